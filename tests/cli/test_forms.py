@@ -68,7 +68,7 @@ def test_a_text_is_read_as_the_schema_takes_it(schema: Any, text: str, value: An
 @pytest.mark.parametrize(
     ("schema", "text", "problem"),
     [
-        (VERDICT, "maybe", "is not JSON"),
+        (VERDICT, "maybe", "is none of these: yes, no"),
         (VERDICT, "1", "is not of type 'object'"),  # choices are numbered on the screen alone
         (VERDICT, '{"verdict": 1}', "`verdict`: 1 is not one of"),
         (NOTED, '{"count": 4}', "`count`: 4 is greater than the maximum of 3"),

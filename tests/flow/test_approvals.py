@@ -271,7 +271,7 @@ async def test_an_approval_survives_a_restart(tmp_path: FilePath) -> None:
         assert await taken(app, run.id) == ["draft", "publish"]
 
 
-async def test_paths_of_a_fork_ask_at_once_and_are_answered_in_any_order(timed: Timed) -> None:
+async def test_paths_of_a_fork_ask_at_once(timed: Timed) -> None:
     first = Path().await_approval("ann", name="first", timeout=60).then(note("a"))
     second = Path().await_approval("bob", name="second", timeout=600).then(note("b"))
     flow = flow_of(note("begin")).fork(first, second, join=note("join"))

@@ -96,7 +96,7 @@ CALLS = {
     "await_approval.timeout": PASSED_ON,
     "await_approval.on_timeout": PASSED_ON,
     "await_approval.on_rejection": (f"{APPROVALS}:test_who_rejects_leads_to_the_path_for_that"),
-    "await_approval.name": f"{APPROVALS}:test_paths_of_a_fork_ask_at_once_and_are_answered_in_any_order",
+    "await_approval.name": f"{APPROVALS}:test_paths_of_a_fork_ask_at_once",
     "on_failure.path": ORDER,
     "escalate_to.approver": PASSED_ON,
     "escalate_to.context": PASSED_ON,

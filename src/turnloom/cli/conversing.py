@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from turnloom.agents.events import ModelCalled, TurnStarted
 from turnloom.agents.spec import Engine, Question
 from turnloom.app import Definition, Loom, Run
-from turnloom.cli.command import as_text
+from turnloom.cli.command import EngineName, ModelName
 from turnloom.cli.keyboard import is_attended
 from turnloom.cli.narration import JsonLines, Narration, Story
 from turnloom.cli.person import Person
@@ -47,22 +47,8 @@ class ConversingCommand(StoreCommand):
     unattended: Annotated[
         bool, typer.Option("--unattended", help="The workflow's scripted user answers.")
     ] = False
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            callback=as_text,
-            help="The model of agents that choose no engine and name none, as openai:gpt-5.",
-        ),
-    ] = None
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            callback=as_text,
-            help="The engine that asks models for agents that choose none, as ag2.",
-        ),
-    ] = None
+    model: ModelName = None
+    engine: EngineName = None
 
     def open(self) -> Loom:
         """The app, with the model and the engine that were asked for."""
@@ -90,10 +76,9 @@ class ConversingCommand(StoreCommand):
         if end is not None and end.kind == RunFinished.kind and is_flow(events) and not self.json:
             state: BaseModel = (await run.outcome()).state
             terminal.show(safe(tidy(state.model_dump(mode="json"))))
-        question = None if end else await run.question()
-        return self._conclude(
-            events, end, question, await app.history.definition(run.id, app_id=run.app_id), terminal
-        )
+        questions = [] if end else await run.questions()
+        loaded = await app.history.definition(run.id, app_id=run.app_id)
+        return self._conclude(events, end, questions, loaded, terminal)
 
     def _is_scripted(self) -> bool:
         """Whether the workflow's scripted user answers, and not a person."""
@@ -133,7 +118,7 @@ class ConversingCommand(StoreCommand):
         self,
         events: Sequence[Event],
         end: Event | None,
-        question: Question | None,
+        questions: Sequence[Question],
         loaded: Definition,
         terminal: Terminal,
     ) -> int:
@@ -149,15 +134,15 @@ class ConversingCommand(StoreCommand):
                 if self.is_kept
                 else "It was in memory only."
             )
-            tell(safe(f"Run {run} waits for an answer{_whose(events, question)}. {how}"))
-            if question is not None and (asked := gist(question)):
+            tell(safe(f"Run {run} waits for {_awaited(events, questions)}. {how}"))
+            for asked in filter(None, map(gist, questions)):
                 tell(safe(f"  {asked}"))
         elif not self.quiet:
             tell(safe(f"Run {run} finished: {_finish(events, end)}."))
             self._tell_unsaid(events, loaded, terminal)
         else:
             return 0
-        for command in self._onward(events, question):
+        for command in self._onward(events, questions):
             tell(joined("  ", (command, "bold")))
         return 1 if trouble else 0
 
@@ -175,25 +160,30 @@ class ConversingCommand(StoreCommand):
         engine = ("--engine", self.engine) if self.engine else ()
         return self.again("resume", run, *words, *model, *engine)
 
-    def _onward(self, events: Sequence[Event], question: Question | None) -> Iterator[str]:
+    def _onward(self, events: Sequence[Event], questions: Sequence[Question]) -> Iterator[str]:
         """Command lines to go on with."""
         run = events[0].run
         if not self.is_kept:
             return
-        if question is not None:
+        resuming: list[str] = []
+        for question in questions:
             other = addressee(events, question)
             answerer = ("--user", other) if other else ()
-            yield self.again("answer", run, example(question), *answerer)
-            yield self._resuming(run, *answerer)
+            which = ("--question", question.id) if len(questions) > 1 else ()
+            yield self.again("answer", run, example(question), *which, *answerer)
+            resuming.append(self._resuming(run, *answerer))
+        yield from dict.fromkeys(resuming)
         turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
         if turns:
             yield self.again("explain", run, "--turn", str(turns[-1]))
         yield self.again("explain", run)
 
 
-def _whose(events: Sequence[Event], question: Question | None) -> str:
-    other = question and addressee(events, question)
-    return f" of {other}" if other else ""
+def _awaited(events: Sequence[Event], questions: Sequence[Question]) -> str:
+    """How many answers are waited for, and whose, if those are other people's."""
+    others = dict.fromkeys(filter(None, (addressee(events, each) for each in questions)))
+    whose = f" of {', '.join(others)}" if others and len(others) == len(questions) else ""
+    return f"{len(questions)} answers{whose}" if len(questions) > 1 else f"an answer{whose}"
 
 
 def _finish(events: Sequence[Event], end: Event) -> str:

@@ -141,7 +141,7 @@ class Form:
         if picked is not None:
             return picked
         if field.choices:
-            return f"{as_data(typed)} is none of these: {', '.join(map(word, field.choices))}."
+            return f"{_none_of(typed, field.choices)}."
         return found or f"{as_data(typed)} is not {field.demand}."
 
     def _misfit(self, field: Field, value: Json) -> str | None:
@@ -157,7 +157,13 @@ class Form:
         It is JSON; words will do if the answer is one value, or needs one property only.
         """
         found = _fitting(self._meanings(text), partial(misanswer, self._question))
-        return found or f"{as_data(text)} is not JSON"
+        return found or self._unread(text)
+
+    def _unread(self, text: str) -> str:
+        """What is wrong with a text that is neither JSON nor a word for an answer."""
+        alone = self._alone
+        choices = alone.choices if alone is not None else ()
+        return _none_of(text, choices) if choices else f"{as_data(text)} is not JSON"
 
     def _meanings(self, text: str) -> Iterator[Json]:
         for given in decoded(text):
@@ -177,6 +183,10 @@ def _fitting(values: Iterable[Json], misfit: Callable[[Json], str | None]) -> Gi
             return Given(value)
         problems.append(problem)
     return problems[0] if problems else ""
+
+
+def _none_of(text: str, choices: Iterable[Json]) -> str:
+    return f"{as_data(text)} is none of these: {', '.join(map(word, choices))}"
 
 
 def word(value: Json) -> str:

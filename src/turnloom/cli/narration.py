@@ -1,6 +1,6 @@
 """A run told event by event: to people, or as JSON to programs."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 from rich.text import Text
@@ -38,6 +38,9 @@ from turnloom.runtime.spec import Delta
 COLOURS = ("cyan", "magenta", "green", "blue", "yellow", "bright_cyan", "bright_magenta")
 PROMPT = "you> "
 
+# Where an answer comes from: the keyboard or the script of this session, or elsewhere.
+Origin = Literal["typed", "script", "elsewhere"]
+
 # How many messages a resumed session repeats.
 RECAP = 4
 
@@ -53,8 +56,9 @@ class Narration(Protocol):
         """Take a piece of an answer that is being made."""
         ...
 
-    def tell(self, event: Event, *, typed_here: bool = False) -> None:
-        """Tell an event; an answer that was typed here stands on the screen already."""
+    def tell(self, event: Event, origin: Origin = "elsewhere") -> None:
+        """Tell an event; `origin` says where it comes from, if it is an answer. One that was typed
+        here stands on the screen already."""
         ...
 
     def present(self, question: Question) -> None:
@@ -90,7 +94,7 @@ class JsonLines:
     def hear(self, delta: Delta) -> None:
         """Nothing: pieces are no events."""
 
-    def tell(self, event: Event, *, typed_here: bool = False) -> None:
+    def tell(self, event: Event, origin: Origin = "elsewhere") -> None:
         """Print the event as it is stored."""
         self._terminal.emit(msgspec.json.encode(event))
 
@@ -124,18 +128,19 @@ class Story:
         self._quiet = quiet
         self._frames = Frames()
         self._colours: dict[str, str] = {}
-        self._asked: Question | None = None
+        self._open: dict[str, Question] = {}
+        self._shown = ""
         self._page = Page(terminal)
         self._stream = Stream(self._page, self._label)
 
     def recall(self, event: Event) -> None:
-        """Take note of what later events may refer to, and of what was asked last."""
+        """Take note of what later events may refer to, and of what is asked."""
         self._frames.take(event)
         match event.data:
             case QuestionAsked() as asked:
-                self._asked = question_of(asked, event.seq)
-            case QuestionAnswered() | QuestionExpired():
-                self._asked = None
+                self._open[asked.question] = question_of(asked, event.seq)
+            case QuestionAnswered(question=id) | QuestionExpired(question=id):
+                self._open.pop(id, None)
             case _:
                 self._stream.follow(event.data)
 
@@ -143,21 +148,22 @@ class Story:
         """Repeat what was said last."""
         for message in () if self._quiet else self._frames.messages[-RECAP:]:
             self._aside(f"{message.author}: {one_line(message.text, 200)}")
-        if self._asked is not None:
-            self._ask(self._asked)
+        for question in self._open.values():
+            self._ask(question)
 
     def hear(self, delta: Delta) -> None:
         """Show the piece to people who watch; who reads later reads whole lines."""
         if self._is_live:
             self._stream.hear(delta)
 
-    def tell(self, event: Event, *, typed_here: bool = False) -> None:
+    def tell(self, event: Event, origin: Origin = "elsewhere") -> None:
         """Show the event, if it is one that people want to see."""
         self._frames.take(event)
         match event.data:
-            case QuestionAnswered(value=value):
-                if not typed_here:
-                    self._say((PROMPT, "bold"), word(value))
+            case QuestionAnswered(value=value, by=by):
+                if origin != "typed":
+                    label = PROMPT if origin == "script" else f"{by}, elsewhere> "
+                    self._say((label, "bold"), word(value))
             case QuestionAsked() as asked:
                 self._ask(question_of(asked, event.seq))
             case AgentText() | AgentOutput() as fact:
@@ -168,7 +174,9 @@ class Story:
                     self._beside(event)
 
     def present(self, question: Question) -> None:
-        """Nothing: what is asked was told."""
+        """Show what is asked, unless nothing else was asked since."""
+        if self._shown != question.id:
+            self._ask(question)
 
     def remark(self, text: str) -> None:
         """Say it among the rest."""
@@ -226,6 +234,7 @@ class Story:
         self._page.show(Text("\n  ").join(lines))
 
     def _ask(self, question: Question) -> None:
+        self._shown = question.id
         if asked := told(question):
             self._say(asked)
 

@@ -1,21 +1,43 @@
 """Somebody at the keyboard, who is asked line by line."""
 
+from collections.abc import Sequence
+
 from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.spec import Question
 from turnloom.cli.forms import Field, Form, Given, word
 from turnloom.cli.keyboard import Keyboard
-from turnloom.cli.narration import PROMPT, Narration
+from turnloom.cli.narration import PROMPT, Narration, Origin
+from turnloom.cli.questions import gist
 from turnloom.kernel.values import Json
+
+# Asks which of several questions is answered.
+CHOICE = "question> "
 
 
 class Person:
     """Somebody at the keyboard."""
 
-    typed = True
+    origin: Origin = "typed"
 
     def __init__(self, narration: Narration) -> None:
         self._narration = narration
         self._keyboard = Keyboard()
+
+    async def choose(self, questions: Sequence[Question]) -> Question | None:
+        """The question that the person answers next; nothing once they are done."""
+        self._narration.remark(f"{len(questions)} questions are open. Answer them in any order:")
+        for number, question in enumerate(questions, 1):
+            self._narration.remark(f"{number}) {gist(question) or 'your turn'}")
+        try:
+            while True:
+                typed = (await self._line(CHOICE)).strip()
+                if typed.isascii() and typed.isdigit() and 0 < int(typed) <= len(questions):
+                    return questions[int(typed) - 1]
+                if typed:
+                    self._narration.remark(f"Give a number from 1 to {len(questions)}.")
+        except EOFError:
+            self._narration.withdraw()
+            return None
 
     async def answer(self, question: Question, number: int) -> Given | None:
         """What the person answers; nothing once they are done."""

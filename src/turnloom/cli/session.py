@@ -1,9 +1,9 @@
 """A run attended to in this terminal: what happens is told, what is asked is answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked, QuestionExpired
 from turnloom.agents.logic.answers import misanswer
@@ -11,35 +11,46 @@ from turnloom.agents.logic.folding import question_of
 from turnloom.agents.spec import Question
 from turnloom.app import Run
 from turnloom.cli.forms import Given
-from turnloom.cli.narration import Narration
+from turnloom.cli.narration import Narration, Origin
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import TurnloomError
 from turnloom.kernel.values import Json, as_data
 from turnloom.log.events import ENDS, CancelRequested, RunPaused
 from turnloom.log.spec import Event
+from turnloom.runtime.spec import Delivery
+
+T = TypeVar("T")
 
 
 class Answers(Protocol):
-    """Whoever answers questions here."""
+    """The person, or the script, that answers questions here."""
 
-    typed: bool
+    origin: Origin
+
+    async def choose(self, questions: Sequence[Question]) -> Question | None:
+        """Which of the open questions is answered next; nothing if none is."""
+        ...
 
     async def answer(self, question: Question, number: int) -> Given | None:
         """The answer to the run's question of that number, from 0, or nothing."""
         ...
 
     def withdraw(self) -> None:
-        """The question does not stand any more."""
+        """Give up a prompt that does not stand any more."""
         ...
 
 
 class Script:
     """A user whose answers were written down before."""
 
-    typed = False
+    origin: Origin = "script"
 
     def __init__(self, lines: Callable[[], Awaitable[Sequence[Json]]]) -> None:
         self._lines = lines
+
+    async def choose(self, questions: Sequence[Question]) -> Question | None:
+        """The oldest of them: lines answer in the order in which it is asked."""
+        return questions[0]
 
     async def answer(self, question: Question, number: int) -> Given | None:
         """The line of that number, if there is one.
@@ -73,9 +84,9 @@ class Session:
         self._answers = answers
         self._position = 0
         self._answered = 0
-        self._question: Question | None = None
-        self._settled = ""
-        self._typed: tuple[str, Json] | None = None
+        self._open: dict[str, Question] = {}
+        self._settled: set[str] = set()
+        self._given: set[str] = set()
 
     def recall(self, events: Sequence[Event]) -> None:
         """Take in what happened before."""
@@ -92,84 +103,102 @@ class Session:
             self._narration.rest()
 
     async def _follow(self) -> Event | None:
-        if not await self._ask(await self._standing()):
+        standing = {each.id for each in await self._run.questions()} if self._open else ()
+        # The run goes on without the answers to others.
+        self._settled.update(self._open.keys() - standing)
+        if not await self._ask():
             return None
         async with aclosing(self._run.events(self._position)) as events:
             async for event in events:
                 self._tell(event)
                 if event.kind in ENDS:
                     return event
-                if isinstance(event.data, RunPaused) and not await self._ask(self._question):
+                if isinstance(event.data, RunPaused) and not await self._ask():
                     return None
         return None
-
-    async def _standing(self) -> Question | None:
-        """The question that was open before, unless the run goes on without its answer."""
-        asked = self._question
-        return asked if asked is not None and await self._run.question() is not None else None
 
     def _note(self, event: Event) -> None:
         self._position = event.seq
         match event.data:
             case QuestionAsked() as asked:
-                self._question = question_of(asked, event.seq)
-            case QuestionAnswered():
-                self._question = None
+                self._open[asked.question] = question_of(asked, event.seq)
+            case QuestionAnswered(question=id):
+                self._open.pop(id, None)
                 self._answered += 1
-            case QuestionExpired():
-                self._question = None
+            case QuestionExpired(question=id):
+                self._open.pop(id, None)
             case CancelRequested():
-                self._question = None
+                self._open.clear()
             case _:
                 pass
 
     def _tell(self, event: Event) -> None:
-        here = isinstance(event.data, QuestionAnswered) and self._typed == (
-            event.data.question,
-            event.data.value,
-        )
+        here = isinstance(event.data, QuestionAnswered) and event.data.question in self._given
         self._note(event)
-        self._narration.tell(event, typed_here=here)
+        self._narration.tell(event, self._answers.origin if here else "elsewhere")
 
-    async def _ask(self, question: Question | None) -> bool:
+    async def _ask(self) -> bool:
         """Have an open question answered, here or elsewhere; whether the run goes on."""
-        if question is None or question.id == self._settled:
-            return True
-        if question.to not in ("", self._user):
+        if not self._open or self._settled & self._open.keys():
+            return True  # with what was answered
+        mine = [each for each in self._open.values() if each.to in ("", self._user)]
+        if not mine:
             return False
-        closed = asyncio.ensure_future(self._closed(self._position))
-        answer = asyncio.ensure_future(self._answers.answer(question, self._answered))
+        ids, chosen = {each.id for each in mine}, mine[0]
+        if len(mine) > 1:
+            is_open, picked = await self._unless_closed(ids, self._answers.choose(mine))
+            if not is_open:
+                return True
+            if picked is None:
+                return False
+            chosen = picked
+        asking = self._answers.answer(chosen, self._answered)
+        is_open, answer = await self._unless_closed({chosen.id}, asking)
+        return await self._give(chosen, answer) if is_open else True
+
+    async def _unless_closed(
+        self, ids: Collection[str], asking: Coroutine[Any, Any, T]
+    ) -> tuple[bool, T | None]:
+        """Whether none of these questions is closed elsewhere meanwhile, and what came of asking
+        the person here."""
+        closed = asyncio.ensure_future(self._closed(ids))
+        asked = asyncio.ensure_future(asking)
         try:
-            await asyncio.wait({closed, answer}, return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                return await self._give(question, answer.result())
+            await asyncio.wait({closed, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                return True, asked.result()
             self._answers.withdraw()
-            closed.result()
-            self._settled = question.id
-            return True
+            self._settled.update(closed.result())
+            return False, None
         finally:
-            for task in (closed, answer):
+            for task in (closed, asked):
                 task.cancel()
-            await asyncio.wait({closed, answer})
+            await asyncio.wait({closed, asked})
 
     async def _give(self, question: Question, answer: Given | None) -> bool:
         """Deliver an answer; whether there is one."""
         if answer is None:
             return False
-        self._settled = question.id
-        if self._answers.typed:
-            self._typed = (question.id, answer.value)
+        self._settled.add(question.id)
         try:
-            await self._run.answer(question.id, answer.value, user_id=self._user)
+            delivery = await self._run.answer(question.id, answer.value, user_id=self._user)
         except Expired as error:  # while it was typed; the run goes on without it
             self._narration.remark(str(error))
+            return True
+        if delivery is Delivery.REPEATED:
+            self._narration.remark("Another answer came first, and counts instead of this one.")
+        else:
+            self._given.add(question.id)
         return True
 
-    async def _closed(self, after: int) -> None:
-        """Wait until the open question is answered, or the run is to end."""
-        async with aclosing(self._run.events(after)) as events:
+    async def _closed(self, ids: Collection[str]) -> Collection[str]:
+        """Wait until one of these questions is closed, or the run is to end; which do not stand any
+        more then."""
+        async with aclosing(self._run.events(self._position)) as events:
             async for event in events:
-                if isinstance(event.data, QuestionAnswered | QuestionExpired | CancelRequested):
-                    return
-                if event.kind in ENDS:
-                    return
+                if isinstance(event.data, QuestionAnswered | QuestionExpired):
+                    if event.data.question in ids:
+                        return {event.data.question}
+                elif isinstance(event.data, CancelRequested) or event.kind in ENDS:
+                    break
+        return ids

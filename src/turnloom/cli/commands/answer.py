@@ -1,23 +1,29 @@
 """`turnloom answer`: an answer to what a run asked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from turnloom.agents.events import QuestionAnswered, QuestionAsked
+from turnloom.agents.logic.folding import open_questions, question_of
 from turnloom.agents.spec import Question
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
 from turnloom.cli.forms import Form, Given
+from turnloom.cli.questions import gist
 from turnloom.cli.stored import RunId, StoreCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
+from turnloom.log.logic import started_of
+from turnloom.log.spec import Event
 from turnloom.runtime.spec import Delivery
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(StoreCommand):
-    """Answer the open question of a run, from any terminal."""
+    """Answer a question of a run, from any terminal."""
 
     run: RunId
     answer: Annotated[
@@ -27,7 +33,7 @@ class Answer(StoreCommand):
         ),
     ]
     question: Annotated[
-        str | None, typer.Option(metavar="ID", help="Which question, if not the open one.")
+        str | None, typer.Option(metavar="ID", help="Which question, if several are open.")
     ] = None
     user: Annotated[
         str | None, typer.Option(metavar="ID", callback=as_text, help="Who answers.")
@@ -37,8 +43,10 @@ class Answer(StoreCommand):
         """Deliver the answer, and say who goes on with the run."""
         run = await find_run(app, self.run, self.app_id)
         handle = app.handle(run, app_id=self.app_id)
-        asked = await handle.question(user_id=self.user)
-        value = self._value(asked)
+        asked = await handle.questions(user_id=self.user)
+        events = await app.history.events(run, app_id=self.app_id)
+        # Without others, a question counts that has an answer which was not taken in yet.
+        value = self._value(asked or self._own(events), events)
         async with telling_of_waits(handle, terminal):
             delivery = await handle.answer(self.question, value, user_id=self.user)
         if delivery is Delivery.TAKEN:
@@ -46,22 +54,56 @@ class Answer(StoreCommand):
         elif delivery is Delivery.KEPT:
             terminal.show(safe(f"Answered. Run {run} goes on with the program of its board."))
         elif delivery is Delivery.REPEATED:
-            terminal.show(safe(f"Run {run} had that answer before; the first one counts."))
+            terminal.show(safe(f"Run {run} was answered before; the first answer counts."))
         else:
             terminal.show(safe(f"Answered. Nobody attends to run {run}; go on with it here:"))
             terminal.show(safe(f"  {self.again('resume', run)}"))
         return 0
 
-    def _value(self, asked: Question | None) -> Any:
-        """The answer as the question takes it.
+    def _value(self, asked: Sequence[Question], events: Sequence[Event]) -> Any:
+        """The answer as the question takes it that is meant.
 
         Raises:
-            UsageError: it does not fit.
+            UsageError: it does not fit, or it is open which question is meant.
         """
-        if asked is None or not asked.tool or self.question not in (None, asked.id):
+        question = self._meant(asked, started_of(events).user)
+        is_open = question is not None
+        if question is None and self.question is None:
+            question = _answered_last(events)  # saying the same again changes nothing
+        if question is None or not question.tool:
             return self.answer
-        form = Form(asked)
+        form = Form(question)
         read = form.read(self.answer)
         if isinstance(read, Given):
             return read.value
-        raise UsageError(f"This does not answer {asked.id!r}: {read}. It takes {form.demand}.")
+        if not is_open:
+            return self.answer
+        raise UsageError(f"This does not answer {question.id!r}: {read}. It takes {form.demand}.")
+
+    def _own(self, events: Sequence[Event]) -> list[Question]:
+        """The questions without a recorded answer that this person may know of."""
+        asked, user = open_questions(events), started_of(events).user
+        return [each for each in asked if self.user in (None, user, each.to)]
+
+    def _meant(self, asked: Sequence[Question], user: str) -> Question | None:
+        """The open question of the id that was given or, without one, the only one that this person
+        can answer."""
+        if self.question is not None:
+            return next((each for each in asked if each.id == self.question), None)
+        mine = [each for each in asked if each.to in ("", self.user or user)]
+        if len(mine) > 1:
+            which = "Say which one you answer, by `--question ID`:"
+            error = UsageError(f"{len(mine)} questions are open. {which}")
+            for each in mine:
+                error.add_note(f"  {each.id}  {gist(each)}".rstrip())
+            raise error
+        return next(iter(mine or asked), None)
+
+
+def _answered_last(events: Sequence[Event]) -> Question | None:
+    """The question that was answered last."""
+    answered = [each.data.question for each in events if isinstance(each.data, QuestionAnswered)]
+    for event in events if answered else ():
+        if isinstance(event.data, QuestionAsked) and event.data.question == answered[-1]:
+            return question_of(event.data, event.seq)
+    return None

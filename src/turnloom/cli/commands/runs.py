@@ -66,9 +66,9 @@ class Runs(StoreCommand):
         for each in listed:
             if each.status != "waiting":
                 continue
-            question = await app.handle(each.run, app_id=self.app_id).question()
-            if question is not None and (asked := gist(question)):
-                terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
+            for question in await app.handle(each.run, app_id=self.app_id).questions():
+                if asked := gist(question):
+                    terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
 
 
 def _table(summaries: Sequence[RunSummary]) -> Table:

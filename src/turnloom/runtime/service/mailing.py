@@ -168,7 +168,7 @@ class Mailing:
         """Whether another process took in what came to a run that rests here."""
         if not self._driver.keeps(run):
             return False
-        _, last = await self._ends(run)
+        _, last = await ends_of(self._stores.log, run)
         return self._driver.is_behind(run, last.seq)
 
     async def _attends(self, run: RunKey) -> bool:

@@ -7,10 +7,11 @@ from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionAske
 from turnloom.agents.logic.answers import answer_id, may_answer, misanswer, refusal
 from turnloom.agents.logic.folding import open_questions
 from turnloom.agents.spec import Question
-from turnloom.errors import NotYours, QuestionExpired, TurnloomError, UnknownRun, UsageError
+from turnloom.errors import NotYours, QuestionExpired, TurnloomError, UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused
 from turnloom.log.ports import Clock
+from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.service.driver import Stores
 from turnloom.runtime.service.mailing import Mailing
@@ -34,7 +35,7 @@ class Questions:
         Raises:
             NotYours: the run belongs to another person, and asks this one nothing.
         """
-        first, last = await self._ends(run)
+        first, last = await ends_of(self._log, run)
         asked = await self._asked(run, last)
         if user not in (None, first.data.user):
             asked = [each for each in asked if each.to == user]
@@ -64,7 +65,7 @@ class Questions:
             QuestionExpired: it comes too late.
             UsageError: the run has no such question, or several, or the answer is not one.
         """
-        first, last = await self._ends(run)
+        first, last = await ends_of(self._log, run)
         by = first.data.user if user is None else user
         asked = await self._meant(run, await self._asked(run, last), question, by, first.data.user)
         if asked is None:
@@ -173,11 +174,6 @@ class Questions:
         raise UsageError(
             f"Run {run.id!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
         )
-
-    async def _ends(self, run: RunKey) -> tuple[Event, Event]:
-        for ends in await self._log.ends(run.tenant, run=run.id):
-            return ends
-        raise UnknownRun(run.id)
 
 
 def _check_concerned(events: Sequence[Event], by: str) -> None:
