@@ -44,4 +44,4 @@ def test_a_server_of_tools_is_reached_by_http(turnloom: Call, tmp_path: Path) ->
     assert "W012" in done.out + done.err and "hunter2" not in done.out + done.err
     files["tools.yaml"] = "mcp_servers: [{name: far, url: 'HTTPS://host'}]"
     write_folder(tmp_path, files)
-    turnloom("check", "Flow")
+    turnloom("check", "Flow", "--model", "openai:gpt-5")
