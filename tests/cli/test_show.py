@@ -40,6 +40,8 @@ def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: 
         "observer_drain = 5.0  # default",
         "lease = 30.0  # default",
         "window = 0  # default",
+        'durability = "effect"  # default',
+        'synchronous = "normal"  # default',
     ]
     (tmp_path / "turnloom.toml").write_text(done.out, "utf-8")
     assert 'artifacts = ""  # turnloom.toml' in turnloom("show", "config").out.splitlines()
@@ -108,13 +110,13 @@ from turnloom import ContextSlice
 async def wins(request):
     return ContextSlice([])
 """
-FILTERED = "turnloom.assembly.service.providers.filtered.FilteredContextProvider"
+FILTERED = "turnloom.FilteredContextProvider"
 SHOWN = f"""\
 Desk
   1. from_literal('Answer from the passages alone.', priority=9)
   2. from_retrieval(handbook, query='{{topic}}', top_k=2, \
 filters={{'app': from_state('app_id')}})
-  3. from_provider(wins, fallback=turnloom.wiring.contexts.nothing, timeout=60, title='Wins')
+  3. from_provider(wins, fallback=turnloom.nothing, timeout=60, title='Wins')
   4. from_history(last=10)
   budget: 40 tokens
   format: citation=' [{{source_id}}]', order='stable'
