@@ -1,8 +1,12 @@
 """Reading from a store that finds artifacts by terms: who may see what is decided here, for all."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from anyio import to_thread
 
 from turnloom.board.logic.counting import Counts
 from turnloom.board.logic.cursors import read_cursor, write_cursor
@@ -17,6 +21,8 @@ from turnloom.board.spec.index import Found, Plan, Position
 from turnloom.errors import InvalidArtifact, UsageError
 from turnloom.kernel.values import is_name
 
+T = TypeVar("T")
+
 _log = logging.getLogger("turnloom.board")
 
 # How many rows are asked for at first where no limit says how many are wanted; and at most.
@@ -24,6 +30,8 @@ CHUNK = 250
 MOST = 2_000
 # How many artifacts are given at once where no limit says how many are wanted.
 MOST_ITEMS = 100_000
+# How many rows are read and compared on the loop; more are in a thread.
+FEW = 50
 # An artifact that the reader may see, and the row that it was read from.
 Seen = tuple[Found, Artifact]
 
@@ -79,9 +87,13 @@ class Reading:
         plan = await self._plan(filter)
         left = plan if plan.branches else None
         while left is not None:
-            found, left = await self._look(filter, left)
-            counts.add(artifact for _, artifact in found)
+            rows, left = await self._next(left, MOST)
+            await _off_loop(partial(self._add, counts, filter, rows), len(rows))
         return counts.summary()
+
+    def _add(self, counts: Counts, filter: FilterConfig, rows: Sequence[Found]) -> None:
+        """Count what the filter asks for of some rows, and the reader may see."""
+        counts.add(artifact for _, artifact in self._fitting(filter, rows))
 
     async def _enclose(self, items: Sequence[Seen]) -> list[Artifact]:
         """Artifacts that the reader may see, with who of its tenant took its own: one look for
@@ -155,11 +167,19 @@ class Reading:
         self, filter: FilterConfig, plan: Plan, most: int = MOST
     ) -> tuple[list[Seen], Plan | None]:
         """What fits of the next rows, and the plan for the rows behind them, if there are more."""
+        rows, left = await self._next(plan, most)
+        return await _off_loop(partial(self._fitting, filter, rows), len(rows)), left
+
+    async def _next(self, plan: Plan, most: int) -> tuple[Sequence[Found], Plan | None]:
+        """The next rows of a plan, and the plan for the rows behind them, if there are more."""
         rows = await self._index.walk(plan, most)
-        seen = [(row, artifact) for row in rows if (artifact := self._seen(row))]
-        fitting = [each for each in seen if matches(filter, each[1])]
         more = len(rows) == most
-        return fitting, plan.behind((rows[-1].at, rows[-1].n)) if more else None
+        return rows, plan.behind((rows[-1].at, rows[-1].n)) if more else None
+
+    def _fitting(self, filter: FilterConfig, rows: Sequence[Found]) -> list[Seen]:
+        """What the filter asks for of some rows, and the reader may see."""
+        seen = [(row, artifact) for row in rows if (artifact := self._seen(row))]
+        return [each for each in seen if matches(filter, each[1])]
 
     def _seen(self, found: Found) -> Artifact | None:
         visibility = read_visibility(found.visibility)
@@ -177,3 +197,8 @@ class Reading:
 
     def _shows(self, text: str) -> bool:
         return may_see(read_visibility(text), self._reader, self._now)
+
+
+async def _off_loop(judge: Callable[[], T], rows: int) -> T:
+    """What comes of judging so many rows, while other tasks get their go."""
+    return judge() if rows <= FEW else await to_thread.run_sync(judge, abandon_on_cancel=True)
