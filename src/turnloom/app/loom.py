@@ -1,7 +1,7 @@
 """An app over one store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
@@ -16,6 +16,8 @@ from turnloom.kernel.arguments import as_count, as_name, as_string
 from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Component, Engine
@@ -68,6 +70,16 @@ class LoomSettings(TypedDict, total=False):
     connect: "Connect | None"
     observers: "Sequence[Observer]"
     components: "Sequence[Component]"
+
+
+class RunChoice(TypedDict, total=False):
+    """Which runs are listed; what is left out asks nothing."""
+
+    status: "str | Collection[str]"
+    workflow: str
+    user: str
+    since: "datetime"
+    until: "datetime"
 
 
 class Loom:
@@ -240,16 +252,23 @@ class Loom:
         before: str | None = None,
         unfinished: bool = False,
         app_id: str = LOCAL,
+        **which: Unpack[RunChoice],
     ) -> "list[RunSummary]":
         """At most `limit` runs of a tenant, or of those without an end, the one begun last coming
         first. The next page is `before` the last run of this one.
 
+        `status`, `workflow` and `user` choose runs by these, `since` and `until` by their begin.
+
         Raises:
             UnknownRun: there is no run `before`.
+            UsageError: there is no such status, or a time has no zone.
         """
+        from turnloom.app.choosing import run_filter
+
         most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
         last = None if before is None else as_name(before, "`before`")
-        return await self._open().runs.summaries(tenant, most, last, unfinished=unfinished)
+        runs, chosen = self._open().runs, run_filter(which)
+        return await runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[Index]":
         """Make the indexes that the database variables of a workflow are looked up by.

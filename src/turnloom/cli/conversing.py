@@ -18,7 +18,7 @@ from turnloom.cli.narration import JsonLines, Narration, Story
 from turnloom.cli.person import Person
 from turnloom.cli.questions import addressee, example, gist, tidy
 from turnloom.cli.session import Script, Session
-from turnloom.cli.stored import Json, StoreCommand
+from turnloom.cli.stored import Json, StoreCommand, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import TurnloomError, UsageError
@@ -52,7 +52,7 @@ class ConversingCommand(StoreCommand):
 
     def open(self) -> Loom:
         """The app, with the model and the engine that were asked for."""
-        return Loom(store=self.store, model=self.model, engine=self.engine)
+        return Loom(store=present_store(self.store), model=self.model, engine=self.engine)
 
     async def converse(
         self, app: Loom, run: Run, terminal: Terminal, user: str, before: Sequence[Event] = ()

@@ -16,7 +16,7 @@ from turnloom.cli.masking import masked
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.names import LOCAL
-from turnloom.wiring import settings
+from turnloom.wiring import missing_store, settings
 
 # The most runs that are named when a prefix fits several.
 NAMED = 5
@@ -61,7 +61,7 @@ class StoreCommand(Command):
 
     def open(self) -> Loom:
         """The app that it works with."""
-        return Loom(store=self.store)
+        return Loom(store=present_store(self.store))
 
     @abstractmethod
     async def act(self, app: Loom, terminal: Terminal) -> int:
@@ -78,6 +78,23 @@ class StoreCommand(Command):
         store = ("--store", masked(self.store)) if self.store else ()
         tenant = ("--app-id", self.app_id) if self.app_id != LOCAL else ()
         return invocation.again(*words, *store, *tenant)
+
+
+def present_store(given: str | None) -> str | None:
+    """The store to be read: none is made, so one that is not there by default is an empty one.
+
+    Raises:
+        UsageError: a store was named that is not there.
+    """
+    missing = missing_store(given)
+    if missing is None:
+        return given
+    if missing.origin == "default":
+        return "memory"
+    raise UsageError(
+        f"There is no store {missing.value!r} ({missing.origin}). Correct the path; "
+        "`turnloom show config` says where it comes from, and `turnloom run` makes a store."
+    )
 
 
 @asynccontextmanager

@@ -13,7 +13,13 @@ from turnloom.wiring.examination import Examination
 from turnloom.wiring.flows import flows_in, is_code
 from turnloom.wiring.folders import Folders
 from turnloom.wiring.models import Models
-from turnloom.wiring.opening import open_artifacts, open_documents, open_store, open_vectors
+from turnloom.wiring.opening import (
+    missing_store,
+    open_artifacts,
+    open_documents,
+    open_store,
+    open_vectors,
+)
 from turnloom.wiring.parts import (
     Parts,
     Setup,
@@ -48,6 +54,7 @@ __all__ = [
     "flows_in",
     "in_force",
     "is_code",
+    "missing_store",
     "open_artifacts",
     "open_documents",
     "open_search",

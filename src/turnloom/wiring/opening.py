@@ -1,5 +1,6 @@
 """What the settings name, opened: each connects to nothing before it is used."""
 
+from os.path import exists
 from typing import Any
 
 from turnloom.assembly.ports import Vectors, VectorStore
@@ -12,7 +13,7 @@ from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.lacking import port_of
 from turnloom.wiring.schemes import POSTGRES, SQLITE, Place, place
-from turnloom.wiring.settings import Settings
+from turnloom.wiring.settings import Chosen, Settings, in_force
 
 
 def open_store(chosen: Settings) -> Store:
@@ -33,6 +34,18 @@ def open_store(chosen: Settings) -> Store:
         lease=chosen.lease,
         is_synced=chosen.synchronous == "full",
     )
+
+
+def missing_store(given: str | None) -> Chosen | None:
+    """The file of the store that is in force, if there is none, and where the setting came from.
+
+    Raises:
+        UsageError: the setting names nothing.
+    """
+    chosen = in_force({"store": given})["store"]
+    there = place("store", chosen.value)
+    is_file = there.make is None and there.scheme == SQLITE
+    return Chosen(there.rest, chosen.origin) if is_file and not exists(there.rest) else None
 
 
 def open_artifacts(chosen: Settings, store: Store) -> Artifacts:

@@ -30,7 +30,7 @@ from turnloom.cli import invocation
 from turnloom.cli.boards import opened_board
 from turnloom.cli.command import Command, as_text
 from turnloom.cli.masking import masked
-from turnloom.cli.stored import AppId, Json, StoreFile
+from turnloom.cli.stored import AppId, Json, StoreFile, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant
 from turnloom.cli.visibility import visibility_of
@@ -80,7 +80,7 @@ class BoardCommand(Command):
             async with opened_board(path, self.store, self.app_id) as board:
                 yield board
             return
-        async with Loom(store=self.store) as app:
+        async with Loom(store=present_store(self.store)) as app:
             yield app.board(app_id=self.app_id)
 
 

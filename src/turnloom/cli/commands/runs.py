@@ -9,10 +9,14 @@ import typer
 from rich.table import Table
 
 from turnloom.app import Loom
+from turnloom.app.loom import RunChoice
+from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoreCommand, find_run, no_runs
 from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.cli.times import instant
 from turnloom.explain.spec.text import moment
+from turnloom.log.logic import STATUSES
 from turnloom.runtime.spec import RunSummary
 
 _STYLES = {
@@ -36,12 +40,29 @@ class Runs(StoreCommand):
         typer.Option(metavar="RUN", help="Those that began before this run: the next page."),
     ] = None
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Those without an end.")] = False
+    status: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATUS", help=f"{', '.join(STATUSES)}; may be repeated."),
+    ] = None
+    workflow: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=as_text, help="Runs of this workflow.")
+    ] = None
+    user: Annotated[
+        str | None, typer.Option(metavar="ID", callback=as_text, help="Runs of this user.")
+    ] = None
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begun then or later, in ISO 8601.")
+    ] = None
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begun then or earlier, in ISO 8601.")
+    ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Print the list."""
         before = self.before and await find_run(app, self.before, self.app_id)
+        which = self._which()
         found = await app.runs(
-            self.limit + 1, before=before, unfinished=self.unfinished, app_id=self.app_id
+            self.limit + 1, before=before, unfinished=self.unfinished, app_id=self.app_id, **which
         )
         listed, more = found[: self.limit], len(found) > self.limit
         if self.json:
@@ -55,9 +76,26 @@ class Runs(StoreCommand):
             if more:
                 more_of_them = "There are more; `--limit N` shows N, `--before RUN` the next ones."
                 terminal.tell(safe(more_of_them, "dim"))
+        elif which or before or self.unfinished:
+            terminal.tell(safe(f"App {self.app_id!r} has no such runs in this store."))
         else:
             terminal.tell(safe(no_runs(self.app_id)))
         return 0
+
+    def _which(self) -> RunChoice:
+        """What is asked of the runs."""
+        which = RunChoice()
+        if self.status:
+            which["status"] = self.status
+        if self.workflow is not None:
+            which["workflow"] = self.workflow
+        if self.user is not None:
+            which["user"] = self.user
+        if since := instant(self.since, "--since"):
+            which["since"] = since
+        if until := instant(self.until, "--until"):
+            which["until"] = until
+        return which
 
     async def _tell_waiting(
         self, app: Loom, listed: Sequence[RunSummary], terminal: Terminal

@@ -17,7 +17,7 @@ from turnloom.cli.graphs import graph_of
 from turnloom.cli.masking import masked
 from turnloom.cli.problems import located, relocate
 from turnloom.cli.programs import file_of, flow_at, is_program
-from turnloom.cli.stored import AppId, Json, StoreFile, find_run
+from turnloom.cli.stored import AppId, Json, StoreFile, find_run, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
 from turnloom.errors import DefinitionError, UsageError
@@ -81,7 +81,7 @@ class Show(Command):
                 "Say of what: `turnloom show graph NAME`, where NAME is a workflow folder, "
                 "`FILE.py`, `FILE.py:FLOW` or a run."
             )
-        async with Loom(store=self.store) as app:
+        async with Loom(store=present_store(self.store)) as app:
             terminal.show(safe((await graph_of(app, self.name, self.app_id)).rstrip("\n")))
 
     def _show_folder(self, terminal: Terminal, path: str) -> None:
@@ -110,7 +110,7 @@ class Show(Command):
                 "Say of what: `turnloom show plan PATH` for a folder or a flow of a file, "
                 "`turnloom show plan RUN` for a run. `turnloom runs` lists runs."
             )
-        async with Loom(store=self.store) as app:
+        async with Loom(store=present_store(self.store)) as app:
             run = await find_run(app, self.name, self.app_id)
             plan = await app.handle(run, app_id=self.app_id).plan()
             started = started_of(await app.history.events(run, app_id=self.app_id))

@@ -12,6 +12,7 @@ from turnloom.cli.stored import Json, StoreCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
 from turnloom.runtime.spec import VerifiedRun
+from turnloom.wiring import missing_store
 
 
 class Deed(StrEnum):
@@ -73,10 +74,11 @@ class Store(StoreCommand):
         pruned = app.history.prune(
             self.older_than or "", statuses=statuses, dry_run=self.dry_run, app_id=self.app_id
         )
-        async for each in pruned:
-            counts["runs"] += 1
-            counts["events"] += each.events
-            counts["artifacts"] += each.artifacts
+        if missing_store(self.store) is None:  # a store that is not there yet has nothing
+            async for each in pruned:
+                counts["runs"] += 1
+                counts["events"] += each.events
+                counts["artifacts"] += each.artifacts
         if self.json:
             terminal.emit(msgspec.json.encode({**counts, "dry_run": self.dry_run}))
             return 0

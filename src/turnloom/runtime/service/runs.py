@@ -40,6 +40,7 @@ from turnloom.runtime.service.questions import Questions
 from turnloom.runtime.spec import (
     Delivery,
     Loaded,
+    RunFilter,
     RunSummary,
     Stop,
     StoredPlan,
@@ -278,16 +279,26 @@ class Runs:
         return True
 
     async def summaries(
-        self, tenant: str, limit: int, before: str | None, *, unfinished: bool
+        self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
     ) -> list[RunSummary]:
-        """Runs of a tenant, the one begun last coming first.
+        """Runs of a tenant, the one begun last coming first. Only a page of them is held at a time.
 
         Raises:
             UnknownRun: there is no run `before`.
         """
-        stored = self._world.stores.log
-        ends = await stored.runs(tenant, limit, before=before, unfinished=unfinished)
-        return [_summary(tenant, first, last) for first, last in ends]
+        stored, found = self._world.stores.log, list[RunSummary]()
+        most = limit if which == RunFilter() else PAGE
+        without_end = unfinished or (bool(which.statuses) and which.statuses <= OPEN)
+        while len(found) < limit:
+            ends = await stored.runs(tenant, most, before=before, unfinished=without_end)
+            page = [_summary(tenant, first, last) for first, last in ends]
+            found += filter(which.takes, page)
+            # Clocks of processes differ a little, so a run may begin before one that came earlier;
+            # a whole page of them does not.
+            if len(page) < most or (which.since and all(r.started < which.since for r in page)):
+                break
+            before = page[-1].run
+        return found[:limit]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
@@ -306,6 +317,13 @@ def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
         loaded.set_aside,
         loaded.workflow.form,
     )
+
+
+# How many runs are looked at in one go where only some are listed.
+PAGE = 500
+
+# How runs stand that have no end on record.
+OPEN = frozenset({"waiting", "collecting", "unfinished"})
 
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:

@@ -1,0 +1,55 @@
+"""Which runs are listed, as a program says it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from turnloom.board.spec.values import instant
+from turnloom.errors import UsageError
+from turnloom.kernel.arguments import as_name, as_names
+from turnloom.kernel.values import nearest
+from turnloom.log.logic import STATUSES
+from turnloom.runtime.spec import RunFilter
+
+_KNOWN = ("status", "workflow", "user", "since", "until")
+
+
+def run_filter(given: Mapping[str, Any]) -> RunFilter:
+    """Which runs these arguments ask for.
+
+    Raises:
+        UsageError: one of them does not exist, or asks for nothing that could be.
+    """
+    for name in given:
+        if name not in _KNOWN:
+            raise UsageError(f"Runs are not chosen by {name!r}. There is: {', '.join(_KNOWN)}.")
+    return RunFilter(
+        _statuses(given.get("status")),
+        _name(given.get("workflow"), "workflow"),
+        _name(given.get("user"), "user"),
+        _time(given.get("since"), "since"),
+        _time(given.get("until"), "until"),
+    )
+
+
+def _statuses(given: Any) -> frozenset[str]:
+    if given is None:
+        return frozenset()
+    names = as_names([given] if isinstance(given, str) else given, "`status`")
+    for each in names:
+        if each not in STATUSES:
+            near = nearest(each, STATUSES)
+            remedy = f"Did you mean {near!r}?" if near else f"There is: {', '.join(STATUSES)}."
+            raise UsageError(f"No run is {each!r}. {remedy}")
+    return names
+
+
+def _name(given: Any, what: str) -> str | None:
+    return None if given is None else as_name(given, f"`{what}`")
+
+
+def _time(given: Any, what: str) -> datetime | None:
+    try:
+        return None if given is None else instant(given, f"`{what}`")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
