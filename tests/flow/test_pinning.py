@@ -1,11 +1,23 @@
 """Runs of flows are pinned to the plan that they began with."""
 
 from pathlib import Path as FilePath
+from typing import Any
 
 import pytest
 
 from tests.flow.scenes import Work, note
-from turnloom import Flow, Loom, PlanChanged, UsageError
+from turnloom import (
+    AgentStep,
+    Answer,
+    Flow,
+    Loom,
+    Option,
+    Path,
+    PlanChanged,
+    Task,
+    UsageError,
+    escalate_to,
+)
 
 
 def asking(last: str) -> Flow[Work]:
@@ -48,6 +60,49 @@ async def test_a_changed_plan_is_refused_with_what_differs(store: str) -> None:
     lines = str(refused.value).splitlines()
     assert any(line.lstrip().startswith("-") and "pay" in line for line in lines)
     assert any(line.lstrip().startswith("+") and "post" in line for line in lines)
+
+
+def described(text: str, answer: str = "approve") -> Flow[Work]:
+    """A flow in which everything that can be described is."""
+
+    class Tell(AgentStep[Work]):
+        def instructions(self) -> str:
+            """What it is for."""
+            return text
+
+        def user_prompt(self, state: Work) -> str:
+            """What it is asked."""
+            return "Tell."
+
+        def apply(self, state: Work, answer: Any, context: Any) -> dict[str, Any]:
+            """What it said."""
+            return {"notes": [answer]}
+
+    tier = {"type": "string", "description": text, "source": {"type": "static", "value": "a"}}
+    late = escalate_to("owner", options=[Option(answer, "Yes", text)])
+    flow = Flow("described", Work, variables={"definitions": {"tier": tier}}).start_with(
+        note("book")
+    )
+    approval = {"options": [Option(answer, "Yes", text)], "timeout": 60, "on_timeout": late}
+    flow.await_approval("boss", **approval)
+    return flow.fork(Path().then(Tell(), name="one"), Path().then(Tell(), name="two"), join=Tell())
+
+
+async def test_a_run_continues_when_a_description_changed(store: str) -> None:
+    async def engine(task: Task) -> Answer:
+        return Answer(task.system)
+
+    async with Loom(store=store, engine=engine) as app:
+        run = (await app.run(described("Be short."))).run_id
+    async with Loom(store=store, engine=engine) as app:
+        app.register_flow(described("Be kind.", "agree"))
+        with pytest.raises(PlanChanged):
+            await (await app.resume(run)).outcome()
+    async with Loom(store=store, engine=engine) as app:
+        app.register_flow(described("Be kind."))
+        again = await app.resume(run)
+        await again.answer(None, "approve", user_id="boss")
+        assert (await again.outcome()).state.notes == ["book", *["Be kind."] * 3]
 
 
 async def test_a_flow_that_nobody_has_is_named(store: str) -> None:

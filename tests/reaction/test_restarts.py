@@ -96,6 +96,29 @@ async def test_a_run_is_pinned_to_all_that_its_board_declares(file: str, part: s
         assert len(await everything(board, "Parcel")) == 1
 
 
+def described(app: Loom, gate: Gate, text: str) -> Board:
+    """A board on which everything that can be described is."""
+
+    tier = {"type": "string", "description": text, "source": {"type": "static", "value": "a"}}
+    board = app.board(variables={"definitions": {"tier": tier}})
+    clerk = board.agent("clerk").description(text).consumes(Order).publishes(Parcel)
+    clerk.with_engines(gate)
+    return board
+
+
+async def test_a_run_continues_when_a_description_changed(file: str) -> None:
+    gate = Gate()
+    async with Loom(store=file) as app:
+        order = await described(app, gate, "Pack.").publish(Order())
+        await gate.holds(1)
+    gate.open()
+    async with Loom(store=file) as app:
+        board = described(app, gate, "Pack with care.")
+        assert await board.resume() == [order.run]
+        await idle(board)
+        assert await statuses(app) == ["finished"]
+
+
 async def test_a_board_that_a_program_does_not_declare_is_named(file: str) -> None:
     async with Loom(store=file) as app:
         board = app.board("deals")

@@ -21,7 +21,7 @@ from turnloom.reaction.logic.checking import (
     refuse_sources,
     refuse_strangers,
 )
-from turnloom.reaction.logic.plans import make_plan, plan_diff, subscription_digest
+from turnloom.reaction.logic.plans import decide_alike, make_plan, plan_diff, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.service.products import BoardProducts
 from turnloom.reaction.spec import ContextFilter, Member, Plan
@@ -131,6 +131,8 @@ class Boards:
             return collecting(current, started.collects)
         if not started.collects and (name, started.definition) in self._known:
             return self._known[name, started.definition]
+        if not started.collects and decide_alike(text, plan.text):
+            return current
         differs = plan_diff(text, plan.text)
         raise PlanChanged(
             f"Board {name!r} was declared differently when this run began, and is not run "

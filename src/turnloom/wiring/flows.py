@@ -28,6 +28,7 @@ from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import (
     assembly_of,
     code_digests,
+    decide_alike,
     plan_diff,
     planned_reducers,
     steps_of,
@@ -120,6 +121,9 @@ class Flows:
                 "not registered here. Continue the run in a program that builds the flow: "
                 "`app.register_flow(flow)`, then `app.resume(run)`."
             )
+        for loaded in reversed(others):
+            if decide_alike(text, _plan(loaded).text):
+                return _with_changes(loaded, started.code)
         if differs_in_state(text, _plan(others[-1]).text):
             loaded = _with_changes(others[-1], started.code)
             return replace(loaded, migrate=partial(_migrate, _form(loaded)))

@@ -19,7 +19,7 @@ from turnloom.errors import UsageError
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.models import Declared
 from turnloom.kernel.names import qualified
-from turnloom.kernel.values import Json, writable
+from turnloom.kernel.values import Json, as_array, as_object, writable
 
 
 class Writing(NamedTuple):
@@ -127,6 +127,22 @@ class _SteadySchema(GenerateJsonSchema):
 def as_text(written: Json) -> str:
     """What is written, as text."""
     return writable(json.dumps(written, indent=2, ensure_ascii=False))
+
+
+def without(written: Json, *keys: str) -> None:
+    """Take texts out of each of several parts of a plan that tell people or models something, and
+    decide nothing."""
+    by_name = as_object(written)
+    parts = [*by_name.values()] if by_name is not None else as_array(written) or []
+    for part in filter(None, map(as_object, parts)):
+        for key in keys:
+            part.pop(key, None)
+
+
+def without_descriptions(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan in which nothing describes its variables."""
+    without((as_object(plan.get("variables")) or {}).get("definitions"), "description")
+    return plan
 
 
 def parts_diff(old: Mapping[str, Json], new: Mapping[str, Json]) -> str:

@@ -1,13 +1,12 @@
 """States that a run began with another model of: as the model of today has them."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from turnloom.errors import InvalidUpdate
-from turnloom.flow.logic.plans import planned_reducers
+from turnloom.flow.logic.plans import deciding, planned_reducers
 from turnloom.flow.logic.states import StateModel
 from turnloom.flow.spec.nodes import FlowPlan
 from turnloom.flow.spec.progress import Progress
@@ -15,9 +14,9 @@ from turnloom.kernel.values import Json, preview, said
 
 
 def differs_in_state(old_text: str, new_text: str) -> bool:
-    """Whether nothing but the model of the state differs between the texts of two plans, and fields
+    """Whether nothing that decides differs between the texts of two plans but the state, and fields
     that both models have are reduced alike."""
-    old, new = json.loads(old_text), json.loads(new_text)
+    old, new = deciding(old_text), deciding(new_text)
     before, now = planned_reducers(old_text), planned_reducers(new_text)
     is_alike = all(before[name] == now[name] for name in before.keys() & now.keys())
     return is_alike and {**old, "state": ""} == {**new, "state": ""}

@@ -15,6 +15,8 @@ from turnloom.agents.logic.plans import (
     data_of,
     parts_diff,
     schema_digest,
+    without,
+    without_descriptions,
 )
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly
 from turnloom.assembly.spec.assemblies import Assembly
@@ -298,6 +300,31 @@ def _asking_data(asking: Asking) -> dict[str, Json]:
     data = {key: value for key, value in data_of(asking, _WRITTEN).items() if key != "then"}
     late = asking.then
     return {**data, "then": _asking_data(late)} if isinstance(late, Asking) else data
+
+
+def decide_alike(old_text: str, new_text: str) -> bool:
+    """Whether two plans, given by their texts, differ in descriptions at most: what agents are told
+    stands in the frames of their turns."""
+    return deciding(old_text) == deciding(new_text)
+
+
+def deciding(text: str) -> dict[str, Json]:
+    """What decides in a plan of this text: all but what tells people or models something."""
+    plan = without_descriptions(json.loads(text))
+    paths: dict[str, list[Any]] = plan.get("paths", {})
+    for nodes in paths.values():
+        without(nodes, "instructions")
+        for node in filter(as_object, nodes):
+            without([node.get("join")], "instructions")
+            _undescribe_options(node)
+    return plan
+
+
+def _undescribe_options(asking: Any) -> None:
+    """Take what describes its options out of a question, and out of those that follow it."""
+    while as_object(asking):
+        without(asking.get("options"), "description")
+        asking = asking.get("then")
 
 
 def plan_diff(old_text: str, new_text: str) -> str:

@@ -11,6 +11,8 @@ from turnloom.agents.logic.plans import (
     data_of,
     parts_diff,
     schema_digest,
+    without,
+    without_descriptions,
 )
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
 from turnloom.assembly.spec.assemblies import Assembly
@@ -104,6 +106,18 @@ def subscription_digest(plan: Plan, subscription: Subscription) -> str:
     Runs that collect for it live long: they are pinned to this, and nothing else disturbs them.
     """
     return fingerprint(plan.name, as_text(data_of(subscription, _WRITTEN, "id")))
+
+
+def decide_alike(old_text: str, new_text: str) -> bool:
+    """Whether two plans, given by their texts, differ in descriptions at most: what agents are told
+    stands in the frames of their turns."""
+    return _deciding(old_text) == _deciding(new_text)
+
+
+def _deciding(text: str) -> Json:
+    plan = without_descriptions(json.loads(text))
+    without(plan.get("agents"), "system_message")
+    return plan
 
 
 def plan_diff(old_text: str, new_text: str) -> str:
