@@ -65,6 +65,7 @@ NO_STORES = {
     "Environment": "it is of the process",
     "Observer": "it is told of the runs of its app",
     "PlainSearch": "what it finds is for everybody",
+    "Pruner": "it removes; its suite has the tenants",
     "Scheduler": "it keeps keys only",
     "Splitter": "it computes",
     "Store": "it is all of them",
