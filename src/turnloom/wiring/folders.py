@@ -12,7 +12,6 @@ from turnloom.agents.spec import SELECTOR, Engine, Server, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import leniency
-from turnloom.conversation.logic.checking import check
 from turnloom.conversation.logic.guarding import declared_guards
 from turnloom.conversation.logic.production import check_production
 from turnloom.conversation.logic.rosters import declared_contexts, roster
@@ -30,6 +29,7 @@ from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.contexts import Contexts
 from turnloom.wiring.engines import UNNAMED, Depth, Engines, scripted
 from turnloom.wiring.models import Models, own_contexts
+from turnloom.wiring.remembered import RememberedFolders
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
 from turnloom.wiring.sources import Registered
@@ -67,6 +67,7 @@ class Folders:
         self._connect = connect or reach
         self._production = production
         self._strict = strict
+        self._remembered = RememberedFolders()
         self._restored: dict[tuple[Any, ...], Loaded] = {}
         # Connections to servers of tools: those of tenants, and one that no tenant has yet.
         self._used: dict[tuple[str, str], dict[str, ToolServer]] = {}
@@ -118,7 +119,7 @@ class Folders:
     def _examine(
         self, source: str, depth: Depth, loading: Loading | None = None
     ) -> tuple[Loaded | None, list[Diagnostic]]:
-        folder, problems = adapter("files").read_folder(source)
+        folder, problems = self._remembered.read(source)
         loaded, found = self._make(folder, problems, depth=depth, loading=loading)
         if loaded is not None or self._strict or not leniency.is_invalid(found):
             return loaded, found
@@ -160,7 +161,7 @@ class Folders:
         to_run = depth == "run"
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
-        conversation, found = check(folder, broken, frozenset(set_aside))
+        conversation, found = self._remembered.check(folder, broken, frozenset(set_aside))
         code = Code(adapter("files").Modules(folder.root, loading), folder, broken)
         engines, unasked = self._engines.choose(code, roster(folder, broken), depth)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()

@@ -1,7 +1,7 @@
 """Workflow folders: which files they are made of, read from disk or restored from stored texts."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from turnloom.adapters.files.parsing import parse
 from turnloom.adapters.files.reading import link_problem, read_text
@@ -27,8 +27,15 @@ SUFFIXES = (".json", ".yaml", ".yml")
 ESSENTIAL = ("orchestrator", "agents")
 
 
-def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]:
-    """A workflow folder on disk, and every problem of reading it."""
+# Gives what a file with a text declares, and its problems.
+Parse = Callable[[str, str], tuple[Document | None, list[Diagnostic]]]
+
+
+def read_folder(
+    path: str | os.PathLike[str], parse: Parse = parse
+) -> tuple[Folder, list[Diagnostic]]:
+    """A workflow folder on disk, and every problem of reading it. `parse` may remember what it
+    parsed."""
     root = os.path.abspath(path)
     name = os.path.basename(root)
     if not os.path.isdir(root):
@@ -39,7 +46,7 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[Folder, list[Diagnostic]]
     names = [file for file in _listing(root, name, "", problems) if file.lower().endswith(SUFFIXES)]
     known = _read(root, name, (file for file in names if _part(file)), problems)
     sources = _read(root, name, _code_files(root, name, problems), problems)
-    documents = _documents(name, known, problems)
+    documents = _documents(name, known, problems, parse)
     problems += _name_problems(name, names)
     _check_pack(root, name, problems)
     code = {file: fingerprint(text) for file, text in sources.items()}
@@ -158,7 +165,7 @@ def _part(file: str) -> str | None:
 
 
 def _documents(
-    name: str, texts: Mapping[str, str], problems: list[Diagnostic]
+    name: str, texts: Mapping[str, str], problems: list[Diagnostic], parse: Parse = parse
 ) -> dict[str, Document]:
     """The documents by part; of two files for one part, the first in order stands."""
     found: dict[str, Document] = {}

@@ -1,0 +1,58 @@
+"""Workflow folders that were read and checked before, by the contents of their files."""
+
+from collections import OrderedDict
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from turnloom.conversation.logic.checking import check
+from turnloom.conversation.spec import Conversation
+from turnloom.errors import Diagnostic
+from turnloom.kernel.digests import fingerprint
+from turnloom.kernel.documents import Folder
+from turnloom.wiring.adapters import adapter
+
+# How many files and folders are remembered.
+FILES = 256
+FOLDERS = 32
+
+_Checked = tuple[Conversation | None, tuple[Diagnostic, ...]]
+
+
+class RememberedFolders:
+    """What the declarations of folders say, worked out once for the same contents.
+
+    Files are read each time, and code is no part of it: it runs afresh for each load.
+    """
+
+    def __init__(self) -> None:
+        self._parse: Any = lru_cache(FILES)(adapter("files").parse)
+        self._checked: OrderedDict[tuple[Any, ...], _Checked] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, source: str) -> tuple[Folder, list[Diagnostic]]:
+        """A folder as it stands on disk now, and every problem of reading it."""
+        return adapter("files").read_folder(source, self._parse)
+
+    def check(
+        self, folder: Folder, broken: frozenset[str], set_aside: frozenset[str]
+    ) -> tuple[Conversation | None, list[Diagnostic]]:
+        """The conversation that a folder declares, and all that is wrong with it."""
+        key = (_contents(folder), broken, set_aside)
+        with self._lock:
+            found = self._checked.get(key)
+        if found is None:
+            conversation, problems = check(folder, broken, set_aside)
+            found = conversation, tuple(problems)
+            with self._lock:
+                self._checked[key] = found
+                if len(self._checked) > FOLDERS:
+                    self._checked.popitem(last=False)
+        return found[0], [*found[1]]
+
+
+def _contents(folder: Folder) -> str:
+    """A digest of everything that a check looks at."""
+    texts = (each for part, d in folder.documents.items() for each in (part, d.file, d.text))
+    code = (each for pair in folder.code.items() for each in pair)
+    return fingerprint(folder.name, folder.root, str(len(folder.code)), *code, *texts)
