@@ -215,7 +215,8 @@ class Loaded:
     pinned to. `runtime` makes the half of its form that acts. Tools are known by name, hooks by
     their place; parts that are set aside do not pass their check and count as empty. `lacking` says
     which agents cannot answer here: such a run can be told something, but not driven. `unheeded`
-    names settings that the program chose and that make no difference here. `migrate` says what is
+    names settings that the program chose and that make no difference here. `warnings` are what the
+    check of a program's declarations says that is no error. `migrate` says what is
     to be put on record before a run continues that began with another state. `modules` is kept
     because the code lives no longer than it.
     """
@@ -251,6 +252,7 @@ class Loaded:
     modules: object = None
     lacking: tuple[Diagnostic, ...] = ()
     unheeded: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     migrate: Callable[[RunState], Awaitable[Sequence[tuple[str, Fact]]]] | None = None
 
 

@@ -32,7 +32,13 @@ from turnloom.runtime.service.users import ask_user_code
 from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.collections import Collections, comparing, counter_for
-from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.wiring.declared import (
+    read_code_hooks,
+    read_guards,
+    read_variables,
+    toolkit_of,
+    warn_of,
+)
 from turnloom.wiring.lacking import Capabilities
 from turnloom.wiring.models import Models, own_contexts
 
@@ -109,6 +115,7 @@ class Boards:
         if loaded is None:
             loaded = self._current[name] = self._make(self._declared[name])
             self._known[name, loaded.definition] = loaded
+            warn_of(name, loaded.warnings)
         return loaded
 
     def restore(self, started: RunStarted, text: str) -> Loaded:
@@ -156,7 +163,9 @@ class Boards:
         refuse_problems(plan)
         refuse_strangers(plan, declared.tenant)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
-        variables, functions = read_variables(where, declared.variables, plan.members, toolkit)
+        variables, functions, warnings = read_variables(
+            where, declared.variables, plan.members, toolkit
+        )
         refuse_joins(plan, declared.types)
         refuse_sources(plan, variables.definitions, declared.types)
         refuse_guards(plan, guards, variables.definitions)
@@ -186,6 +195,7 @@ class Boards:
             runtime=BoardRuntime,
             guards=guards,
             embedder=comparing(guards),
+            warnings=warnings,
         )
 
     def _staff(self, member: Member, tenant: str) -> Staff:

@@ -39,6 +39,7 @@ class Code:
         self.problems: list[Diagnostic] = []
         self._folder = folder
         self._broken = broken
+        self._models: Any = {}
 
     def tools(self) -> dict[str, Callee]:
         """The tools by name."""
@@ -181,7 +182,8 @@ class Code:
         self, function: Callable[..., Any], name: str, description: str, place: Place
     ) -> Callee | None:
         try:
-            return adapter("functions").FunctionCallee(function, name, description)
+            make = adapter("functions").FunctionCallee
+            return make(function, name, description, self._models)
         except TypeError as error:
             message = f"Function {name!r} cannot be called with JSON: {error}."
             remedy = "Give its parameters types that JSON can have."

@@ -1,11 +1,12 @@
 """What a program declares beside its agents: variables, guards, hooks and tools, whose functions
 stand in them."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from turnloom.agents.spec import Callee, Tool, Toolkit
-from turnloom.errors import DefinitionError, UsageError
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.guards.logic.checking import check_guards
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.arguments import as_one_of, wrong
@@ -20,11 +21,14 @@ from turnloom.variables.logic.conditions import Condition, parse_condition
 from turnloom.variables.spec import Variables
 from turnloom.wiring.adapters import adapter
 
+log = logging.getLogger("turnloom.check")
+
 
 def read_variables(
     where: str, variables: Mapping[str, Any], agents: Collection[str], toolkit: Toolkit
-) -> tuple[Variables, dict[str, Callable[..., Any]]]:
-    """The variables that are declared there, and the functions that triggers ask, by name.
+) -> tuple[Variables, dict[str, Callable[..., Any]], tuple[Diagnostic, ...]]:
+    """The variables that are declared there, the functions that triggers ask, by name, and what
+    there is to say that is no error.
 
     Raises:
         DefinitionError: they do not pass their check.
@@ -32,7 +36,7 @@ def read_variables(
     """
     functions: dict[str, Callable[..., Any]] = {}
     if not variables:
-        return Variables(), functions
+        return Variables(), functions, ()
     report = Report(where)
     try:
         written = _with_names(as_one_of(variables, Mapping, "`variables`"), functions)
@@ -42,7 +46,14 @@ def read_variables(
     known = Known(frozenset(agents), toolkit.tools)
     checked = check_variables(report, document, known)
     _refuse(where, report)
-    return checked.variables, functions
+    return checked.variables, functions, tuple(sorted(report.problems))
+
+
+def warn_of(name: str, warnings: Sequence[Diagnostic]) -> None:
+    """Put warnings about what a program declares into its log, as those about folders are."""
+    if warnings:
+        lines = "\n".join(f"  {problem}" for problem in warnings)
+        log.warning("Workflow %r passes its check, with warnings:\n%s", name, lines)
 
 
 def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:

@@ -46,7 +46,13 @@ from turnloom.runtime.spec import Loaded, Staff
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.collections import comparing, counter_for
-from turnloom.wiring.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.wiring.declared import (
+    read_code_hooks,
+    read_guards,
+    read_variables,
+    toolkit_of,
+    warn_of,
+)
 from turnloom.wiring.lacking import Capabilities
 from turnloom.wiring.models import Models, own_contexts
 
@@ -96,6 +102,7 @@ class Flows:
             root = f"{ENTRY}{abspath(entry)}" if entry else f"{ROOT}{flow.site.file}"
             self._known[key] = self._make(flow, plan, root)
             self._built[key] = flow
+            warn_of(flow.name, self._known[key].warnings)
         return self._known[key]
 
     async def restore(self, started: RunStarted, text: str) -> Loaded:
@@ -166,7 +173,7 @@ class Flows:
         }
         toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
         agents = {name: _agent(node) for name, node in steps.items()}
-        variables, functions = read_variables(where, flow.variables, agents, toolkit)
+        variables, functions, warnings = read_variables(where, flow.variables, agents, toolkit)
         hooks, called = read_code_hooks(where, flow.hooks, agents)
         models = {name: agent.model for name, agent in agents.items()}
         guards = read_guards(where, flow.guards, models)
@@ -198,6 +205,7 @@ class Flows:
             guards=guards,
             embedder=comparing(guards),
             unheeded=self._models.unheeded(staff.values()),
+            warnings=warnings,
         )
 
     def _staff(self, node: StepNode) -> Staff:
@@ -336,14 +344,13 @@ def examine_flow(flow: Flow[Any]) -> Sequence[Diagnostic]:
     if any(each.severity == "error" for each in found):
         return found
     try:
-        Flows(adapter("scripted").ScriptedEngine({})).declare(flow)
+        beside = Flows(adapter("scripted").ScriptedEngine({})).declare(flow).warnings
     except DefinitionError as error:
-        beside = [replace(each, file=file, line=line) for each in error.diagnostics]
-        return [*found, *beside]
+        beside = error.diagnostics
     except UsageError as error:
         message, _, remedy = str(error).partition(". ")
         return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy)]
-    return found
+    return [*found, *(replace(each, file=file, line=line) for each in beside)]
 
 
 def _agent(node: StepNode) -> Agent:

@@ -41,6 +41,9 @@ class Modules:
         self._loading = loading
         self._name = os.path.basename(self._root)
         self._loaded: dict[str, ModuleType] = {}
+        # Where files were found, and their texts: one load sees a folder as it stood.
+        self._found: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
         self._lock = RLock()
 
     def function(self, file: str, name: str) -> Callable[..., Any]:
@@ -81,13 +84,20 @@ class Modules:
         """
         found = self._find(file)
         label = f"{self._name}/{found}"
-        text = read_text(self._root, os.path.join(self._root, found), label)
-        if isinstance(text, Diagnostic):
-            raise DefinitionError(self._name, [text])
-        return label, text
+        if found not in self._texts:
+            text = read_text(self._root, os.path.join(self._root, found), label)
+            if isinstance(text, Diagnostic):
+                raise DefinitionError(self._name, [text])
+            self._texts[found] = text
+        return label, self._texts[found]
 
     def _find(self, file: str) -> str:
         """The path of a code file below the root."""
+        if file not in self._found:
+            self._found[file] = self._look(file)
+        return self._found[file]
+
+    def _look(self, file: str) -> str:
         # The Windows reading knows both separators, drives and shares: refused on every system.
         steps = PureWindowsPath(file)
         if steps.anchor or ".." in steps.parts or "\0" in file:
@@ -124,7 +134,7 @@ class Modules:
             exec(compile(source, path, "exec", dont_inherit=True), vars(module))
         except (Exception, SystemExit) as error:
             sys.modules.pop(module.__name__, None)
-            del self._loaded[file]
+            del self._loaded[file], self._texts[file]  # it may be corrected
             if isinstance(error, DefinitionError):
                 raise  # of a file that it imports
             raise DefinitionError(self._name, [self._import_problem(file, path, error)]) from error

@@ -1,7 +1,8 @@
 """Functions of a workflow's code as tools and hooks."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -20,33 +21,42 @@ INJECTED = ("context_variables", "ctx")
 _create: Any = create_model
 
 
+# Models of parameters and their schemas, by what the parameters are.
+Models = dict[Hashable, tuple[type[BaseModel], dict[str, Any]]]
+
+
 class FunctionCallee:
-    """A function: its schema from its signature, called in the loop or off it.
+    """A function: its schema from its signature, called in the loop or off it. Functions that are
+    given the same `models` share those of parameters that are the same: most of what making one
+    takes.
 
     Raises:
         TypeError: a parameter has a type that JSON cannot have.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, description: str = "") -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        description: str = "",
+        models: Models | None = None,
+    ) -> None:
         self._call = detached(function)
         self._signature = inspect.signature(function)
         hints = _hints(function)
         self._context = _injected(self._signature, hints)
-        self._model = self._parameters(name, hints)
+        self._model, parameters = self._parameters(name, hints, {} if models is None else models)
         self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
-        try:
-            parameters = self._model.model_json_schema()
-        except PydanticUserError as error:
-            raise TypeError(str(error).splitlines()[0]) from error
-        parameters.pop("title", None)
-        for each in parameters.get("properties", {}).values():
-            each.pop("title", None)
         told = description or inspect.getdoc(function) or ""
-        self.schema = ToolSchema(name, told, parameters)
+        self.schema = ToolSchema(name, told, deepcopy(parameters))
 
-    def _parameters(self, name: str, hints: Mapping[str, Any]) -> type[BaseModel]:
-        """A model of the parameters that are given from outside."""
+    def _parameters(
+        self, name: str, hints: Mapping[str, Any], models: Models
+    ) -> tuple[type[BaseModel], dict[str, Any]]:
+        """A model of the parameters that are given from outside, and its schema."""
         fields: dict[str, Any] = {}
+        # Equal types may be written in another order, and `True` equals 1: their texts differ.
+        key: list[Any] = []
         extra = "forbid"
         for number, each in enumerate(self._signature.parameters.values()):
             if each.name in self._context or each.kind is each.VAR_POSITIONAL:
@@ -57,12 +67,16 @@ class FunctionCallee:
             required = each.default is each.empty
             default = Field(alias=each.name) if required else Field(each.default, alias=each.name)
             # Names that a model has of its own are taken, so fields are numbered.
-            fields[f"p{number}"] = (hints.get(each.name, Any), default)
+            hint = hints.get(each.name, Any)
+            fields[f"p{number}"] = (hint, default)
+            key.append((number, each.name, hint, each.default, repr((hint, each.default))))
         config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
-        try:
-            return _create(name, __config__=config, **fields)
-        except PydanticUserError as error:
-            raise TypeError(str(error).splitlines()[0]) from error
+        known = (extra, *key)
+        if not _is_hashable(known):
+            return _model(name, config, fields)
+        if known not in models:
+            models[known] = _model(name, config, fields)
+        return models[known]
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
         """What the function gives for these arguments.
@@ -92,6 +106,28 @@ class FunctionCallee:
             if each.kind is each.POSITIONAL_ONLY:
                 positional.append(given.pop(each.name))
         return positional, given
+
+
+def _model(
+    name: str, config: ConfigDict, fields: Mapping[str, Any]
+) -> tuple[type[BaseModel], dict[str, Any]]:
+    try:
+        model: type[BaseModel] = _create(name, __config__=config, **fields)
+        schema = model.model_json_schema()
+    except PydanticUserError as error:
+        raise TypeError(str(error).splitlines()[0]) from error
+    schema.pop("title", None)
+    for each in schema.get("properties", {}).values():
+        each.pop("title", None)
+    return model, schema
+
+
+def _is_hashable(key: tuple[Any, ...]) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
 
 
 def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
