@@ -9,6 +9,24 @@ import pytest
 from tests.cli.conftest import Call, surroundings
 from tests.support.warm import Warm
 
+# A flow without any branch.
+LINE = """
+from pydantic import BaseModel
+
+from turnloom import Flow
+
+
+class State(BaseModel, frozen=True):
+    n: int = 0
+
+
+async def count(state):
+    return {"n": 1}
+
+
+line = Flow("line", State).start_with(count)
+"""
+
 
 @pytest.fixture
 def done(turnloom: Call, chat: str) -> Call:
@@ -40,6 +58,15 @@ def test_kinds_that_do_not_exist_are_refused_with_what_was_meant(done: Call) -> 
     assert "nobody" in done("log", "nobody", code=2).err
 
 
+def test_a_turn_is_explained_without_its_prompt(done: Call) -> None:
+    whole = done("explain", "last", "--turn", "1").out
+    brief = done("explain", "last", "--turn", "1", "--brief").out
+    assert whole.startswith(brief) and "Rhyme." in whole and "Rhyme." not in brief
+    assert "--brief" in done("explain", "last", "--brief", code=2).err
+    assert done("explain", "-h").out == done("explain", "--help").out
+    assert done("-h").out == done("--help").out
+
+
 def test_a_run_is_followed_up_to_its_end(
     turnloom: Call, chat: str, warm: Warm, tmp_path: Path
 ) -> None:
@@ -57,3 +84,10 @@ def test_a_run_is_followed_up_to_its_end(
         turnloom("cancel", "last", "--reason", "enough")
         assert [*kinds][-1] == "run.cancelled"
     assert follower.wait() == 0
+
+
+def test_routes_are_suggested_only_where_there_are_some(turnloom: Call, tmp_path: Path) -> None:
+    (tmp_path / "line.py").write_text(LINE, "utf-8")
+    turnloom("run", "line.py", "--quiet")
+    told = turnloom("explain", "last").out
+    assert "--variable" in told and "--route" not in told

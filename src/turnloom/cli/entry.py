@@ -23,6 +23,9 @@ from turnloom.errors import DefinitionError, NotYours, TurnloomError, UsageError
 
 FAILED, WRONG = 1, 2
 
+# What asks for help.
+HELP = {"help_option_names": ["--help", "-h"]}
+
 # What is said of an agent that nothing answers for, or whose model cannot be asked.
 UNANSWERED = "W050"
 
@@ -88,10 +91,16 @@ def _make(name: str) -> Any:
     """A command, or a group of those that begin with its name."""
     module = import_module(f"turnloom.cli.commands.{name}")
     if name in COMMANDS:
-        alone = typer.Typer(add_completion=False)
+        alone = typer.Typer(add_completion=False, context_settings=HELP)
         alone.command(name)(getattr(module, COMMANDS[name]))
         return get_command(alone)
-    group = typer.Typer(name=name, help=module.SUMMARY, add_completion=False, no_args_is_help=True)
+    group = typer.Typer(
+        name=name,
+        help=module.SUMMARY,
+        add_completion=False,
+        no_args_is_help=True,
+        context_settings=HELP,
+    )
     for each, made in COMMANDS.items():
         first, _, rest = each.partition(" ")
         if first == name:
@@ -122,7 +131,11 @@ def _asked(command: Any, *, debug: bool, version: bool) -> tuple[Command, bool]:
 
 
 _application = typer.Typer(
-    cls=_Group, add_completion=False, no_args_is_help=True, result_callback=_asked
+    cls=_Group,
+    add_completion=False,
+    no_args_is_help=True,
+    result_callback=_asked,
+    context_settings=HELP,
 )
 
 

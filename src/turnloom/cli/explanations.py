@@ -1,6 +1,7 @@
 """Explanations for people: tables, colour, the width of the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -30,11 +31,14 @@ _KINDS = {
 _BAR = 20
 
 
-def render(found: Explanation, width: int = UNSEEN_WIDTH) -> Iterator[RenderableType]:
-    """An explanation for a terminal of a width, part by part."""
+def render(
+    found: Explanation, width: int = UNSEEN_WIDTH, *, brief: bool = False
+) -> Iterator[RenderableType]:
+    """An explanation for a terminal of a width, part by part; a brief one of a turn is without its
+    prompt."""
     match found:
         case TurnExplained():
-            return _turn(found)
+            return chain(_turn(found), () if brief else _prompt(found))
         case VariableExplained():
             return _variable(found)
         case RouteExplained():
@@ -82,7 +86,6 @@ def _turn(found: TurnExplained) -> Iterator[RenderableType]:
         yield safe("Withheld: nothing")
     for line in found.outcome:
         yield safe(line)
-    yield from _prompt(found)
 
 
 def _prompt(found: TurnExplained) -> Iterator[RenderableType]:

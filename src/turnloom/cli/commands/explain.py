@@ -15,8 +15,9 @@ from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 
-# Rows of a timeline that a route can be asked for: by rules, and on a board by artifacts.
-ROUTES = frozenset({"route", "artifact", "set"})
+# Rows of a timeline that a route can be asked for: by rules, on a board by artifacts, in a flow
+# where ways part and meet.
+ROUTES = frozenset({"route", "artifact", "set", "branch", "fork", "join", "loop", "approval"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,9 @@ class Explain(StoreCommand):
     route: Annotated[
         int | None, typer.Option(metavar="SEQ", help="Why the work went where it went.")
     ] = None
+    brief: Annotated[
+        bool, typer.Option("--brief", help="With --turn: leave the prompt itself out.")
+    ] = False
     json: Json = False
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
@@ -47,7 +51,7 @@ class Explain(StoreCommand):
         if self.json:
             terminal.emit(msgspec.json.encode(found))
             return 0
-        for part in render(found, terminal.out.width):
+        for part in render(found, terminal.out.width, brief=self.brief):
             terminal.show(part)
         if isinstance(found, Timeline):
             self._hint(found, terminal)
@@ -59,6 +63,8 @@ class Explain(StoreCommand):
             raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
         if self.agent is not None and self.turn is None:
             raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
+        if self.brief and (self.turn is None or self.json):
+            raise UsageError("`--brief` goes with a turn, for people: name the turn.")
         if self.at is not None and self.variable is None:
             raise UsageError("`--at` goes with a variable: name the variable.")
 
@@ -75,11 +81,11 @@ class Explain(StoreCommand):
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Say what else can be asked."""
         terminal.show(safe("Ask for more:", "dim"))
-        routes = (str(row.seq) for row in found.rows if row.what in ROUTES)
+        routes = [str(row.seq) for row in found.rows if row.what in ROUTES]
         asks = [
             *([("--turn", str(found.turns))] if found.turns else []),
             ("--variable", "NAME"),
-            ("--route", next(routes, "SEQ")),
+            *([("--route", routes[0])] if routes else []),
         ]
         for words in asks:
             terminal.show(joined("  ", (self.again("explain", found.run, *words), "bold")))
