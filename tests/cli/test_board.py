@@ -102,6 +102,15 @@ def test_what_fails_is_said_and_a_board_in_a_variable_has_its_own_store(
     assert "--store" in turnloom("board", "list", "shop.py:here", "--store", "a.db", code=2).err
 
 
+def test_reading_makes_no_store(turnloom: Call, shop: str, tmp_path: Path) -> None:
+    for words in (("list", shop), ("query", shop, "--type", "Order")):
+        assert "'typo.db'" in turnloom("board", *words, "--store", "typo.db", code=2).err
+        assert "No artifacts" in turnloom("board", *words).err
+    assert [each.name for each in tmp_path.iterdir() if each.suffix != ".py"] == []
+    turnloom("board", "publish", shop, "Order", '{"item": "hat"}', "--store", "new.db")
+    assert "shop.Order" in turnloom("board", "list", shop, "--store", "new.db").out
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

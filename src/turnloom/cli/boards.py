@@ -10,6 +10,7 @@ from anyio import to_thread
 from turnloom.app import Board, Loom
 from turnloom.cli.problems import located
 from turnloom.cli.programs import file_of, is_program
+from turnloom.cli.stored import present_store
 from turnloom.errors import TurnloomError, UsageError
 from turnloom.kernel.values import nearest
 from turnloom.wiring.programs import board_program
@@ -18,12 +19,14 @@ _REMEDY = "Declare it in a function of the app: `def declare(app): …; return b
 
 
 @asynccontextmanager
-async def opened_board(path: str, store: str | None, app_id: str) -> AsyncGenerator[Board]:
+async def opened_board(
+    path: str, store: str | None, app_id: str, *, reads: bool
+) -> AsyncGenerator[Board]:
     """The board that a path names: one that a file of code holds in a variable, or that a function
-    of it declares for an app on this store.
+    of it declares for an app on this store. To be read, no store is made.
 
     Raises:
-        UsageError: there is none, or it is not said which.
+        UsageError: there is none, it is not said which, or the store to be read is missing.
         DefinitionError: the file does not run.
     """
     if not is_program(path):
@@ -38,7 +41,7 @@ async def opened_board(path: str, store: str | None, app_id: str) -> AsyncGenera
             _check_own(file, found, store, app_id)
             yield found
             return
-        async with Loom(store=store) as app:
+        async with Loom(store=present_store(store) if reads else store) as app:
             yield await _declared(file, found, app)
     finally:
         for each in apps:

@@ -73,11 +73,16 @@ class BoardCommand(Command):
     async def act(self, terminal: Terminal) -> int:
         """Do it, and give the exit code."""
 
+    @property
+    def reads(self) -> bool:
+        """Whether it only reads, and so makes no store."""
+        return True
+
     @asynccontextmanager
     async def open(self, path: str | None) -> AsyncGenerator[Board]:
         """The board of a file of code, or one without agents over what is in the store."""
         if path is not None:
-            async with opened_board(path, self.store, self.app_id) as board:
+            async with opened_board(path, self.store, self.app_id, reads=self.reads) as board:
                 yield board
             return
         async with Loom(store=present_store(self.store)) as app:
@@ -284,6 +289,11 @@ class BoardPublish(BoardCommand):
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0.001, help="How long to wait at most.")
     ] = None
+
+    @property
+    def reads(self) -> bool:
+        """It makes the store that it publishes to."""
+        return False
 
     async def act(self, terminal: Terminal) -> int:
         """Publish it, and tell what came of it; 1 if not everything went well."""
