@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from turnloom.cli import problems
 from turnloom.cli.command import Command
+from turnloom.cli.shells import prepare
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import DefinitionError, NotYours, TurnloomError, UsageError
 
@@ -54,6 +55,7 @@ COMMANDS = {
     "board publish": "BoardPublish",
     "show": "Show",
     "store": "Store",
+    "completion": "Completion",
 }
 
 
@@ -92,7 +94,8 @@ def _make(name: str) -> Any:
     module = import_module(f"turnloom.cli.commands.{name}")
     if name in COMMANDS:
         alone = typer.Typer(add_completion=False, context_settings=HELP)
-        alone.command(name)(getattr(module, COMMANDS[name]))
+        made = getattr(module, COMMANDS[name])
+        alone.command(name, help=_summary(made))(made)
         return get_command(alone)
     group = typer.Typer(
         name=name,
@@ -104,8 +107,14 @@ def _make(name: str) -> Any:
     for each, made in COMMANDS.items():
         first, _, rest = each.partition(" ")
         if first == name:
-            group.command(rest)(getattr(module, made))
+            kind = getattr(module, made)
+            group.command(rest, help=_summary(kind))(kind)
     return get_command(group)
+
+
+def _summary(command: Any) -> str:
+    """What a command says of itself, without the line breaks of its source."""
+    return " ".join((command.__doc__ or "").split())
 
 
 class _Group(TyperGroup):
@@ -187,6 +196,7 @@ def _end(code: int, terminal: Terminal) -> NoReturn:
 
 def perform(words: Sequence[str], terminal: Terminal) -> int:
     """Do what the words say, and give the exit code."""
+    prepare()
     try:
         asked = get_command(_application)(list(words), prog_name="turnloom", standalone_mode=False)
     except typer.TyperException as error:
