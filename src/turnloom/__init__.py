@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from turnloom.app import Loom as Loom
     from turnloom.app import Run as Run
     from turnloom.app.loom import LoomSettings as LoomSettings
+    from turnloom.app.loom import RunChoice as RunChoice
     from turnloom.assembly.events import Withheld as Withheld
     from turnloom.assembly.logic.assembled import AssembledContext as AssembledContext
     from turnloom.assembly.ports import VectorSearch as VectorSearch
@@ -222,7 +223,7 @@ _NAMES = {
         "use_ui_tool",
     ),
     "turnloom.app": ("Board", "Definition", "Explanations", "History", "Loom", "Run"),
-    "turnloom.app.loom": ("LoomSettings",),
+    "turnloom.app.loom": ("LoomSettings", "RunChoice"),
     "turnloom.assembly.events": ("Withheld",),
     "turnloom.assembly.logic.assembled": ("AssembledContext",),
     "turnloom.assembly.ports": ("VectorSearch",),

@@ -319,6 +319,10 @@ async def _nearest(store: Any, tenant: str, names: Sequence[str]) -> Any:
     return [msgspec.structs.replace(each, score=round(each.score, 3)) for each in found]
 
 
+async def _having(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return [sorted(await store.vectors.having(tenant, canary(name))) for name in names]
+
+
 async def _verify(store: Any, tenant: str, names: Sequence[str]) -> Any:
     every = [each async for each in store.verifier.verify(tenant)]
     one = [each for id in IDS async for each in store.verifier.verify(tenant, id)]
@@ -348,6 +352,7 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "VectorStore.visibilities": _visibilities,
     "VectorStore.is_empty": _is_empty,
     "VectorStore.nearest": _nearest,
+    "PrunableStore.having": _having,
     "EventLog.subscribe": _subscribe,  # the last one, as it appends
 }
 

@@ -35,11 +35,10 @@ from turnloom.board.spec import Public, is_shared
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import key
 
-PORTS = {
-    port.__name__: port for port in (*ports_of(ports.Store), ports.Verifier, ports.VectorStore)
-}
+BESIDE = (ports.Verifier, ports.VectorStore, ports.PrunableStore)
+PORTS = {port.__name__: port for port in (*ports_of(ports.Store), *BESIDE)}
 KINDS = [*WRITERS, CLAIM]
-OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore"]
+OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore", "PrunableStore"]
 SPACE = ports.Space("embedder", "1", 2)
 # The ports through which a tenant finds what another one shares.
 SHARING = ("Artifacts.", "VectorStore.")

@@ -108,6 +108,7 @@ EXEMPT = {
     "Run.listening": "it is tried below: it refuses nothing, and hears nothing",
     "Board.agent": "it declares",
     "Board.register": "it declares",
+    "Board.value": "it reads JSON, and no board",
     "Board.publish": "it is tried below",
     "Board.publish_many": "it publishes one by one",
     "Board.invoke": "it begins a run",

@@ -305,6 +305,8 @@ async def trade(app: t.Loom) -> None:
     keeper.with_context_filter(filters=t.FilterConfig(limit=3))
     board.register(Verdict_)
     artifact: t.Artifact = await board.publish(Order(item="kettle"), tags={"new"})
+    value: BaseModel = board.value("Order", {"item": "kettle"})
+    assert value == Order(item="kettle")
     await board.publish_many([Order(item="lamp")], visibility=t.After(artifact.created_at))
     failed = await board.run_until_idle(raise_errors=False)
     assert failed is None, failed
@@ -455,6 +457,8 @@ async def explained(app: t.Loom, run: str) -> None:
     engines: Mapping[str, tuple[t.Engine, ...]] = definition.engines
     assert engines and told(timeline) and told(turn) and told(variable)
     summaries: list[t.RunSummary] = await app.runs(1, before=None, unfinished=False)
+    choice: t.RunChoice = {"status": "finished"}
+    summaries += await app.runs(1, **choice)
     assert await history.named(run, 1) == [run]
     assert summaries[0].run == run
 

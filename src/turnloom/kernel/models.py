@@ -17,7 +17,7 @@ class Declared(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
-    def __init__(self, /, *given: object, **values: Any) -> None:
+    def __init__(self, /, *given: object, **values: object) -> None:
         name = type(self).__name__
         if given:
             raise UsageError(f"{name}({preview(given[0])}) says of no field what it is. Name it.")

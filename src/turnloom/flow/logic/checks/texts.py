@@ -75,7 +75,8 @@ def _parsed(function: Callable[..., Any]) -> _Function | None:
     """A function as it is written, if its source is there and still of it."""
     try:
         (parsed,) = ast.parse(dedent(getsource(function))).body
-    except (OSError, TypeError, SyntaxError, ValueError):
+    # Python 3.11 raises SystemError if a thread switches while it makes nodes (gh-106905).
+    except (OSError, TypeError, SyntaxError, SystemError, ValueError):
         return None
     if isinstance(parsed, _Function) and parsed.name == unwrap(function).__name__:
         return parsed
