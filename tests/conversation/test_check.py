@@ -268,6 +268,54 @@ def test_an_agent_that_nothing_makes_answer_is_refused(
     assert says in str(problem)
 
 
+async def test_agents_that_lack_the_same_are_told_of_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    agents = (
+        "A: {}\nB: {}\nC: {engine: scriptd}\nD: {model: 'openai:gpt-5'}\nE: {model: 'openai:gpt-5'}"
+    )
+    folder = write_folder(tmp_path, {"agents.yaml": agents})
+    async with Loom(store="memory") as app:
+        with pytest.raises(DefinitionError) as refused:
+            await app.start(folder)
+    found = [each for each in refused.value.diagnostics if each.code == "W050"]
+    assert [each.line for each in found] == [1, 3, 4]
+    assert "'A', 'B'" in found[0].message and "'D', 'E'" in found[2].message
+
+
+def test_a_function_that_is_missing_is_told_of_at_the_line_that_names_it(tmp_path: Path) -> None:
+    files = {
+        "agents.yaml": """
+            A:
+              engine:
+                type: functions
+                file: a.py
+                function: anser
+              components:
+                - file: a.py
+                  function: time_it
+            """,
+        "tools.yaml": """
+            tools:
+              - agent: A
+                file: a.py
+                function: look
+              - agent: A
+                file: a.py
+                function: lok
+            """,
+        "a.py": "def answer(task): ...\ndef look(): ...\n",
+    }
+    _, found = examined(write_folder(tmp_path, files))
+    named = [(each.file, each.line) for each in found if each.code == "W043"]
+    assert sorted(named) == [
+        ("Flow/agents.yaml", 6),
+        ("Flow/agents.yaml", 9),
+        ("Flow/tools.yaml", 8),
+    ]
+
+
 async def test_who_answers_for_an_agent_is_said_by_a_deployment(tmp_path: Path) -> None:
     files = {"agents.yaml": "A: {}\nB: {engine: scriptd}", "handoffs.yaml": "[]"}
     folder = write_folder(tmp_path, files)

@@ -263,5 +263,5 @@ def test_what_sources_need_of_the_code_is_told_once(
 def test_a_function_that_is_to_summarise_is_in_the_code(tmp_path: Path) -> None:
     context = "{sources: [{history: {last: 1, summarise: in_shrt}}]}"
     _, (problem,) = checked(tmp_path, context, COLLECTION)
-    assert (problem.file, problem.code) == ("Flow/providers.py", "W043")
+    assert (problem.file, problem.line, problem.code) == ("Flow/agents.yaml", 3, "W043")
     assert checked(tmp_path, context.replace("shrt", "short"), COLLECTION)[1] == []

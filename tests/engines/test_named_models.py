@@ -106,7 +106,7 @@ async def test_an_engine_that_there_is_not_is_refused() -> None:
         ("{engine: pydantic_ai}", "'A'"),
         ("{model: opnai:gpt-5}", "'opnai:gpt-5'"),
         ("{model: gpt-5}", "gpt-5"),
-        ("{model: 'openai:gpt-5'}", "OPENAI_API_KEY"),
+        ("{model: 'openai:gpt-5'}", "set OPENAI_API_KEY."),
         ("{model: 'mistral:mistral-large-latest'}", "pydantic-ai-slim[mistral]"),
     ],
 )

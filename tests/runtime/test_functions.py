@@ -171,7 +171,8 @@ async def test_a_function_must_be_there_and_be_registered(tmp_path: Path) -> Non
     with pytest.raises(DefinitionError) as missing:
         await run_to_rest(tmp_path / "1", "", x="boolean")
     (problem,) = missing.value.diagnostics
-    assert (problem.code, problem.file) == ("W043", "Flow/derivations.py")
+    assert (problem.code, problem.file) == ("W043", "Flow/context_variables.json")
+    assert problem.line == 10
     with pytest.raises(DefinitionError) as unregistered:
         await run_to_rest(tmp_path / "2", "def x(event, values):\n    return True\n", x="boolean")
     (problem,) = unregistered.value.diagnostics

@@ -30,10 +30,10 @@ class Document:
             path = path[:-1]
         return self.places.get(path, Place(1))
 
-    def line_of(self, key: str, value: Any) -> int:
-        """The first line that says `key: value`; 1 when none does."""
+    def line_of(self, key: str, value: Any, start: int = 1) -> int:
+        """The first line from `start` on that says `key: value`; `start` when none does."""
         found = (place.line for path, place in self.places.items() if self._says(path, key, value))
-        return next(found, 1)
+        return min((line for line in found if line >= start), default=start)
 
     def _says(self, path: Path, key: str, value: Any) -> bool:
         if not path or path[-1] != key:

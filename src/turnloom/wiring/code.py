@@ -24,6 +24,9 @@ from turnloom.wiring.adapters import adapter
 # The diagnostic of a code file that is not there.
 NO_CODE_FILE = "W040"
 
+# The diagnostic of a code file that lacks a function.
+NO_FUNCTION = "W043"
+
 # Where a workflow has providers and collections of its own.
 PROVIDERS = "providers.py"
 
@@ -45,7 +48,7 @@ class Code:
         """The tools by name."""
         found: dict[str, Callee] = {}
         for place, tool in declared_tools(self._folder, self._broken):
-            function = self.function(tool.file, tool.function, place)
+            function = self._declared(tool.file, tool.function, place)
             callee = function and self._callee(function, tool.title, tool.description, place)
             if callee is not None:
                 found[tool.title] = callee
@@ -62,7 +65,7 @@ class Code:
         """The hooks by their place."""
         found: dict[int, Callee] = {}
         for number, (place, hook) in enumerate(declared_hooks(self._folder, self._broken)):
-            function = self.function(hook.file, hook.function, place)
+            function = self._declared(hook.file, hook.function, place)
             callee = function and self._callee(function, hook.title, hook.description, place)
             if callee is not None:
                 found[number] = self._unasked(callee, hook.title, place)
@@ -73,7 +76,7 @@ class Code:
         found: dict[int, Callable[..., Awaitable[Any]]] = {}
         declared = declared_message_hooks(self._folder, self._broken)
         for number, (place, hook) in enumerate(declared):
-            function = self.function(hook.filename, hook.function, place)
+            function = self._declared(hook.filename, hook.function, place)
             if function is not None:
                 found[number] = adapter("functions").detached(function)
         return found
@@ -94,7 +97,7 @@ class Code:
         return found
 
     def _component(self, choice: ComponentChoice, place: Place) -> Component | None:
-        function = self.function(choice.file, choice.function, place)
+        function = self._declared(choice.file, choice.function, place)
         if function is None:
             return None
         try:
@@ -175,8 +178,24 @@ class Code:
         try:
             return self.modules.function(file, name)
         except DefinitionError as error:
-            self._note(*(where_named(problem, *place) for problem in error.diagnostics))
+            self._note(*(where_named(problem, place, place) for problem in error.diagnostics))
             return None
+
+    def _declared(self, file: str, name: str, place: Place) -> Callable[..., Any] | None:
+        """The function of a declaration that begins at a place, as `function` finds it."""
+        try:
+            return self.modules.function(file, name)
+        except DefinitionError as error:
+            self._note(*self.named(error, name, place))
+            return None
+
+    def named(self, error: DefinitionError, name: str, place: Place) -> list[Diagnostic]:
+        """Problems with a function, at the lines of a declaration that name what is missing."""
+        file, line = place
+        documents = self._folder.documents.values()
+        lines = [each.line_of("function", name, line) for each in documents if each.file == file]
+        naming = (file, lines[0] if lines else line)
+        return [where_named(problem, place, naming) for problem in error.diagnostics]
 
     def _callee(
         self, function: Callable[..., Any], name: str, description: str, place: Place
@@ -210,7 +229,11 @@ def _asked(value: Json) -> Iterator[str]:
         yield from _asked(each)
 
 
-def where_named(problem: Diagnostic, file: str, line: int) -> Diagnostic:
-    """A problem with a name of code, at the place that names it; one inside the code stays."""
-    inside = problem.file.endswith(".py")
-    return problem if inside else replace(problem, file=file, line=line)
+def where_named(problem: Diagnostic, place: Place, naming: Place) -> Diagnostic:
+    """A problem with a name of code at the place that names it: a file, or a function; one inside
+    the code stays."""
+    if problem.code == NO_FUNCTION:
+        return replace(problem, file=naming[0], line=naming[1])
+    if problem.file.endswith(".py"):
+        return problem
+    return replace(problem, file=place[0], line=place[1])

@@ -1,6 +1,6 @@
 """What makes agents answer, as they choose it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from turnloom.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
@@ -8,13 +8,13 @@ from turnloom.conversation.logic.rosters import Roster
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 from turnloom.wiring.adapters import adapter
-from turnloom.wiring.code import Code, where_named
+from turnloom.wiring.code import Code
 from turnloom.wiring.models import ASKING, TAKING, Models, Unanswered
 from turnloom.wiring.plugins import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
 UNNAMED = (
-    "Name a `model`, as in 'openai:gpt-5', or an `engine`; write its lines into script.yaml; or "
+    "Name a `model`, as in 'openai:gpt-5', or an `engine`; write lines into script.yaml; or "
     "say it for all that lack one: `--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
 )
 
@@ -43,6 +43,7 @@ class Engines:
         """The engines of each agent, and what is wrong with those that have none."""
         found: dict[str, tuple[Engine, ...]] = {}
         problems: list[Diagnostic] = []
+        unanswered: dict[tuple[str, str], list[str]] = {}
         for agent in known.agents.values():
             place = known.places[agent.name]
             code_place = place if agent.chain else known.played.get(agent.name, place)
@@ -51,11 +52,15 @@ class Engines:
                 try:
                     engines.append(self._engine_of(agent, choice, code.modules, known, depth))
                 except DefinitionError as error:
-                    problems += [where_named(problem, *code_place) for problem in error.diagnostics]
+                    problems += code.named(error, _named(agent.name, choice, known), code_place)
                 except Unanswered as error:
-                    problems.append(Diagnostic(*place, "W050", error.message, error.remedy))
+                    unanswered.setdefault((error.message, error.remedy), []).append(agent.name)
             if len(made := [each for each in engines if each]) == max(1, len(agent.chain)):
                 found[agent.name] = tuple(made)
+        for (message, remedy), agents in unanswered.items():
+            names = dict.fromkeys(agents)
+            message = f"Nothing answers for {_listed(names)}. {message}"
+            problems.append(Diagnostic(*known.places[agents[0]], "W050", message, remedy))
         return found, problems
 
     def _engine_of(
@@ -89,7 +94,7 @@ class Engines:
         model = agent.model or known.model or self._models.default
         if not model and kind in ASKING:
             lacks = "model" if agent.chain else "engine"
-            raise Unanswered(f"Agent {agent.name!r} has no {lacks}.", UNNAMED)
+            raise Unanswered(f"No {lacks} is named.", UNNAMED)
         return self._models.engine(model, kind) if depth == "run" else None
 
     def _usual(self, agent: Agent, known: Roster) -> str:
@@ -101,6 +106,20 @@ class Engines:
             return "scripted"
         # Without a model, a script plays all agents; it may leave out those that are never reached.
         return kind if agent.model or known.model or not played else "scripted"
+
+
+def _named(agent: str, choice: EngineChoice | None, known: Roster) -> str:
+    """The function that is to answer for an agent, by its choice or by the script."""
+    if choice is not None:
+        return choice.function or ""
+    played = known.script.functions.get(agent) if known.script else None
+    return played.function if played else ""
+
+
+def _listed(agents: Iterable[str]) -> str:
+    """Agents by name, as a sentence has them."""
+    names = [*map(repr, agents)]
+    return f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}"
 
 
 def scripted(script: Script) -> Engine:

@@ -7,8 +7,8 @@ from ag2 import config as configs
 from ag2.config import LLMClient, ModelConfig
 
 from turnloom.adapters.ag2.endings import tap
+from turnloom.agents.logic.trouble import reason_of
 from turnloom.errors import UsageError
-from turnloom.kernel.values import said
 
 # The providers that names begin with, and what AG2 calls the configuration of each.
 PROVIDERS = {
@@ -69,7 +69,9 @@ class Models:
         try:
             return tap(config.create())
         except Exception as error:  # whatever a provider's library says to a lack of settings
-            raise UsageError(f"Model {config.model!r} cannot be asked. {said(error)}") from error
+            raise UsageError(
+                f"Model {config.model!r} cannot be asked. {reason_of(error)}"
+            ) from error
 
     def _configured(self, name: str) -> ModelConfig:
         """A configuration that streams, and leaves trying again to us: two who do try often."""
@@ -84,5 +86,5 @@ class Models:
         try:
             made: Any = getattr(configs, PROVIDERS[provider])(model=model)
         except ImportError as error:
-            raise UsageError(f"Model {name!r} cannot be asked. {said(error)}") from error
+            raise UsageError(f"Model {name!r} cannot be asked. {reason_of(error)}") from error
         return replace(made, **{key: wanted[key] for key in wanted if hasattr(made, key)})

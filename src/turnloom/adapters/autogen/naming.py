@@ -6,8 +6,8 @@ from autogen import OpenAIWrapper
 from autogen.llm_config import LLMConfig
 
 from turnloom.adapters.autogen.clients import BRIDGED, Clients
+from turnloom.agents.logic.trouble import reason_of
 from turnloom.errors import UsageError
-from turnloom.kernel.values import said
 
 # What `openai` is called where both of OpenAI's protocols are spoken.
 CHAT = "openai-chat"
@@ -62,7 +62,9 @@ class Models:
             found = [alone(each.model_dump(exclude_none=True)) for each in entries]
             OpenAIWrapper(config_list=found)
         except Exception as error:  # whatever a provider's library says to a lack of settings
-            raise UsageError(f"Model {str(chosen)!r} cannot be asked. {said(error)}") from error
+            raise UsageError(
+                f"Model {str(chosen)!r} cannot be asked. {reason_of(error)}"
+            ) from error
         return Clients(found)
 
     def _entry(self, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+from turnloom.agents.logic.trouble import reason_of
 from turnloom.errors import UsageError
 
 
@@ -54,4 +55,4 @@ class Models:
         try:
             return make(name)
         except (UserError, ImportError) as error:
-            raise UsageError(f"Model {name!r} cannot be asked. {error}") from error
+            raise UsageError(f"Model {name!r} cannot be asked. {reason_of(error)}") from error

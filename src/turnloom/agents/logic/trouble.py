@@ -43,6 +43,16 @@ MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 # A connection that broke, by TLS's words for it; the rest of its errors are of keys and versions.
 BROKEN = (SSLEOFError, SSLSyscallError, SSLZeroReturnError)
 
+# A variable that a client lacks, in a sentence that also speaks of the client's own arguments.
+LACKING = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b(?=.*\benvironment variable)", re.DOTALL)
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a model cannot be asked: the variable that is missing, without what its client advises
+    programs of its own, or else what the client says."""
+    found = LACKING.search(words := said(error))
+    return f"Its key is not in the environment: set {found[1]}." if found else words
+
 
 def may_pass(error: BaseException) -> bool:
     """Whether the same request may be answered when it is made again: by its status, or as there
