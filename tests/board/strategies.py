@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from turnloom.board.spec import (
     After,
@@ -69,6 +70,7 @@ def artifacts(draw: st.DrawFn, id: str) -> Artifact:
         tags=draw(any_of),
         visibility=draw(visibilities),
         partition=draw(st.none() | names),
+        indexed=draw(st.sampled_from([UNSET, ("x",), ("w", "x"), ("w",), ("y",)])),
     )
 
 

@@ -32,7 +32,7 @@ class Verdict(BaseModel):
     good: bool
 
 
-@t.artifact_type(name="program.Order")
+@t.artifact_type(name="program.Order", index=["item"])
 class Order(BaseModel):
     """What is published."""
 

@@ -5,13 +5,25 @@ from datetime import datetime
 from itertools import chain
 
 from turnloom.board.logic.rows import microseconds
-from turnloom.board.logic.terms import EVERYTHING, Key, Scope, scopes_of, tagged, term
+from turnloom.board.logic.terms import (
+    EVERYTHING,
+    Key,
+    Scope,
+    scopes_of,
+    tagged,
+    term,
+    typed,
+    valued,
+)
 from turnloom.board.spec import FilterConfig, Reader
 from turnloom.board.spec.index import Branch, Plan, Position
+from turnloom.kernel.values import as_array
 
 # Before and behind every position, within 64 bits.
 BEGINNING: Position = (-(2**62), 0)
 END: Position = (2**62, 0)
+# How many values of fields are looked up for a condition; with more, each artifact is compared.
+MOST_VALUES = 100
 
 
 class Outline:
@@ -72,8 +84,28 @@ def _groups(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
         yield _each("producer", filter.produced_by)
     if filter.tags and filter.tags.include is not None:
         yield from _tagged(filter.tags.include, filter.tags.match, filter.types)
+        yield from _valued(filter)
     elif filter.types is not None:
-        yield _each("type", filter.types)
+        # What has a value in a field of a type is of that type.
+        yield from tuple(_valued(filter)) or (_typed(filter.types),)
+
+
+def _typed(types: Set[str]) -> tuple[Key, ...]:
+    return tuple(chain.from_iterable(map(typed, sorted(types))))
+
+
+def _valued(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
+    """One group for each condition that a field of these types equals a simple value."""
+    types = sorted(filter.types or ())
+    for path, operator, value in filter.where:
+        values = as_array(value) if operator == "in" else [value]
+        if operator not in ("eq", "in") or "." in path or not values:
+            continue
+        if len(types) * len(values) > MOST_VALUES:
+            continue
+        found = [valued(type, path, values) for type in types]
+        if group := tuple(chain.from_iterable(each for each in found if each)):
+            yield group
 
 
 def _tagged(tags: Set[str], match: str, types: Set[str] | None) -> Iterator[tuple[Key, ...]]:

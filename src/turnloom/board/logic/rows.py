@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from turnloom.board.logic.seeing import ALWAYS, opening
@@ -34,6 +35,7 @@ class _Written(msgspec.Struct):
     tags: Set[str]
     partition: str | None
     version: int
+    indexed: tuple[str, ...] | UnsetType = UNSET
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -142,5 +144,6 @@ def _row(tenant: str, artifact: Artifact) -> Row:
 
 def _content(written: _Written) -> str:
     """What makes two artifacts of one id the same: all but the moment of their publishing, which
-    differs when a publisher has to try again."""
-    return _encode(msgspec.structs.replace(written, created_at=EPOCH)).decode()
+    differs when a publisher has to try again, and what is indexed, which may be declared later."""
+    same = msgspec.structs.replace(written, created_at=EPOCH, indexed=UNSET)
+    return _encode(same).decode()

@@ -4,13 +4,19 @@ An artifact is found by terms. A term is the digest of a scope and a fact: the s
 tenant the artifact is and whom it is open to, the fact is its type, its producer, a tag and so on.
 A reader looks in its own scopes only, so what is hidden from it costs it nothing. Terms find too
 much rather than too little: whatever they find is judged as an artifact afterwards.
+
+The type of an artifact without indexed fields is one term, the type of one with indexed fields is
+another. The latter has a term for each indexed field and its value, and one for each other field
+that holds a simple value. So a value of a field is found without knowing what is indexed: under the
+field and value, and among those of the type in which this field is not indexed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
 from turnloom.board.spec import Artifact, Labelled, Private, Public, Reader, Shared, Tenant
+from turnloom.kernel.values import Json
 
 # A kind of fact, and which one.
 Key = tuple[str, str]
@@ -32,6 +38,21 @@ def term(scope: Scope, fact: Key) -> int:
 def tagged(type: str, tag: str) -> Key:
     """The fact that something of a type has a tag."""
     return ("tagged", f"{type}\0{tag}")
+
+
+def typed(type: str) -> tuple[Key, Key]:
+    """The facts one of which says that something is of a type: without indexed fields, or with."""
+    return ("type", type), ("indexed", type)
+
+
+def valued(type: str, field: str, values: Iterable[Json]) -> tuple[Key, ...] | None:
+    """The facts one of which has everything of a type that has one of these values in a field;
+    none if a value is not simple."""
+    written = [_simple(value) for value in values]
+    if None in written:
+        return None
+    found = [_field(type, field, each) for each in written if each is not None]
+    return (("type", type), ("unindexed", f"{type}\0{field}"), *found)
 
 
 def terms_of(tenant: str, artifact: Artifact, audience: object) -> tuple[int, ...]:
@@ -75,7 +96,7 @@ def _scopes(tenant: str, audience: object) -> Sequence[Scope]:
 
 
 def _facts(artifact: Artifact) -> list[Key]:
-    facts = [EVERYTHING, ("type", artifact.type), ("producer", artifact.produced_by)]
+    facts = [EVERYTHING, ("producer", artifact.produced_by), *_typed(artifact)]
     if artifact.correlation_id is not None:
         facts.append(("correlation", artifact.correlation_id))
     if artifact.run is not None:
@@ -85,3 +106,38 @@ def _facts(artifact: Artifact) -> list[Key]:
     for tag in artifact.tags:
         facts += (("tag", tag), tagged(artifact.type, tag))
     return facts
+
+
+def _typed(artifact: Artifact) -> Iterator[Key]:
+    plain, indexed = typed(artifact.type)
+    if not artifact.indexed:
+        yield plain
+        return
+    yield indexed
+    for field, value in artifact.payload.items():
+        written = _simple(value)
+        if written is not None and field in artifact.indexed:
+            yield _field(artifact.type, field, written)
+        elif written is not None:
+            yield ("unindexed", f"{artifact.type}\0{field}")
+
+
+def _field(type: str, field: str, written: str) -> Key:
+    return ("field", f"{type}\0{field}\0{written}")
+
+
+def _simple(value: Json) -> str | None:
+    """A text that is the same for JSON values that are equal, as `matching` compares them; none for
+    arrays and objects."""
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int):
+        return hex(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+        return f"text {blake2b(text, digest_size=16).hexdigest()}"
+    return None

@@ -1,9 +1,10 @@
 """A typed thing on the board, who took it, and some of them as they are read."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from turnloom.board.spec.values import Names, instant, name, names
@@ -13,7 +14,9 @@ from turnloom.kernel.values import Json, is_name, preview
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that was made, with where it comes from and who may see it; never changed."""
+    """Something that was made, with where it comes from and who may see it; never changed.
+    `indexed` names the fields of the payload that stores index, and is left out where there are
+    none."""
 
     id: str
     type: str
@@ -27,6 +30,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     visibility: Visibility = Public()
     partition: str | None = None
     version: int = 1
+    indexed: tuple[str, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         optional = filter(None, (self.correlation_id, self.run, self.partition))
@@ -41,11 +45,9 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"Artifact.visibility is {preview(self.visibility)}, which is none."
             )
         if type(self.parents) is not tuple:
-            if isinstance(self.parents, str):
-                raise InvalidArtifact(
-                    f"Artifact.parents is {preview(self.parents)}. Give a tuple of ids."
-                )
-            force_setattr(self, "parents", tuple(self.parents))
+            force_setattr(self, "parents", _names(self.parents, "Artifact.parents", "ids"))
+        if type(self.indexed) is not tuple and self.indexed is not UNSET:
+            force_setattr(self, "indexed", _names(self.indexed, "Artifact.indexed", "fields"))
 
     def _refuse_names(self) -> None:
         for field in ("id", "type", "produced_by"):
@@ -53,6 +55,12 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for field in ("correlation_id", "run", "partition"):
             if value := getattr(self, field):
                 name(value, f"Artifact.{field}")
+
+
+def _names(given: Iterable[str], what: str, of: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise InvalidArtifact(f"{what} is {preview(given)}. Give a tuple of {of}.")
+    return tuple(given)
 
 
 class Consumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

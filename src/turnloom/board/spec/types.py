@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast, overload
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from turnloom.board.spec.indexing import checked_index
 from turnloom.errors import InvalidArtifact, UnknownType, UsageError
 from turnloom.kernel.values import Json, as_object, nearest, preview
 
@@ -16,19 +18,27 @@ M = TypeVar("M", bound=type[BaseModel])
 # Where a class keeps the name that it was given, and its version.
 _MARK = "__artifact_type__"
 _VERSION = "__artifact_version__"
+_INDEX = "__artifact_index__"
 
 
 @overload
 def artifact_type(model: M) -> M: ...
 @overload
-def artifact_type(*, name: str = "", version: int = 1) -> Callable[[M], M]: ...
 def artifact_type(
-    model: M | None = None, *, name: str = "", version: int = 1
+    *, name: str = "", version: int = 1, index: Sequence[str] = ()
+) -> Callable[[M], M]: ...
+def artifact_type(
+    model: M | None = None, *, name: str = "", version: int = 1, index: Sequence[str] = ()
 ) -> M | Callable[[M], M]:
     """Mark a pydantic model as a type of artifacts, called `module.Class` unless a name is given.
 
     Artifacts have the version of the type that they were written as, for those who read old ones.
+    Stores index the fields of `index`, so that a filter whose `where` says what one of them equals
+    reads only the artifacts with that value.
     The mark is on the class alone: which types there are is each app's own affair.
+
+    Raises:
+        UsageError: the version is none, or `index` names a field that cannot be indexed.
     """
 
     if isinstance(version, bool) or version < 1:
@@ -37,6 +47,7 @@ def artifact_type(
     def mark(model: M) -> M:
         setattr(model, _MARK, name or f"{model.__module__}.{model.__name__}")
         setattr(model, _VERSION, version)
+        setattr(model, _INDEX, checked_index(model, index))
         return model
 
     return mark if model is None else mark(model)
@@ -85,6 +96,10 @@ class TypeRegistry:
     def version(self, name: str) -> int:
         """The version of a type that is known."""
         return vars(self.model(name))[_VERSION]
+
+    def indexed(self, name: str) -> tuple[str, ...] | UnsetType:
+        """The fields that stores index of a type that is known; unset if there are none."""
+        return vars(self.model(name))[_INDEX] or UNSET
 
     def resolve(self, name: str) -> str:
         """The full name of the type that a full or simple name stands for.

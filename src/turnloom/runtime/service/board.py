@@ -173,6 +173,7 @@ class ReactionBrief:
                 visibility=fact.visibility or Public(),
                 partition=fact.partition,
                 version=self._live.loaded.types.version(fact.model),
+                indexed=self._live.loaded.types.indexed(fact.model),
             )
             published = ArtifactPublished(artifact, self.turn, self._assigned.root)
             kept = published if self._assigned.publish else ArtifactMade(artifact, self.turn)

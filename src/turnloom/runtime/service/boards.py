@@ -326,6 +326,7 @@ class BoardRuns:
             visibility=what.visibility or Public(),
             partition=neutral(what.partition),
             version=loaded.types.version(type_name),
+            indexed=loaded.types.indexed(type_name),
         )
 
     async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import UNSET
 
 from turnloom.board.logic.rows import read_artifact, read_visibility
 from turnloom.board.spec import Artifact, Public
@@ -30,9 +31,10 @@ async def already(artifacts: Artifacts, tenant: str, made: Artifact) -> Artifact
 
 
 def is_same(one: Artifact, other: Artifact) -> bool:
-    """Whether two artifacts of one id are the same; when and where they came does not matter."""
+    """Whether two artifacts of one id are the same; when and where they came, and what is
+    indexed, does not matter."""
     return _content(one) == _content(other)
 
 
 def _content(artifact: Artifact) -> Artifact:
-    return msgspec.structs.replace(artifact, run=None, created_at=_NEVER)
+    return msgspec.structs.replace(artifact, run=None, created_at=_NEVER, indexed=UNSET)

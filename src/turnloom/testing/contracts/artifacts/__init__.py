@@ -3,6 +3,7 @@
 from turnloom.testing.contracts.artifacts.counting import CountingContract
 from turnloom.testing.contracts.artifacts.finding import FindingContract
 from turnloom.testing.contracts.artifacts.following import FollowingContract
+from turnloom.testing.contracts.artifacts.indexing import IndexingContract
 from turnloom.testing.contracts.artifacts.keeping import KeepingContract
 from turnloom.testing.contracts.artifacts.paging import PagingContract
 from turnloom.testing.contracts.artifacts.seeing import SeeingContract
@@ -16,6 +17,7 @@ class ArtifactStoreContract(
     KeepingContract,
     PagingContract,
     FindingContract,
+    IndexingContract,
     SeeingContract,
     TakingContract,
     CountingContract,
