@@ -87,7 +87,7 @@ def surroundings(extra: Mapping[str, str]) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("TURNLOOM_") and name not in UNSET
     }
-    return kept | {"TERM": "xterm-256color"} | dict(extra)
+    return kept | {"TERM": "xterm-256color", "PAGER": "cat"} | dict(extra)
 
 
 Call = Callable[..., Done]

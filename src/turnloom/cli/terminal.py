@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from io import TextIOWrapper
-from typing import TextIO, TypeGuard
+from typing import IO, TextIO, TypeGuard
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -33,6 +35,13 @@ def joined(*parts: str | Text | tuple[str, str]) -> Text:
     return line
 
 
+class _Screen(TextIOWrapper):
+    """A pipe to what shows all of it at the terminal, colours included."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class Terminal:
     """The two streams of this process."""
 
@@ -54,6 +63,17 @@ class Terminal:
         )
         os.dup2(2, 1)
         sys.stdout = sys.stderr
+
+    @contextmanager
+    def diverted(self, pipe: IO[bytes]) -> Generator[None]:
+        """Let what is meant for the terminal go into a pipe, which is closed at the end."""
+        own = self.out.file
+        with _Screen(pipe, self.out.encoding, errors="backslashreplace") as screen:
+            self.out.file = screen
+            try:
+                yield
+            finally:
+                self.out.file = own
 
     def show(self, what: RenderableType, *, end: str = "\n") -> None:
         """Put something on standard output."""

@@ -1,5 +1,6 @@
 """`turnloom explain`: why an agent saw what it saw, and why the work went where it went."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from turnloom.app import Loom
 from turnloom.cli.explanations import render
+from turnloom.cli.pager import paged
 from turnloom.cli.stored import Json, RunId, StoreCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
@@ -42,6 +44,9 @@ class Explain(StoreCommand):
         bool, typer.Option("--brief", help="With --turn: leave the prompt itself out.")
     ] = False
     json: Json = False
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", help="Show it without a pager, also at a terminal.")
+    ] = False
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Print the explanation."""
@@ -51,10 +56,11 @@ class Explain(StoreCommand):
         if self.json:
             terminal.emit(msgspec.json.encode(found))
             return 0
-        for part in render(found, terminal.out.width, brief=self.brief):
-            terminal.show(part)
-        if isinstance(found, Timeline):
-            self._hint(found, terminal)
+        with nullcontext() if self.no_pager else paged(terminal):
+            for part in render(found, terminal.out.width, brief=self.brief):
+                terminal.show(part)
+            if isinstance(found, Timeline):
+                self._hint(found, terminal)
         return 1 if isinstance(found, TurnExplained) and not found.verified else 0
 
     def _check(self) -> None:
