@@ -10,7 +10,7 @@ from bench.measures import Measure, Rounds, Size, settle
 from turnloom import RagCollection, RetrievalResult, from_literal, from_retrieval, from_state
 from turnloom.assembly.events import Span
 from turnloom.assembly.logic import EMPTY, View, frame, view
-from turnloom.assembly.logic.pieces import headed
+from turnloom.assembly.logic.frames import headed
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.service.assembling import Assembled, Assembler
 from turnloom.assembly.service.situations import Situation

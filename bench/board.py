@@ -17,7 +17,7 @@ import psycopg
 from bench.measures import Measure, Rounds, Size, settle
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.board.logic.terms import EVERYTHING, Scope, tagged, term
+from turnloom.board.logic.rows import EVERYTHING, Scope, tagged, term
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import Artifact, FilterConfig, Public, Reader, TagFilter, Tenant
 from turnloom.runtime.logic import codec

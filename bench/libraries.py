@@ -23,8 +23,8 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from bench.baselines import TASK
 from bench.workload import PATIENCE
 from turnloom.adapters.autogen.asking import THREADS
+from turnloom.adapters.dspy.engine import request_of
 from turnloom.adapters.dspy.models import Models
-from turnloom.adapters.dspy.requests import request_of
 
 Call = Callable[[], Awaitable[object]]
 

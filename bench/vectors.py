@@ -17,8 +17,8 @@ from turnloom.adapters.postgres import PostgresVectors
 from turnloom.adapters.sqlite.vectors import SqliteVectors
 from turnloom.assembly.ports import VectorStore
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
-from turnloom.kernel.names import LOCAL
+from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe, Space
+from turnloom.kernel.code import LOCAL
 from turnloom.testing import ParagraphSplitter
 
 LIMIT = 1.5

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from turnloom.assembly.spec import TurnContext as TurnContext
     from turnloom.assembly.spec.formats import Budget as Budget
     from turnloom.assembly.spec.formats import ContextFormat as ContextFormat
-    from turnloom.assembly.spec.messages import Transcript as Transcript
     from turnloom.assembly.spec.providers import AgentRef as AgentRef
     from turnloom.assembly.spec.providers import RunRef as RunRef
+    from turnloom.assembly.spec.providers import Transcript as Transcript
     from turnloom.assembly.spec.retrieval import Added as Added
     from turnloom.assembly.spec.retrieval import Results as Results
     from turnloom.assembly.spec.segments import ArtifactSegment as ArtifactSegment
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from turnloom.board.spec import Visibility as Visibility
     from turnloom.board.spec import artifact_type as artifact_type
     from turnloom.board.spec.artifacts import Consumption as Consumption
-    from turnloom.board.spec.handle import Items as Items
+    from turnloom.board.spec.queries import Items as Items
     from turnloom.errors import ArtifactExists as ArtifactExists
     from turnloom.errors import BoardError as BoardError
     from turnloom.errors import BudgetExceeded as BudgetExceeded
@@ -138,11 +138,11 @@ if TYPE_CHECKING:
     from turnloom.errors import WriteRefused as WriteRefused
     from turnloom.events import RunEnd as RunEnd
     from turnloom.events import RunEvent as RunEvent
+    from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
+    from turnloom.explain.spec.board import OfferExplained as OfferExplained
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
-    from turnloom.explain.spec.flow import FlowRouteExplained as FlowRouteExplained
-    from turnloom.explain.spec.reaction import ConsumptionExplained as ConsumptionExplained
-    from turnloom.explain.spec.reaction import OfferExplained as OfferExplained
+    from turnloom.explain.spec.route import FlowRouteExplained as FlowRouteExplained
     from turnloom.explain.spec.route import RouteExplained as RouteExplained
     from turnloom.explain.spec.timeline import Timeline as Timeline
     from turnloom.explain.spec.turn import TurnExplained as TurnExplained
@@ -167,10 +167,10 @@ if TYPE_CHECKING:
     from turnloom.flow.spec.builder import Complete as Complete
     from turnloom.flow.spec.builder import StepSettings as StepSettings
     from turnloom.flow.spec.nodes import Asking as Asking
-    from turnloom.flow.spec.outcomes import FlowFailed as FlowFailed
-    from turnloom.flow.spec.outcomes import Outcome as Outcome
-    from turnloom.flow.spec.outcomes import OutcomeStatus as OutcomeStatus
     from turnloom.flow.spec.progress import Decided as Decided
+    from turnloom.flow.spec.progress import FlowFailed as FlowFailed
+    from turnloom.flow.spec.progress import Outcome as Outcome
+    from turnloom.flow.spec.progress import OutcomeStatus as OutcomeStatus
     from turnloom.flow.spec.steps import AnyStep as AnyStep
     from turnloom.flow.spec.steps import CodeStep as CodeStep
     from turnloom.flow.spec.steps import ContextRunner as ContextRunner
@@ -222,8 +222,18 @@ _NAMES = {
         "Usage",
         "use_ui_tool",
     ),
-    "turnloom.app": ("Board", "Definition", "Explanations", "History", "Loom", "Run"),
-    "turnloom.app.loom": ("LoomSettings", "RunChoice"),
+    "turnloom.app": (
+        "Board",
+        "Definition",
+        "Explanations",
+        "History",
+        "Loom",
+        "Run",
+    ),
+    "turnloom.app.loom": (
+        "LoomSettings",
+        "RunChoice",
+    ),
     "turnloom.assembly.events": ("Withheld",),
     "turnloom.assembly.logic.assembled": ("AssembledContext",),
     "turnloom.assembly.ports": ("VectorSearch",),
@@ -247,10 +257,19 @@ _NAMES = {
         "RetrievalResult",
         "TurnContext",
     ),
-    "turnloom.assembly.spec.formats": ("Budget", "ContextFormat"),
-    "turnloom.assembly.spec.messages": ("Transcript",),
-    "turnloom.assembly.spec.providers": ("AgentRef", "RunRef"),
-    "turnloom.assembly.spec.retrieval": ("Added", "Results"),
+    "turnloom.assembly.spec.formats": (
+        "Budget",
+        "ContextFormat",
+    ),
+    "turnloom.assembly.spec.providers": (
+        "AgentRef",
+        "RunRef",
+        "Transcript",
+    ),
+    "turnloom.assembly.spec.retrieval": (
+        "Added",
+        "Results",
+    ),
     "turnloom.assembly.spec.segments": (
         "ArtifactSegment",
         "HistorySegment",
@@ -296,7 +315,7 @@ _NAMES = {
         "artifact_type",
     ),
     "turnloom.board.spec.artifacts": ("Consumption",),
-    "turnloom.board.spec.handle": ("Items",),
+    "turnloom.board.spec.queries": ("Items",),
     "turnloom.errors": (
         "ArtifactExists",
         "BoardError",
@@ -336,15 +355,29 @@ _NAMES = {
         "WorkflowGone",
         "WriteRefused",
     ),
-    "turnloom.events": ("RunEnd", "RunEvent"),
-    "turnloom.explain.spec.explanations": ("Explanation", "RouteExplanation"),
-    "turnloom.explain.spec.flow": ("FlowRouteExplained",),
-    "turnloom.explain.spec.reaction": ("ConsumptionExplained", "OfferExplained"),
-    "turnloom.explain.spec.route": ("RouteExplained",),
+    "turnloom.events": (
+        "RunEnd",
+        "RunEvent",
+    ),
+    "turnloom.explain.spec.board": (
+        "ConsumptionExplained",
+        "OfferExplained",
+    ),
+    "turnloom.explain.spec.explanations": (
+        "Explanation",
+        "RouteExplanation",
+    ),
+    "turnloom.explain.spec.route": (
+        "FlowRouteExplained",
+        "RouteExplained",
+    ),
     "turnloom.explain.spec.timeline": ("Timeline",),
     "turnloom.explain.spec.turn": ("TurnExplained",),
     "turnloom.explain.spec.variable": ("VariableExplained",),
-    "turnloom.flow.logic.flows": ("Flow", "FlowSettings"),
+    "turnloom.flow.logic.flows": (
+        "Flow",
+        "FlowSettings",
+    ),
     "turnloom.flow.spec": (
         "AgentStep",
         "Cache",
@@ -361,10 +394,18 @@ _NAMES = {
         "escalate_to",
         "merge",
     ),
-    "turnloom.flow.spec.builder": ("AnyPath", "Complete", "StepSettings"),
+    "turnloom.flow.spec.builder": (
+        "AnyPath",
+        "Complete",
+        "StepSettings",
+    ),
     "turnloom.flow.spec.nodes": ("Asking",),
-    "turnloom.flow.spec.outcomes": ("FlowFailed", "Outcome", "OutcomeStatus"),
-    "turnloom.flow.spec.progress": ("Decided",),
+    "turnloom.flow.spec.progress": (
+        "Decided",
+        "FlowFailed",
+        "Outcome",
+        "OutcomeStatus",
+    ),
     "turnloom.flow.spec.steps": (
         "AnyStep",
         "CodeStep",
@@ -384,7 +425,10 @@ _NAMES = {
         "Weights",
     ),
     "turnloom.log.spec": ("Event",),
-    "turnloom.reaction.spec": ("Batch", "Join"),
+    "turnloom.reaction.spec": (
+        "Batch",
+        "Join",
+    ),
     "turnloom.reaction.spec.builder": ("AgentBuilder",),
     "turnloom.runtime.ports": ("Observer",),
     "turnloom.runtime.spec": (
@@ -398,7 +442,11 @@ _NAMES = {
         "VerifiedRun",
     ),
     "turnloom.variables.service": ("Index",),
-    "turnloom.variables.spec": ("Context", "UNCHANGED", "derivation"),
+    "turnloom.variables.spec": (
+        "Context",
+        "UNCHANGED",
+        "derivation",
+    ),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

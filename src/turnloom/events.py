@@ -84,10 +84,8 @@ from turnloom.guards.events import (
     Shortage,
     WindowNeared,
 )
-from turnloom.guards.spec.budgets import Amounts
-from turnloom.guards.spec.watch import Entry
-from turnloom.kernel.marks import Mark
-from turnloom.lifecycle.events import (
+from turnloom.guards.spec import Amounts, Entry
+from turnloom.hooks.events import (
     LifecycleToolCall,
     LifecycleToolError,
     LifecycleToolResult,
@@ -95,6 +93,7 @@ from turnloom.lifecycle.events import (
     MessageHooked,
     MessageHookFailed,
 )
+from turnloom.kernel.marks import Mark
 from turnloom.log.events import (
     CancelRequested,
     RunCancelled,

@@ -1,35 +1,45 @@
 """Explanations of runs, and what they consist of."""
 
 from turnloom.explain.spec.board import (
+    Arrived,
     Chose,
     Consulted,
+    ConsumptionExplained,
     Gathered,
     Named,
     Offered,
+    OfferExplained,
     Published,
     Unprovided,
     Woken,
 )
-from turnloom.explain.spec.details import (
+from turnloom.explain.spec.explanations import Explanation, RouteExplanation
+from turnloom.explain.spec.route import (
+    FlowRouteExplained,
+    Otherwise,
+    Picked,
+    RouteExplained,
+    Selected,
+    Weighed,
+)
+from turnloom.explain.spec.steps import (
     Added,
     Became,
     Declined,
     Done,
     Gave,
+    HookRan,
+    ModelAsked,
     Noted,
     OwnTool,
     Questioned,
     Raised,
     Rejected,
     Spoken,
+    ToolUsed,
+    Transferred,
     Unset,
 )
-from turnloom.explain.spec.explanations import Explanation, RouteExplanation
-from turnloom.explain.spec.flow import FlowRouteExplained
-from turnloom.explain.spec.reaction import Arrived, ConsumptionExplained, OfferExplained
-from turnloom.explain.spec.route import Otherwise, Picked, RouteExplained, Weighed
-from turnloom.explain.spec.selection import Selected
-from turnloom.explain.spec.steps import HookRan, ModelAsked, ToolUsed, Transferred
 from turnloom.explain.spec.timeline import Row, Timeline
 from turnloom.explain.spec.turn import Framed, Onward, PartExplained, Said, Shown, TurnExplained
 from turnloom.explain.spec.variable import (

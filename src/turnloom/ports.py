@@ -15,9 +15,9 @@ from turnloom.assembly.ports import (
     VectorSearch,
     VectorStore,
 )
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space, Visibilities
+from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe, Space, Visibilities
 from turnloom.board.spec import Artifact, Consumption, Page
-from turnloom.board.spec.index import Found
+from turnloom.board.spec.queries import Found
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool

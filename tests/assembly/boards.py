@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from turnloom.assembly.logic.gathered import Gathered
+from turnloom.assembly.logic.slices import Gathered
 from turnloom.assembly.spec import Chosen, ContextProvider
 from turnloom.board.spec import Reader
 from turnloom.testing import BoardTurn

@@ -6,8 +6,8 @@ from typing import Any
 
 from turnloom import RagCollection, RetrievalResult
 from turnloom.assembly.events import ContextGathered, RetrievalSearched
-from turnloom.assembly.logic.pieces import texts_of
-from turnloom.assembly.logic.searched import found_texts
+from turnloom.assembly.logic.frames import texts_of
+from turnloom.assembly.logic.retrieval import found_texts
 from turnloom.assembly.service.situations import Situation
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact

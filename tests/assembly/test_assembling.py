@@ -15,10 +15,10 @@ from tests.assembly.situations import Library, Run, values
 from turnloom import ContextRequest, ContextSlice, RetrievalResult
 from turnloom.assembly.events import RetrievalSearched
 from turnloom.assembly.logic import estimate
-from turnloom.assembly.logic.fitting import MARK
-from turnloom.assembly.logic.origins import Witnessed
-from turnloom.assembly.logic.pieces import headed
+from turnloom.assembly.logic.composing import MARK
+from turnloom.assembly.logic.frames import headed
 from turnloom.assembly.logic.retrieval import Estimate
+from turnloom.assembly.logic.slices import Witnessed
 from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import Message

@@ -6,8 +6,8 @@ import pytest
 
 from tests.assembly.boards import Turn
 from turnloom import ContextRequest, ContextSlice, FilteredContextProvider
-from turnloom.assembly.logic.gathered import gathered_fact
-from turnloom.assembly.service.choices import Choices
+from turnloom.assembly.logic.slices import gathered_fact
+from turnloom.assembly.service.gathering import Choices
 from turnloom.assembly.spec import Chosen
 from turnloom.board.spec import FilterConfig
 from turnloom.errors import ContextUnavailable

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from turnloom.assembly.logic import estimate
-from turnloom.assembly.logic.fitting import MARK, Item, Room, fit, trimmed
-from turnloom.assembly.logic.rendering import Edges, edges_of
+from turnloom.assembly.logic.assembled import Edges, edges_of
+from turnloom.assembly.logic.composing import MARK, Item, Room, fit, trimmed
 from turnloom.errors import ContextTooLarge
 
 SEPARATORS = {True: "\n\n", False: "\n---\n"}

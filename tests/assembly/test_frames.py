@@ -22,7 +22,7 @@ from turnloom.assembly.logic import (
     system_text,
     view,
 )
-from turnloom.assembly.logic.windows import span_of
+from turnloom.assembly.logic.drafts import span_of
 from turnloom.assembly.spec import Piece
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.kernel.values import Json, as_data

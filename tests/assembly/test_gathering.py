@@ -19,7 +19,7 @@ from turnloom import (
     RedactingProvider,
 )
 from turnloom.assembly.events import ProviderFailed
-from turnloom.assembly.logic.gathered import gathered_fact
+from turnloom.assembly.logic.slices import gathered_fact
 from turnloom.board.spec import Artifact, Private, Reader
 from turnloom.errors import ContextUnavailable
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series

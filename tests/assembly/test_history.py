@@ -8,8 +8,8 @@ import pytest
 from tests.assembly.situations import Run
 from turnloom.assembly.events import HistorySummarised
 from turnloom.assembly.logic import estimate, spoken
+from turnloom.assembly.logic.drafts import span_of
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.logic.windows import span_of
 from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import Message, Transcript

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.board.strategies import instants, readers, visibilities
 from turnloom.assembly.logic.labels import combine
-from turnloom.board.logic.seeing import may_see
+from turnloom.board.logic.matching import may_see
 from turnloom.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
 from turnloom.errors import InvalidArtifact
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND

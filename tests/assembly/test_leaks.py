@@ -14,7 +14,7 @@ from turnloom.assembly.service import assemble
 from turnloom.assembly.spec import Document, RagCollection, RetrievalResult
 from turnloom.assembly.spec.retrieval import Results
 from turnloom.assembly.spec.sources import from_retrieval
-from turnloom.board.logic.seeing import may_see
+from turnloom.board.logic.matching import may_see
 from turnloom.board.spec import Reader, Visibility, is_shared
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from turnloom.assembly.logic.items import Item, described, written
-from turnloom.assembly.logic.origins import Known, attribute, leaves, lost
+from turnloom.assembly.logic.slices import Item, Known, attribute, described, leaves, lost, written
 from turnloom.board.spec import Artifact
 from turnloom.kernel.values import Json
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact

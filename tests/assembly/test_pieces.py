@@ -11,8 +11,8 @@ from turnloom import (
 )
 from turnloom.assembly.events import Withheld
 from turnloom.assembly.logic import view
-from turnloom.assembly.logic.gathered import gathered_fact
-from turnloom.assembly.logic.pieces import context_pieces, input_pieces, left_out, texts_of
+from turnloom.assembly.logic.frames import context_pieces, input_pieces, left_out, texts_of
+from turnloom.assembly.logic.slices import gathered_fact
 from turnloom.kernel.digests import digest
 from turnloom.testing.contracts.artifacts.samples import artifact
 

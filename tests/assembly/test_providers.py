@@ -17,7 +17,7 @@ from turnloom import (
     SummaryProvider,
     TranscriptProvider,
 )
-from turnloom.assembly.service.providers.summary import MOST
+from turnloom.assembly.service.providers import MOST
 from turnloom.assembly.spec import Chosen
 from turnloom.board.spec import Artifact, FilterConfig, Private
 from turnloom.errors import ContextUnavailable, UsageError

@@ -18,8 +18,8 @@ from turnloom import (
     StateDelegatingProvider,
     SummaryProvider,
 )
-from turnloom.assembly.logic.gathered import gathered_fact
 from turnloom.assembly.logic.redaction import redact, rule
+from turnloom.assembly.logic.slices import gathered_fact
 from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.kernel.values import Json
 from turnloom.testing.contracts.artifacts.samples import artifact

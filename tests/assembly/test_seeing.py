@@ -22,8 +22,8 @@ from turnloom import (
     TranscriptProvider,
 )
 from turnloom.assembly.events import ContextGathered
-from turnloom.assembly.logic.gathered import gathered_fact
-from turnloom.board.logic.seeing import may_see
+from turnloom.assembly.logic.slices import gathered_fact
+from turnloom.board.logic.matching import may_see
 from turnloom.board.spec import Artifact, FilterConfig, Reader
 from turnloom.errors import ContextUnavailable
 

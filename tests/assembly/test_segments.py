@@ -10,7 +10,7 @@ from tests.log.strategies import json_values, structs_of, texts
 from turnloom.assembly.events import Withheld
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec.formats import ContextFormat
-from turnloom.assembly.spec.messages import Message
+from turnloom.assembly.spec.providers import Message
 from turnloom.assembly.spec.retrieval import RetrievalResult
 from turnloom.assembly.spec.segments import (
     ArtifactSegment,

@@ -6,8 +6,7 @@ import pytest
 
 from tests.assembly.situations import Library, Run, values
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.service.assembling import Assembler, assemble
-from turnloom.assembly.service.counting import Counts
+from turnloom.assembly.service.assembling import Assembler, Counts, assemble
 from turnloom.assembly.spec import Message
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.assembly.spec.sources import (

@@ -17,8 +17,7 @@ from tests.board.strategies import boards, consumptions, filters, instants, of_a
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.board.logic.matching import matches
-from turnloom.board.logic.seeing import may_see
+from turnloom.board.logic.matching import matches, may_see
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import (
     After,

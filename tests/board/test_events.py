@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.log.strategies import events_of
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
-from turnloom.board.logic.projecting import project
+from turnloom.board.logic.rows import project
 from turnloom.log.spec import Event
 from turnloom.testing.contracts import CODEC, Noted
-from turnloom.testing.contracts.artifacts.following import batch
 from turnloom.testing.contracts.artifacts.samples import artifact
+from turnloom.testing.contracts.artifacts.storing import batch
 
 
 @settings(max_examples=40)

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from tests.board.reaching import reachable
 from tests.board.strategies import boards, consumptions, filters, instants, readers
 from turnloom.adapters.memory import MemoryStore
-from turnloom.board.logic.cursors import write_cursor
-from turnloom.board.logic.seeing import may_see
+from turnloom.board.logic.matching import may_see
+from turnloom.board.logic.queries import write_cursor
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.service import Witness, bind
 from turnloom.board.spec import (

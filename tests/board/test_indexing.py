@@ -16,12 +16,12 @@ from turnloom import FilterConfig, Loom, Task, UsageError, artifact_type
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.postgres import PostgresArtifacts, artifact_queries
 from turnloom.adapters.sqlite import SqliteStore, queries
-from turnloom.board.logic.planning import Outline
+from turnloom.board.logic.queries import Outline
 from turnloom.board.logic.rows import rows_of
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.service import Reading
 from turnloom.board.spec import Artifact, Reader
-from turnloom.board.spec.index import Found, Plan
+from turnloom.board.spec.queries import Found, Plan
 from turnloom.runtime.logic import codec
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER, artifact
 from turnloom.testing.contracts.facts import TENANT

@@ -8,7 +8,7 @@ from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.board.logic.rows import rows_of
 from turnloom.board.service import Reading, reading
 from turnloom.board.spec import FilterConfig
-from turnloom.board.spec.index import Found, Plan
+from turnloom.board.spec.queries import Found, Plan
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER, series
 from turnloom.testing.contracts.facts import TENANT
 

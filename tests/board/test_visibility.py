@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from tests.board.strategies import instants, readers, visibilities
+from turnloom.board.logic.matching import ALWAYS, may_see, visible_from
 from turnloom.board.logic.rows import read_visibility, rows_of
-from turnloom.board.logic.seeing import ALWAYS, may_see, visible_from
 from turnloom.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
 from turnloom.errors import InvalidArtifact
 from turnloom.testing.contracts.artifacts.samples import ANN, BOB, NOBODY, NOON, SECOND, SEEN_BY

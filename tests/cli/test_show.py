@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import ROOT, Call
 from tests.support.folders import write_folder
-from turnloom.cli.masking import masked
+from turnloom.cli.stored import masked
 from turnloom.conversation.logic.schemas import FILES
 
 

@@ -47,7 +47,7 @@ from turnloom.guards.spec import (
     Strategies,
     Weights,
 )
-from turnloom.lifecycle.spec import LifecycleTool, MessageHook
+from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import FACTS
 from turnloom.variables.logic.conditions import parse_condition

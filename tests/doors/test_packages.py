@@ -13,7 +13,7 @@ import pytest
 from tests.doors.forms import FILES, FORMS, stored
 from tests.support.folders import write_folder
 from turnloom import DefinitionError, Loom, UsageError
-from turnloom.wiring.plugins import GROUPS
+from turnloom.wiring.schemes import GROUPS
 
 PACKAGE = Path(__file__).parent / "outside_package"
 

@@ -14,9 +14,8 @@ from tests.support.engines import ByAddress, ByName
 from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.autogen import AutogenEngine
+from turnloom.adapters.autogen.asking import Hearing, Way
 from turnloom.adapters.autogen.clients import Clients
-from turnloom.adapters.autogen.hearing import Hearing
-from turnloom.adapters.autogen.transport import Way
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
 from turnloom.errors import EngineError, UsageError
 from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled

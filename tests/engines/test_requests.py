@@ -10,8 +10,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
-from turnloom.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to
-from turnloom.agents.logic.spelling import spelled
+from turnloom.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to, spelled
 from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, ToolSchema
 from turnloom.errors import EngineError, UsageError
 from turnloom.testing import LoopbackModel

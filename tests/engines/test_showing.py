@@ -10,7 +10,7 @@ from tests.support.raising import raising
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
 from turnloom.agents.spec import Answer, Engine, Task, ToolSchema
 from turnloom.testing import LoopbackModel
-from turnloom.testing.contracts.engines.showing import ShowingContract
+from turnloom.testing.contracts.engines.tools import ShowingContract
 from turnloom.testing.contracts.facts import PATIENCE
 
 HELPER = ToolSchema("help", "Ask for help.", {"type": "object", "properties": {}})

@@ -15,9 +15,9 @@ from turnloom.agents.spec import Usage
 from turnloom.explain.logic.route import explain_route
 from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.logic.variable import explain_variable
-from turnloom.explain.spec.details import Detail
 from turnloom.explain.spec.explanations import Declared
 from turnloom.explain.spec.route import RouteExplained
+from turnloom.explain.spec.steps import Detail
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
 from turnloom.wiring import declared

@@ -10,9 +10,9 @@ from turnloom import Event, Loom, Task
 from turnloom.agents.spec import Engine
 from turnloom.app import Board
 from turnloom.board.spec import artifact_type
-from turnloom.explain.logic.reaction import explain_reaction
+from turnloom.explain.logic.route import explain_reaction
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.spec.reaction import ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.board import ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.turn import TurnExplained
 
 # What no verdict may tell.

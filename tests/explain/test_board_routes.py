@@ -21,8 +21,8 @@ from tests.explain.shop import (
 )
 from turnloom.board.spec import After, Private, Public
 from turnloom.errors import UsageError
-from turnloom.explain.logic.reaction import explain_reaction
-from turnloom.explain.spec.reaction import ConsumptionExplained, OfferExplained
+from turnloom.explain.logic.route import explain_reaction
+from turnloom.explain.spec.board import ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.variable import VariableExplained
 from turnloom.reaction.spec import Batch, Join
 

@@ -12,11 +12,11 @@ from tests.support.flows import FlowLives
 from tests.support.plays import every
 from turnloom import AgentStep, Answer, Flow, Message, Path, Retry, Task, from_literal, from_state
 from turnloom.errors import UsageError
-from turnloom.explain.logic.routing import explain_any_route
+from turnloom.explain.logic.route import explain_any_route
 from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.spec.explanations import NOTHING_DECLARED
-from turnloom.explain.spec.flow import FlowRouteExplained
+from turnloom.explain.spec.route import FlowRouteExplained
 from turnloom.log.spec import Event
 
 

@@ -11,7 +11,8 @@ from tests.support.folders import write_folder
 from turnloom import Answer, Loom
 from turnloom.agents.spec import ToolCall
 from turnloom.explain.logic.timeline import timeline
-from turnloom.explain.spec import details, steps
+from turnloom.explain.spec import steps
+from turnloom.explain.spec import steps as details
 
 ASKING = FLOW | {
     "orchestrator.yaml": "{initial_agent: Asker, max_turns: 1}",

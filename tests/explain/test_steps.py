@@ -6,10 +6,11 @@ import pytest
 from tests.explain.conftest import Tell, Told, of, said, tells
 from tests.explain.workshop import LINES, TOKEN, WORKSHOP
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, Usage
+from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.logic.words import words
-from turnloom.explain.spec import details, steps
+from turnloom.explain.spec import steps
+from turnloom.explain.spec import steps as details
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.kernel.marks import mark
 from turnloom.kernel.values import as_data

@@ -16,7 +16,7 @@ from turnloom.errors import UsageError
 from turnloom.explain.logic.variable import explain_variable
 from turnloom.explain.spec.variable import Change, Refusal
 from turnloom.variables.events import ContextRefused
-from turnloom.variables.logic.descriptions import describe
+from turnloom.variables.logic.checking import describe
 
 # What an agent says decides whether its length, in letters, may be taken.
 COUNT = {

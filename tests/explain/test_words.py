@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.log.strategies import events_of
-from turnloom.explain.logic.words import words
+from turnloom.explain.logic.describe import words
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.logic import FACTS
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from turnloom import Flow, Path, complete, escalate_to
-from turnloom.kernel.pictures import Flowchart
+from turnloom.kernel.markup import Flowchart
 
 GOLDEN = FilePath(__file__).with_name("editing.mmd")
 

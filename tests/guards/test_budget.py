@@ -19,7 +19,7 @@ from turnloom import Answer, Board, DefinitionError, Guards, Loom, RunBudget, Ta
 from turnloom.adapters.memory import MemoryStore
 from turnloom.agents.spec import Exchange
 from turnloom.errors import BudgetExceeded, PlanChanged
-from turnloom.guards.logic.budgeting import scarcity, shortages, wanted_by
+from turnloom.guards.logic.budgets import scarcity, shortages, wanted_by
 from turnloom.guards.spec import Amounts, Price, Watch
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec

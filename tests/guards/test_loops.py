@@ -12,8 +12,14 @@ from tests.guards.runs import Says, go_on
 from tests.reaction.scenes import SOON, Clerk, Order, Parcel
 from tests.support.plays import answering, every, last, only
 from turnloom import DefinitionError, Loom, LoopDetection, Task, Weights
-from turnloom.guards.logic.looping import Verdict, detect, needs_similarity, similarity
-from turnloom.guards.logic.recovering import HINTS, recover
+from turnloom.guards.logic.loops import (
+    HINTS,
+    Verdict,
+    detect,
+    needs_similarity,
+    recover,
+    similarity,
+)
 from turnloom.guards.spec import Entry, Watch
 from turnloom.log.spec import Event
 from turnloom.testing import HashingEmbedder

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from turnloom.adapters.memory import MemoryBeliefs
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered
 from turnloom.errors import NoCandidates
-from turnloom.guards.logic.drawing import Stream, draw_beta
 from turnloom.guards.logic.selection import (
     Asked,
+    Stream,
     answer_of,
     category_of,
     confidence,
     credit_of,
+    draw_beta,
     names_in,
     read_credit,
     select,

@@ -27,12 +27,12 @@ from turnloom.adapters.memory import MemoryBeliefs
 from turnloom.agents.spec import Answer, Task
 from turnloom.errors import DefinitionError, StoreUnavailable
 from turnloom.explain.logic.causes import Causes
-from turnloom.explain.logic.routing import explain_any_route
+from turnloom.explain.logic.route import explain_any_route
 from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.spec.explanations import NOTHING_DECLARED
 from turnloom.explain.spec.route import RouteExplained
 from turnloom.explain.spec.timeline import Row
-from turnloom.guards.service.selecting import rebuild
+from turnloom.guards.service import rebuild
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from turnloom.guards.logic.drawing import Stream, draw_beta
+from turnloom.guards.logic.selection import Stream, draw_beta
 
 # How many standard errors a sample may be off; one in millions is.
 OFF = 5.5

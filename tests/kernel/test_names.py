@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from turnloom import TranscriptProvider
-from turnloom.kernel.names import qualified
+from turnloom.kernel.code import qualified
 
 
 class Outer:

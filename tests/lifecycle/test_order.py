@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnloom.hooks.logic import hooks_after, hooks_at, order_hooks, read_hooks, skipped
+from turnloom.hooks.spec import TRIGGERS, Hooks
 from turnloom.kernel.documents import Document
 from turnloom.kernel.models import Entry, Report
-from turnloom.lifecycle.logic import hooks_after, hooks_at, order_hooks, read_hooks, skipped
-from turnloom.lifecycle.spec import TRIGGERS, Hooks
 from turnloom.variables.logic.conditions import parse_condition
 
 

@@ -11,7 +11,7 @@ from os.path import dirname
 from typing import Any
 
 from tests.parity.runs import BASE, Seen
-from turnloom.cli.entrances import entrance
+from turnloom.cli.programs import entrance
 from turnloom.errors import UsageError
 from turnloom.variables.logic.exposure import HEADER
 

@@ -117,7 +117,7 @@ THEIRS = (
     "turnloom.board.service.handle",
     "turnloom.errors",
     "turnloom.kernel.sealed",
-    "turnloom.runtime.service.components",
+    "turnloom.runtime.around.components",
     "turnloom.variables.spec",
 )
 

@@ -21,7 +21,7 @@ from turnloom import (
     from_state,
     from_variables,
 )
-from turnloom.assembly.logic.origins import Witnessed
+from turnloom.assembly.logic.slices import Witnessed
 from turnloom.assembly.service.assembling import Assembled, assemble
 from turnloom.assembly.spec import Chosen, Message
 from turnloom.assembly.spec.formats import PLAIN

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from turnloom.agents.spec import Answer, Task
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.assembly.spec.providers import Chosen, ContextRequest, ContextSlice, TurnContext
-from turnloom.assembly.spec.sources import from_literal, from_state
+from turnloom.assembly.spec.sources import Assembly, from_literal, from_state
 from turnloom.board.spec import (
     After,
     FilterConfig,

@@ -12,7 +12,7 @@ from tests.reaction.scenes import Clerk, Order, Payment, Receipt, failures, logs
 from turnloom import Board, ContextProvider, Loom, from_history, from_provider, from_retrieval
 from turnloom.agents.spec import Answer, Publication, Task
 from turnloom.assembly.spec import Document, RagCollection
-from turnloom.board.logic.seeing import may_see
+from turnloom.board.logic.matching import may_see
 from turnloom.board.spec import Reader, Tenant, Visibility, is_shared
 from turnloom.testing import InMemorySearch
 

@@ -38,8 +38,8 @@ from turnloom import (
 )
 from turnloom.board.spec import TypeRegistry, artifact_type
 from turnloom.errors import UsageError
+from turnloom.kernel.code import qualified
 from turnloom.kernel.digests import fingerprint
-from turnloom.kernel.names import qualified
 from turnloom.reaction.logic.checking import check_plan, refuse_problems
 from turnloom.reaction.logic.plans import describe_plan, make_plan, plan_diff, subscription_digest
 from turnloom.reaction.spec import AgentBuilder, Member, Plan

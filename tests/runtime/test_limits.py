@@ -26,17 +26,17 @@ from turnloom import (
     UsageError,
     artifact_type,
 )
-from turnloom.adapters.mongo.faults import Server as MongoServer
+from turnloom.adapters.mongo.documents import Server as MongoServer
 from turnloom.adapters.postgres.faults import Server as PostgresServer
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.agents.logic.answers import MOST_CHARACTERS, MOST_TEXT
 from turnloom.board.service.reading import MOST_ITEMS
 from turnloom.kernel.contained import bare
 from turnloom.log.spec import RunKey
+from turnloom.runtime.calls import MOST_BYTES
+from turnloom.runtime.following import PIECES, Following
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import Inbox
-from turnloom.runtime.service.calls import MOST_BYTES
-from turnloom.runtime.service.following import PIECES, Following
 from turnloom.runtime.spec import MOST_MAIL, Close, Delta, Stop
 from turnloom.wiring import settings
 from turnloom.wiring.schemes import place

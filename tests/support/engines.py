@@ -11,7 +11,7 @@ from turnloom.adapters.autogen import AutogenEngine
 from turnloom.adapters.dspy import DSPyEngine
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
 from turnloom.agents.spec import Engine
-from turnloom.agents.spec.patience import Patience
+from turnloom.agents.spec.tasks import Patience
 from turnloom.testing import LoopbackModel
 from turnloom.testing.contracts import EngineContract
 from turnloom.testing.contracts.engines import RETRIES

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe
+from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe
 from turnloom.board.logic.rows import write_visibility
 from turnloom.board.spec import (
     After,

@@ -7,7 +7,7 @@ from typing import Any, Protocol, get_args, get_type_hints
 import pytest
 
 from turnloom.assembly.ports import VectorSearch, VectorStore
-from turnloom.assembly.spec.vectors import Probe
+from turnloom.assembly.spec.retrieval import Probe
 from turnloom.board.spec import Reader
 from turnloom.guards.spec import Observation, Pool
 from turnloom.log.spec import RunKey

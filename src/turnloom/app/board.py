@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from turnloom.agents.spec import Publication
     from turnloom.board.spec import Artifact, BoardHandle, FilterConfig, Items, Reader, Visibility
-    from turnloom.board.spec.handle import BoardSummary
+    from turnloom.board.spec.queries import BoardSummary
     from turnloom.kernel.values import Json
     from turnloom.reaction.spec.builder import AgentBuilder
-    from turnloom.runtime.service.boards import BoardRuns
-    from turnloom.runtime.service.runs import Runs
+    from turnloom.runtime.boards import BoardRuns
+    from turnloom.runtime.runs import Runs
     from turnloom.wiring import Parts
     from turnloom.wiring.boards import BoardDeclaration
 
@@ -177,9 +177,9 @@ class Board(Readable):
         runs = self._go()
         agent, shares = as_name(agent, "`agent`"), as_flag(publish, "`publish`")
         run = await self._runs.give(agent, _publication(value), shares)
-        from turnloom.runtime.service.invoking import outcome
+        from turnloom.runtime.outcomes import invoked
 
-        return await outcome(runs, self._runs.key(run))
+        return await invoked(runs, self._runs.key(run))
 
     async def run_until_idle(
         self,
@@ -306,7 +306,7 @@ def _publication(
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Publication
-    from turnloom.board.spec.values import names
+    from turnloom.board.spec.artifacts import names
 
     if isinstance(value, Publication):
         return value

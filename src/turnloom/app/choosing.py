@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from turnloom.board.spec.values import instant
+from turnloom.board.spec.artifacts import instant
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_name, as_names
 from turnloom.kernel.values import nearest

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from turnloom.app.history import History
 from turnloom.kernel.arguments import as_count, as_string
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.explain.spec.explanations import RouteExplanation
@@ -69,7 +69,7 @@ class Explanations:
             UnknownRun: there is no such run.
             UsageError: the event decides no route.
         """
-        from turnloom.explain.logic.routing import explain_any_route
+        from turnloom.explain.logic.route import explain_any_route
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
+from turnloom.kernel.code import LOCAL
 from turnloom.kernel.durations import length
-from turnloom.kernel.names import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.agents.spec import Engine
@@ -104,7 +104,7 @@ class History:
             UsageError: the store has no `verifier`.
             StoreUnavailable: the store cannot be read, or is damaged as a whole.
         """
-        from turnloom.wiring.lacking import port_of
+        from turnloom.wiring.doors import port_of
 
         app_id = as_name(app_id, "`app_id`")
         run = None if run is None else as_name(run, "`run`")
@@ -133,8 +133,8 @@ class History:
             UsageError: the store has no `pruner`, or artifacts are kept elsewhere.
             StoreUnavailable: what was given is removed, and the rest may be later.
         """
-        from turnloom.runtime.service.pruning import prune
-        from turnloom.wiring.lacking import Lacking, port_of
+        from turnloom.runtime.pruning import prune
+        from turnloom.wiring.doors import Lacking, port_of
 
         tenant, parts, age = as_name(app_id, "`app_id`"), self._parts(), _age(older_than)
         wanted = _statuses(statuses)

@@ -13,7 +13,7 @@ from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_string
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from turnloom.assembly.ports import Vectors, VectorSearch
     from turnloom.assembly.spec import RagCollection
     from turnloom.flow.logic.flows import Flow
-    from turnloom.flow.spec.outcomes import Outcome
+    from turnloom.flow.spec.progress import Outcome
     from turnloom.guards.ports import BeliefStore
     from turnloom.guards.spec import Guards
     from turnloom.kernel.values import Json
     from turnloom.log.ports import Clock
+    from turnloom.runtime.observers import ObserverQueue
     from turnloom.runtime.ports import Artifacts, Entropy, Observer, Scheduler, Store
-    from turnloom.runtime.service.observers import ObserverQueue
-    from turnloom.runtime.service.runs import Runs
+    from turnloom.runtime.runs import Runs
     from turnloom.runtime.spec import RunSummary
     from turnloom.variables.ports import DocumentStore, Environment
     from turnloom.variables.service import Index
@@ -171,7 +171,7 @@ class Loom:
         if isinstance(workflow, str | PathLike):
             path = _path(workflow, "The place of the workflow")
             return Run(await runs.start(path, user=user, tenant=tenant), runs)
-        from turnloom.runtime.service.beginnings import FlowGiven
+        from turnloom.runtime.runs import FlowGiven
 
         parts = self._open()
         loaded = parts.flows.declare(workflow)
@@ -213,7 +213,7 @@ class Loom:
         run = await self.start(flow, state, user_id=user_id, app_id=app_id)
         outcome = await run.outcome()
         if outcome.status in ("failed", "cancelled"):
-            from turnloom.flow.spec.outcomes import FlowFailed
+            from turnloom.flow.spec.progress import FlowFailed
 
             raise FlowFailed(_told(flow.name, outcome), outcome)
         return outcome

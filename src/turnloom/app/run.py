@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Generic, cast
 from typing_extensions import TypeVar
 
 from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
-from turnloom.kernel.pages import plain, visible
+from turnloom.kernel.markup import plain, visible
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Question
     from turnloom.events import RunEnd, RunEvent, StepCompensated
-    from turnloom.flow.spec.outcomes import Outcome
+    from turnloom.flow.spec.progress import Outcome
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
-    from turnloom.runtime.service.runs import Runs
+    from turnloom.runtime.runs import Runs
     from turnloom.runtime.spec import Delivery, Delta, Holder, StoredPlan
 
 
@@ -105,7 +105,7 @@ class Run(Generic[S_co]):
         Raises:
             UnknownRun: there is no such run.
         """
-        from turnloom.runtime.service.outcomes import not_undone
+        from turnloom.runtime.outcomes import not_undone
 
         return await not_undone(self._runs, self._key)
 
@@ -123,7 +123,7 @@ class Run(Generic[S_co]):
         Raises:
             UsageError: it is no run of a flow.
         """
-        from turnloom.runtime.service.outcomes import outcome
+        from turnloom.runtime.outcomes import outcome
 
         return await outcome(self._runs, self._key)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.index import Found, Plan
+from turnloom.board.spec.queries import Found, Plan
 
 
 class ArtifactStore(Protocol):

@@ -13,17 +13,16 @@ from turnloom.agents.events import ModelCalled, TurnStarted
 from turnloom.agents.spec import Engine, Question
 from turnloom.app import Definition, Loom, Run
 from turnloom.cli.command import EngineName, ModelName
-from turnloom.cli.keyboard import is_attended
 from turnloom.cli.narration import JsonLines, Narration, Story
-from turnloom.cli.person import Person
+from turnloom.cli.person import Person, is_attended
 from turnloom.cli.questions import addressee, example, gist, tidy
 from turnloom.cli.session import Script, Session
 from turnloom.cli.stored import Json, StoreCommand, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import TurnloomError, UsageError
+from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.flow_routes import is_flow
-from turnloom.explain.logic.words import words
 from turnloom.flow.events import StepFailed
 from turnloom.log.events import RunCancelled, RunFinished
 from turnloom.log.spec import Event

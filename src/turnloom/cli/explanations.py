@@ -9,11 +9,9 @@ from rich.text import Text
 
 from turnloom.cli.tables import NUMBERS, PAGE, long_table
 from turnloom.cli.terminal import UNSEEN_WIDTH, joined, safe
-from turnloom.explain.spec.board import NAMED
+from turnloom.explain.spec.board import ARRIVED, NAMED, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.explanations import Explanation
-from turnloom.explain.spec.flow import FlowRouteExplained
-from turnloom.explain.spec.reaction import ARRIVED, ConsumptionExplained, OfferExplained
-from turnloom.explain.spec.route import RouteExplained
+from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import COLUMNS, Timeline
 from turnloom.explain.spec.turn import Shown, TurnExplained
 from turnloom.explain.spec.variable import Change, VariableExplained

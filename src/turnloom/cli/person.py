@@ -1,14 +1,56 @@
-"""Somebody at the keyboard, who is asked line by line."""
+"""A person at the keyboard, asked line by line."""
 
+import asyncio
+import os
+import sys
 from collections.abc import Sequence
 
 from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.spec import Question
 from turnloom.cli.forms import Field, Form, Given, word
-from turnloom.cli.keyboard import Keyboard
 from turnloom.cli.narration import PROMPT, Narration, Origin
 from turnloom.cli.questions import gist
 from turnloom.kernel.values import Json
+
+
+def is_attended() -> bool:
+    """Whether a person sits at standard input."""
+    # Without a standard input at all, Python has none here either.
+    return bool(sys.stdin) and sys.stdin.isatty()
+
+
+class Keyboard:
+    """Standard input, line by line; what was typed ahead is kept for the next line."""
+
+    def __init__(self, file: int = 0) -> None:
+        self._file = file
+        self._typed = b""
+
+    async def line(self) -> str | None:
+        """The next line without its end, or nothing when the person is done."""
+        while b"\n" not in self._typed:
+            more = await self._more()
+            if not more:
+                return None
+            self._typed += more
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode("utf-8", "replace").rstrip("\r")
+
+    async def _more(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self._file, _mark, ready)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(self._file)
+        return os.read(self._file, 4096)
+
+
+def _mark(ready: "asyncio.Future[None]") -> None:
+    if not ready.done():
+        ready.set_result(None)
+
 
 # Asks which of several questions is answered.
 CHOICE = "question> "

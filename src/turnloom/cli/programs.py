@@ -1,4 +1,4 @@
-"""Flows in files of code, as the command line names them: `FILE.py`, or `FILE.py:NAME`."""
+"""Flows in files and folders, as the command line names them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,9 @@ from pydantic import BaseModel, ValidationError
 
 from turnloom.errors import UsageError
 from turnloom.flow.logic.flows import Flow
+from turnloom.kernel.models import Report
 from turnloom.kernel.values import as_object, nearest
+from turnloom.wiring import read_part, workflows_below
 from turnloom.wiring.flows import named_flows
 
 _CODE = ".py"
@@ -100,3 +102,34 @@ def _text(given: str) -> str:
         return Path(given[1:]).read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         raise UsageError(f"The file of --input cannot be read: {error}.") from error
+
+
+def entrance(path: str) -> str:
+    """The workflow folder at a path, or the one below it that is the entry point.
+
+    Raises:
+        UsageError: below it are workflow folders, and not exactly one says that it is.
+    """
+    below = workflows_below(path)
+    if not below:
+        return path
+    entrances = [each for each in below if _is_entry(each)]
+    if len(entrances) == 1:
+        return entrances[0]
+    if entrances:
+        found = f"{len(entrances)} of them are entry points: {', '.join(entrances)}"
+    else:
+        found = f"none of them says `entry_point: true`: {', '.join(below)}"
+    raise UsageError(f"{path!r} holds workflow folders, and {found}. Name the one to run.")
+
+
+def _is_entry(folder: str) -> bool:
+    """Whether a workflow's orchestrator says that it is the entry point."""
+    try:
+        document, _ = read_part(folder, "orchestrator")
+    except UsageError:  # it has none, or two: not one that says so
+        return False
+    if document is None:
+        return False
+    declared = as_object(Report(folder).part(document, "orchestrator").value) or {}
+    return declared.get("entry_point") is True

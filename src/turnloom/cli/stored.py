@@ -1,22 +1,39 @@
 """Commands that work on the runs of a store."""
 
 import asyncio
+import re
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from turnloom.app import Loom, Run
 from turnloom.cli import invocation
 from turnloom.cli.command import Command, as_text
-from turnloom.cli.masking import masked
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UnknownRun, UsageError
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.wiring import missing_store, settings
+
+MASK = "***"
+
+# A password may hold any character, so all up to the last `@` counts as one.
+_USERINFO = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
+_PARAMETER = re.compile(
+    r"([?&;][^=&;]*(?:pass|pwd|secret|token|key|credential|properties)[^=&;]*=)[^&;]*",
+    re.IGNORECASE,
+)
+
+
+def masked(value: Any) -> Any:
+    """A value without the passwords that a URL in it carries."""
+    if not isinstance(value, str):
+        return value
+    return _PARAMETER.sub(rf"\g<1>{MASK}", _USERINFO.sub(rf"\g<1>:{MASK}@", value))
+
 
 # The most runs that are named when a prefix fits several.
 NAMED = 5

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from turnloom.kernel.pages import visible
+from turnloom.kernel.markup import visible
 
 # How many rows are laid out at once.
 PAGE = 500

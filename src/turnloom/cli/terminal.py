@@ -10,7 +10,7 @@ from typing import IO, TextIO, TypeGuard
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from turnloom.kernel.pages import visible, visible_json
+from turnloom.kernel.markup import visible, visible_json
 
 # The width of tables that nobody looks at: wide enough to cut little.
 UNSEEN_WIDTH = 160

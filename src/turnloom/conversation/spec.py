@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, Field
 
 from turnloom.agents.spec import TERMINATE, USER, Agent, OutputModel, Script, Toolkit
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json
-from turnloom.lifecycle.spec import Hooks, MessageHook
 from turnloom.variables.logic.conditions import Condition
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables

@@ -16,7 +16,7 @@ def digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
 
 
-def chain(*parts: str) -> str:
+def chain_digest(*parts: str) -> str:
     """The digest of texts in order: equal only if every part and the order are equal."""
     return digest(_joined(parts))
 

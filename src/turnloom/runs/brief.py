@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from turnloom.agents.spec import Engine, Prepared
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Chosen
-from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.guards.spec import Selection
 from turnloom.log.spec import Fact

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from turnloom.agents.spec import Agent, OutputModel, Products, RunState, Toolkit, Transfer
-from turnloom.lifecycle.spec import Hooks, MessageHook
+from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Finish, Work
 from turnloom.variables.logic.derivation import Triggers

@@ -11,7 +11,7 @@ from turnloom.agents.spec import (
     Toolkit,
     Transfer,
 )
-from turnloom.lifecycle.spec import Hooks, MessageHook
+from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Rest

@@ -9,15 +9,15 @@ from turnloom.agents import events as agents
 from turnloom.agents.logic.folding import FOLDS as AGENT_FOLDS
 from turnloom.agents.spec import Failure, OpenTurn, RunState
 from turnloom.assembly import events as assembly
-from turnloom.assembly.logic.pieces import texts_of
-from turnloom.assembly.logic.searched import found_texts
+from turnloom.assembly.logic.frames import texts_of
+from turnloom.assembly.logic.retrieval import found_texts
 from turnloom.board import events as board
 from turnloom.conversation.events import RouteDecided
 from turnloom.flow import events as flow
 from turnloom.guards import events as guards
 from turnloom.guards.logic.following import follow, watching
 from turnloom.guards.spec import NO_GUARDS, Guards, Watch
-from turnloom.lifecycle import events as lifecycle
+from turnloom.hooks import events as lifecycle
 from turnloom.log import events as runs
 from turnloom.log.logic import Codec, Upcast
 from turnloom.log.spec import Event, Intent, RunKey

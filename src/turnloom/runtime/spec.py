@@ -11,8 +11,8 @@ import msgspec
 from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import Chosen
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
+from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards

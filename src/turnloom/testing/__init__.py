@@ -1,8 +1,7 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from turnloom.adapters.scripted import ScriptedEngine
-from turnloom.assembly.logic.gathered import Gathered
-from turnloom.assembly.logic.items import Item
+from turnloom.assembly.logic.slices import Gathered, Item
 from turnloom.assembly.spec import Chosen
 from turnloom.testing.boards import BoardTurn
 from turnloom.testing.crashes import (

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from turnloom.adapters.memory import MemoryStore
-from turnloom.assembly.logic.gathered import Gathered
-from turnloom.assembly.logic.origins import Witnessed
+from turnloom.assembly.logic.slices import Gathered, Witnessed
 from turnloom.assembly.service.gathering import gather
 from turnloom.assembly.spec import (
     AgentRef,

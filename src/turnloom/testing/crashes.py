@@ -7,7 +7,7 @@ from datetime import datetime
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.agents.spec import Answer, Callee, Engine, Task
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.index import Found
+from turnloom.board.spec.queries import Found
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.contained import Interrupted

@@ -18,7 +18,7 @@ from turnloom.assembly.spec.retrieval import (
     RetrievalResult,
 )
 from turnloom.board.spec import Public, Reader
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json
 
 # In how many places of a vector a word leaves its mark.

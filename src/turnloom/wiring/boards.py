@@ -8,8 +8,8 @@ from typing import Any
 from turnloom.agents.spec import Engine
 from turnloom.assembly.service.providers import FilteredContextProvider
 from turnloom.assembly.spec import Chosen
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.means import no_search
+from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import PlanChanged, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
@@ -26,10 +26,10 @@ from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.service.products import BoardProducts
 from turnloom.reaction.spec import ContextFilter, Member, Plan
 from turnloom.reaction.spec.builder import AgentBuilder
-from turnloom.runtime.service.board import BoardRuntime
-from turnloom.runtime.service.boards import collecting
-from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.board import BoardRuntime
+from turnloom.runtime.boards import collecting
 from turnloom.runtime.spec import Loaded, Staff
+from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.declared import (
@@ -39,7 +39,7 @@ from turnloom.wiring.declared import (
     toolkit_of,
     warn_of,
 )
-from turnloom.wiring.lacking import Capabilities
+from turnloom.wiring.doors import Capabilities
 from turnloom.wiring.models import Models, own_contexts
 
 # What the root of a run says that belongs to a board.

@@ -12,13 +12,12 @@ from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, Vectors
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import TenantSearch, space_of
 from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.retrieval import Results
-from turnloom.assembly.spec.sources import RetrievalSource
+from turnloom.assembly.spec.sources import Assembly, RetrievalSource
 from turnloom.board.spec import Public, Reader, Shared, Visibility
 from turnloom.errors import UsageError
 from turnloom.guards.spec import Guards
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json, preview
 from turnloom.wiring.adapters import adapter
 

@@ -7,15 +7,15 @@ from typing import Any, cast
 
 from turnloom.agents.spec import Callee, Tool, Toolkit
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
-from turnloom.guards.logic.checking import check_guards
+from turnloom.guards.logic.budgets import check_guards
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.hooks.logic import order_hooks, read_hooks
+from turnloom.hooks.spec import Hooks
 from turnloom.kernel.arguments import as_one_of, wrong
+from turnloom.kernel.code import qualified
 from turnloom.kernel.documents import Document
 from turnloom.kernel.models import Entry, Report
-from turnloom.kernel.names import qualified
 from turnloom.kernel.values import as_data, preview, said
-from turnloom.lifecycle.logic import order_hooks, read_hooks
-from turnloom.lifecycle.spec import Hooks
 from turnloom.variables.logic.checking import Known, check_variables
 from turnloom.variables.logic.conditions import Condition, parse_condition
 from turnloom.variables.spec import Variables

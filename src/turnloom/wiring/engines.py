@@ -10,7 +10,7 @@ from turnloom.kernel.values import nearest
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import Code
 from turnloom.wiring.models import ASKING, TAKING, Models, Unanswered
-from turnloom.wiring.plugins import added, plugin
+from turnloom.wiring.schemes import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
 UNNAMED = (

@@ -23,7 +23,7 @@ from turnloom.errors import (
 from turnloom.flow.events import StateMigrated
 from turnloom.flow.logic.flowing import Around, Flowing
 from turnloom.flow.logic.flows import Flow, gathering
-from turnloom.flow.logic.migrating import differs_in_state, migrate_all
+from turnloom.flow.logic.migrating import Salvaging, differs_in_state, migrate_all, undoable_in
 from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import (
     assembly_of,
@@ -33,16 +33,15 @@ from turnloom.flow.logic.plans import (
     planned_reducers,
     steps_of,
 )
-from turnloom.flow.logic.salvaging import Salvaging, undoable_in
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
 from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact
-from turnloom.runtime.service.flow import FlowRuntime
-from turnloom.runtime.service.users import ask_user_code
+from turnloom.runtime.flow import FlowRuntime
 from turnloom.runtime.spec import Loaded, Staff
+from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.collections import comparing, counter_for
@@ -53,7 +52,7 @@ from turnloom.wiring.declared import (
     toolkit_of,
     warn_of,
 )
-from turnloom.wiring.lacking import Capabilities
+from turnloom.wiring.doors import Capabilities
 from turnloom.wiring.models import Models, own_contexts
 
 # What the root of a run says that belongs to a flow: the file in which it was built, for people to

@@ -11,9 +11,8 @@ from anyio import to_thread
 from turnloom.agents.spec import SELECTOR, Engine, Server, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
-from turnloom.conversation.logic import leniency
-from turnloom.conversation.logic.guarding import declared_guards
-from turnloom.conversation.logic.production import check_production
+from turnloom.conversation.logic import checking as leniency
+from turnloom.conversation.logic.checking import check_production, declared_guards
 from turnloom.conversation.logic.rosters import declared_contexts, roster
 from turnloom.conversation.logic.routing import Conversing
 from turnloom.conversation.spec import Conversation
@@ -21,18 +20,17 @@ from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
 from turnloom.kernel.documents import Folder
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.log.events import RunStarted
-from turnloom.runtime.service.conversation import TalkRuntime
+from turnloom.runtime.conversation import TalkRuntime
 from turnloom.runtime.spec import Loaded, Staff, TenantServer
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
-from turnloom.wiring.contexts import Contexts
+from turnloom.wiring.contexts import Contexts, Registered
 from turnloom.wiring.engines import UNNAMED, Depth, Engines, scripted
 from turnloom.wiring.models import Models, own_contexts
 from turnloom.wiring.remembered import RememberedFolders
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
-from turnloom.wiring.sources import Registered
 
 log = logging.getLogger("turnloom.check")
 

@@ -4,14 +4,14 @@ from os.path import exists
 from typing import Any
 
 from turnloom.assembly.ports import Vectors, VectorStore
-from turnloom.assembly.spec.vectors import Space
+from turnloom.assembly.spec.retrieval import Space
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import Clock
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import Artifacts, Scheduler, Store
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
-from turnloom.wiring.lacking import port_of
+from turnloom.wiring.doors import port_of
 from turnloom.wiring.schemes import POSTGRES, SQLITE, Place, place
 from turnloom.wiring.settings import Chosen, Settings, in_force
 

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from turnloom.board.service import bind
 from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
-from turnloom.conversation.logic.deciding import deciding
+from turnloom.conversation.logic.checking import deciding
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import Declared
 from turnloom.flow.logic.flowing import Flowing
@@ -23,21 +23,20 @@ from turnloom.log.events import RunStarted
 from turnloom.log.ports import Clock
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.runs.undriven import CHAT
+from turnloom.runtime.drive.driver import Stores
+from turnloom.runtime.drive.plans import plan_of
+from turnloom.runtime.observers import ObserverQueue, Observers
 from turnloom.runtime.ports import Artifacts, Plans, Store
-from turnloom.runtime.service.driver import Stores
-from turnloom.runtime.service.observers import ObserverQueue, Observers
-from turnloom.runtime.service.pinning import plan_of
-from turnloom.runtime.service.runs import Runs, World
+from turnloom.runtime.runs import Runs, World
 from turnloom.runtime.spec import Loaded
-from turnloom.variables.logic.descriptions import describe
+from turnloom.variables.logic.checking import describe
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.boards import BoardDeclaration, Boards
 from turnloom.wiring.collections import Collections
-from turnloom.wiring.doors import Doors, sort_out
+from turnloom.wiring.doors import Capabilities, Doors, lacking_in, port_of, sort_out
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
-from turnloom.wiring.lacking import Capabilities, lacking_in, port_of
 from turnloom.wiring.models import Models, check_engine
 from turnloom.wiring.opening import (
     open_artifacts,

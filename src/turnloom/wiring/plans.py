@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
-from turnloom.assembly.service.choices import Choices
+from turnloom.assembly.service.gathering import Choices
 from turnloom.assembly.spec import Chosen
-from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.sources import Assembly
 from turnloom.runtime.spec import Staff
 
 

@@ -11,8 +11,8 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.undriven import CHAT, Undriven
+from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import base_context, fresh
-from turnloom.runtime.service.journal import Journal
 from turnloom.runtime.spec import Loaded
 from turnloom.variables.logic.resolution import Resolved
 from turnloom.variables.service import ContextSource

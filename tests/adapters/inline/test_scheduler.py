@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from turnloom.adapters.inline import InlineScheduler
-from turnloom.adapters.inline.timers import SPARSE, Timers
+from turnloom.adapters.inline.scheduler import SPARSE, Timers
 from turnloom.adapters.system import SystemClock
 from turnloom.errors import UsageError
 from turnloom.testing.contracts import SchedulerContract, facts

@@ -11,8 +11,8 @@ from turnloom.board.spec import FilterConfig, Reader
 from turnloom.errors import UsageError
 from turnloom.log.ports import EventLog
 from turnloom.testing.contracts import CODEC, ArtifactStoreContract, FollowingContract
-from turnloom.testing.contracts.artifacts.following import batch, published
 from turnloom.testing.contracts.artifacts.samples import NOON, artifact, consumption, ids
+from turnloom.testing.contracts.artifacts.storing import batch, published
 from turnloom.testing.contracts.facts import TENANT, key
 
 

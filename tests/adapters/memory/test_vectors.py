@@ -10,8 +10,7 @@ import pytest
 from turnloom.adapters.memory.vectors import MemoryVectors
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.spec.retrieval import Document, Matching, RetrievalResult
-from turnloom.assembly.spec.vectors import Entry
+from turnloom.assembly.spec.retrieval import Document, Entry, Matching, RetrievalResult
 from turnloom.errors import UsageError
 from turnloom.testing import HashingEmbedder, InMemorySearch
 from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract

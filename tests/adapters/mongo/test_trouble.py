@@ -14,7 +14,7 @@ from tests.support.missing import refused_without
 from tests.support.raising import raising
 from tests.support.servers import MongoServer, free_port
 from turnloom.adapters.mongo import MongoDocuments
-from turnloom.adapters.mongo.faults import locate
+from turnloom.adapters.mongo.documents import locate
 from turnloom.errors import DocumentsUnavailable, UsageError
 from turnloom.testing.contracts.documents import lookup
 

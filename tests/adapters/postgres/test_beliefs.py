@@ -14,7 +14,7 @@ from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief
 from turnloom.testing.contracts import BeliefStoreContract
-from turnloom.testing.contracts.beliefs import POOL, outcome
+from turnloom.testing.contracts.small import POOL, outcome
 
 
 class TestBeliefs(BeliefStoreContract):

@@ -22,8 +22,7 @@ from turnloom.adapters.postgres.faults import locate
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import space_of
-from turnloom.assembly.spec.retrieval import Document, Matching
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
+from turnloom.assembly.spec.retrieval import Chunk, Document, Entry, Matching, Probe, Space
 from turnloom.errors import CollectionUnavailable, UsageError
 from turnloom.testing import HashingEmbedder
 from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract

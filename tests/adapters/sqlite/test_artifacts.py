@@ -24,7 +24,6 @@ from turnloom.testing.contracts import (
     event,
     events,
 )
-from turnloom.testing.contracts.artifacts.following import answers, batch, consumed, published
 from turnloom.testing.contracts.artifacts.samples import (
     ANN,
     BOB,
@@ -36,6 +35,7 @@ from turnloom.testing.contracts.artifacts.samples import (
     ids,
     series,
 )
+from turnloom.testing.contracts.artifacts.storing import answers, batch, consumed, published
 from turnloom.testing.contracts.facts import TENANT, key
 
 EVERYTHING = FilterConfig()

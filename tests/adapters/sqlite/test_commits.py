@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.adapters.sqlite.background import Background
+from turnloom.adapters.sqlite.database import Background
 from turnloom.errors import Conflict, StoreUnavailable, UsageError
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events, until

@@ -1,12 +1,12 @@
 """An engine in which an agent of AG2 takes the turn."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Set
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ag2 import Agent, AgentReply
 from ag2.config import ModelConfig
-from ag2.context import ConversationContext
+from ag2.context import RESERVED_VARIABLE_PREFIXES, ConversationContext
 from ag2.events import BaseEvent, HumanInputRequest, ModelResponse, ToolCallEvent, ToolErrorEvent
 from ag2.events.conditions import Condition
 from ag2.exceptions import HumanInputFailedError
@@ -16,16 +16,78 @@ from ag2.plugin import Plugin
 from ag2.stream import MemoryStream
 from ag2.tools.final import ClientTool
 
-from turnloom.adapters.ag2.asking import Asked
+from turnloom.adapters.ag2.asking import Asked, Models
 from turnloom.adapters.ag2.forms import answer_of, is_unread, offer_of
 from turnloom.adapters.ag2.messages import messages_of
-from turnloom.adapters.ag2.mirror import Mirror
-from turnloom.adapters.ag2.naming import Models
-from turnloom.agents.logic.spelling import spelled
+from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.spec import Answer, Patience, Task, use_ui_tool
-from turnloom.errors import EngineError, TurnloomError, UsageError
+from turnloom.errors import EngineError, TurnloomError, UsageError, WriteRefused
 from turnloom.kernel.contained import Interrupted, called
 from turnloom.kernel.values import as_data, preview, said
+
+
+class Mirror(MutableMapping[str, Any]):
+    """The variables of a run over those that an agent was made with; writes go to the run's.
+
+    What AG2 keeps there for itself stays here. A value that was read is the same object when it is
+    read again, so that code may change it in place, and `settle` writes it.
+    """
+
+    def __init__(self, variables: MutableMapping[str, Any], own: Mapping[str, Any]) -> None:
+        self._variables = variables
+        self._own = dict(own)
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._read:
+            if name not in self._variables:
+                return self._own[name]
+            self._read[name] = self._variables[name]
+        return self._read[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if str(name).startswith(RESERVED_VARIABLE_PREFIXES):
+            self._own[name] = value
+            return
+        self._variables[name] = value
+        self._read[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        found = self._own.pop(name, self) is not self
+        if name in self._variables:
+            del self._variables[name]
+        elif not found:
+            raise KeyError(name)
+        self._read.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._own, *self._variables)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __ror__(self, own: Mapping[str, Any]) -> Self:
+        # AG2 copies what it is given over the agent's own: here those lie below already.
+        return self
+
+    def settle(self) -> None:
+        """Write what was changed in place.
+
+        Raises:
+            WriteRefused: it may not be; the value is again what it was.
+        """
+        for name, value in list(self._read.items()):
+            if name in self._variables and self._variables[name] == value:
+                continue
+            try:
+                self[name] = value
+            except WriteRefused:
+                del self._read[name]
+                raise
+
 
 # The tool by whose name agents ask people.
 HUMAN_INPUT = "human_input"

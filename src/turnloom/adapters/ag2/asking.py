@@ -1,11 +1,14 @@
-"""The model of an agent of AG2, asked as engines ask models: heard, with patience, on record."""
+"""Models of AG2: found by name, asked with patience, and how their answers end."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 import anyio
 import msgspec
+from ag2 import config as configs
 from ag2.config import LLMClient, ModelConfig
 from ag2.config.config import ModelProvider
 from ag2.context import ConversationContext
@@ -13,17 +16,56 @@ from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse, ToolResultEv
 from ag2.tools.final import ClientTool
 from ag2.tools.schemas import ToolSchema
 
-from turnloom.adapters.ag2.endings import tap
-from turnloom.adapters.ag2.forms import exchanges_of, set_apart, usage_of, whole
-from turnloom.adapters.ag2.showing import texts_of, tool_texts
+from turnloom.adapters.ag2.forms import (
+    exchanges_of,
+    set_apart,
+    texts_of,
+    tool_texts,
+    usage_of,
+    whole,
+)
 from turnloom.agents.logic.dialogues import added_to
-from turnloom.agents.logic.endings import Ending, noting
-from turnloom.agents.logic.trouble import failure, may_pass
+from turnloom.agents.logic.endings import Ending, note, noting
+from turnloom.agents.logic.trouble import failure, may_pass, reason_of
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task, Usage
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
+
+
+def tap(client: Any) -> Any:
+    """A client of AG2 whose answers are noted, if it asks by one of OpenAI's protocols."""
+    inner = getattr(client, "_client", None)
+    for name in ("chat.completions", "responses"):
+        asks: Any = inner
+        for part in name.split("."):
+            asks = getattr(asks, part, None)
+        create = getattr(asks, "create", None)
+        if create is not None and not hasattr(create, "is_noting"):
+            asks.create = _noting(create)
+    return client
+
+
+def _noting(create: Any) -> Any:
+    async def noted(**request: Any) -> Any:
+        given = await create(**request)
+        if hasattr(given, "_iterator"):  # a stream, which AG2 knows by its class
+            given._iterator = _streamed(given._iterator)
+        else:
+            note(given)
+        return given
+
+    noted.is_noting = True  # pyright: ignore[reportFunctionMemberAccess]
+    return noted
+
+
+async def _streamed(pieces: Any) -> AsyncGenerator[Any]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            note(piece)
+            yield piece
+
 
 T = TypeVar("T")
 
@@ -183,3 +225,83 @@ def _name(config: ModelConfig) -> str:
         return config.model
     except NotImplementedError:
         return type(config).__name__
+
+
+# The providers that names begin with, and what AG2 calls the configuration of each.
+PROVIDERS = {
+    "anthropic": "AnthropicConfig",
+    "bedrock": "BedrockConfig",
+    "dashscope": "DashScopeConfig",
+    "gemini": "GeminiConfig",
+    "mistral": "MistralConfig",
+    "ollama": "OllamaConfig",
+    "openai": "OpenAIResponsesConfig",
+    "openai-chat": "OpenAIConfig",
+    "vertexai": "VertexAIConfig",
+    "xai": "XAIConfig",
+    "zai": "ZAIConfig",
+}
+
+
+class Models:
+    """The models that one engine asks, the default one looked for at once.
+
+    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
+    """
+
+    def __init__(
+        self,
+        default: str | ModelConfig | None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        self._default = default
+        self._common: dict[str, str] = {}
+        if base_url is not None:
+            self._common = {"base_url": base_url, "api_key": api_key or "none"}
+        if default is not None:
+            self.client(None)
+
+    def named(self, name: str | None) -> ModelConfig:
+        """The configuration of the model of that name, or of the one asked when none is named.
+
+        Raises:
+            UsageError: there is none, or its provider is not known.
+        """
+        chosen = name or self._default
+        if chosen is None:
+            raise UsageError(
+                "No model is named. Say `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or give the engine one."
+            )
+        return self._configured(chosen) if isinstance(chosen, str) else chosen
+
+    def client(self, name: str | None) -> LLMClient:
+        """What asks the model of that name.
+
+        Raises:
+            UsageError: it cannot be asked.
+        """
+        config = self.named(name)
+        try:
+            return tap(config.create())
+        except Exception as error:  # whatever a provider's library says to a lack of settings
+            raise UsageError(
+                f"Model {config.model!r} cannot be asked. {reason_of(error)}"
+            ) from error
+
+    def _configured(self, name: str) -> ModelConfig:
+        """A configuration that streams, and leaves trying again to us: two who do try often."""
+        provider, _, model = ("openai-chat", "", name) if self._common else name.partition(":")
+        if provider not in PROVIDERS or not model:
+            known = ", ".join(PROVIDERS)
+            raise UsageError(
+                f"Model {name!r} cannot be asked. Say its provider, as in 'openai:gpt-5'. AG2 "
+                f"knows: {known}."
+            )
+        wanted: dict[str, Any] = {"streaming": True, "max_retries": 0, **self._common}
+        try:
+            made: Any = getattr(configs, PROVIDERS[provider])(model=model)
+        except ImportError as error:
+            raise UsageError(f"Model {name!r} cannot be asked. {reason_of(error)}") from error
+        return replace(made, **{key: wanted[key] for key in wanted if hasattr(made, key)})

@@ -11,11 +11,11 @@ from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse
 from ag2.stream import MemoryStream
 from fast_depends.pydantic import PydanticSerializer
 
+from turnloom.adapters.ag2.asking import Models
 from turnloom.adapters.ag2.forms import Offer, answer_of, offer_of, whole
 from turnloom.adapters.ag2.messages import messages_of
-from turnloom.adapters.ag2.naming import Models
+from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.logic.endings import Ending, noting
-from turnloom.agents.logic.spelling import spelled
 from turnloom.agents.logic.trouble import failure, may_pass
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task

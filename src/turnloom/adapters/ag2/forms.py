@@ -1,21 +1,68 @@
 """What a model may call and how it is to answer, and its responses as answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ag2.events import ModelResponse, ToolCallEvent, ToolErrorEvent, ToolResultEvent
+from ag2.events import (
+    BaseEvent,
+    DataInput,
+    Input,
+    ModelRequest,
+    ModelResponse,
+    TextInput,
+    ToolCallEvent,
+    ToolErrorEvent,
+    ToolResultEvent,
+    ToolResultsEvent,
+)
 from ag2.events import Usage as Used
 from ag2.response import ResponseSchema
 from ag2.response.schema import RawSchema
 from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
+from ag2.tools.schemas import ToolSchema
 
-from turnloom.adapters.ag2.showing import text_of
-from turnloom.agents.logic.dialogues import UNREAD, added_to, read_arguments
+from turnloom.agents.logic.dialogues import UNREAD, added_to, plainly, read_arguments
 from turnloom.agents.logic.endings import Ending, stop_of
 from turnloom.agents.logic.outputs.forms import form_of, given_output
-from turnloom.agents.logic.spelling import plainly
 from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, Usage
 from turnloom.kernel.values import as_data
+
+
+def tool_texts(schema: ToolSchema) -> Iterator[str]:
+    """What is said of a tool: its name first; of one of the provider's own, its kind."""
+    if not isinstance(schema, FunctionToolSchema):
+        yield schema.type
+        return
+    function = schema.function
+    yield from (function.name, function.description, as_data(function.parameters))
+
+
+def texts_of(event: BaseEvent) -> Iterator[str]:
+    """What an event says: words, calls of tools, and what they gave."""
+    match event:
+        case ModelResponse():
+            yield event.content or ""
+            for call in event.tool_calls.calls:
+                yield from (call.name, call.arguments)
+        case ModelRequest():
+            yield from map(text_of, event.parts)
+        case ToolResultsEvent():
+            for each in event.results:
+                yield from map(text_of, each.result.parts)
+        case _:
+            pass  # what happened beside the conversation is not shown
+
+
+def text_of(part: Input) -> str:
+    """A part of what is shown, as text; of pictures and the like, nothing."""
+    match part:
+        case TextInput():
+            return part.content
+        case DataInput():
+            return as_data(part.data)
+        case _:
+            return ""
+
 
 # What AG2 calls the providers that always say how an answer ended.
 ENDING = frozenset(

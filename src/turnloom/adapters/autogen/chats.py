@@ -1,33 +1,241 @@
-"""A group chat that is going on, as far as a workflow's variables and hooks follow it."""
+"""A running group chat, as far as a workflow's variables and hooks follow it."""
 
 import asyncio
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import logging
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
+import anyio
+from anyio.from_thread import start_blocking_portal
 from autogen import ConversableAgent
 from autogen.agentchat.group.context_variables import ContextVariables
 
 from turnloom.adapters.autogen.beginnings import Beginning, declared_value
-from turnloom.adapters.autogen.confidence import Confidence
-from turnloom.adapters.autogen.courses import Course, log, read
-from turnloom.adapters.autogen.diaries import Begin, Diary, HookDiary, Unrecorded, first_values
-from turnloom.adapters.autogen.hooks import CHAT, HookCalls
+from turnloom.adapters.autogen.diaries import (
+    Begin,
+    Confidence,
+    Diary,
+    Ended,
+    HookDiary,
+    Told,
+    Unrecorded,
+    first_values,
+)
 from turnloom.adapters.autogen.mirrors import alike
-from turnloom.agents.events import ToolCalled, ToolFailed, ToolReturned, TurnStarted, UserText
+from turnloom.agents.events import (
+    AgentText,
+    ToolCalled,
+    ToolFailed,
+    ToolReturned,
+    TurnFinished,
+    TurnStarted,
+    UserText,
+)
 from turnloom.agents.logic.views import view_of
 from turnloom.agents.spec import USER, Agent, Callee, RunState
 from turnloom.conversation.spec import Conversation
-from turnloom.kernel.contained import named
+from turnloom.errors import UsageError
+from turnloom.hooks.logic import hooks_after, hooks_at, skipped
+from turnloom.hooks.spec import Hook
+from turnloom.kernel.contained import contained, named
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import Json, as_data, said
-from turnloom.lifecycle.logic import hooks_after, hooks_at
-from turnloom.lifecycle.spec import Hook
+from turnloom.kernel.values import Json, as_data, as_object, said, writable
+from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextChanged, ContextRefused
+from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import apart, is_json, same
-from turnloom.variables.logic.writing import Draft
-from turnloom.variables.spec import RUN_STATUS, Variables
+from turnloom.variables.logic.writing import Draft, Held
+from turnloom.variables.spec import RUN_STATUS, Context, Definition, Variables
+
+# When facts of a chat happen: no trigger that is heard here asks.
+SOMETIME = datetime.fromtimestamp(0, UTC)
+
+log = logging.getLogger("turnloom.context")
+
+
+class Said(NamedTuple):
+    """A message of an agent: its words, and whether tools are called, so that its go goes on."""
+
+    text: str
+    calls: bool
+
+
+def read(message: Any) -> Said:
+    """A message as chats have it: a text, or an object."""
+    content = as_object(message) or {"content": message}
+    text = content.get("content")
+    return Said(text if isinstance(text, str) else "", bool(content.get("tool_calls")))
+
+
+class Course:
+    """Who said what, whose go it is, how many there were, and which triggers fired.
+
+    `open` is the agent whose go is not over, if there is one; `diary` is told what happens.
+    """
+
+    def __init__(self, triggers: Triggers, values: dict[str, Json], confidence: Confidence) -> None:
+        self.state = RunState("", values=values)
+        self.open = ""
+        self.diary = Diary(Unrecorded(), confidence)
+        self._triggers = triggers
+        self._confidence = confidence
+
+    def recall(self, messages: Iterable[tuple[str, Any]]) -> None:
+        """Follow what agents said earlier."""
+        for agent, message in messages:
+            if self.open not in ("", agent):
+                self.finish()
+            self.open, said = agent, read(message)
+            self.say(agent, said.text)
+            if not said.calls:
+                self.finish()
+
+    def say(self, agent: str, text: str) -> list[ContextChanged]:
+        """What follows from an agent's words."""
+        return self.follow(AgentText(self.state.turns + 1, agent, text)) if text else []
+
+    def finish(self, status: str = "done", error: str = "") -> list[ContextChanged]:
+        """What follows from the end of the open go."""
+        state, agent, self.open = self.state, self.open, ""
+        state.turns += 1
+        state.turns_of[agent] = state.turns_of.get(agent, 0) + 1
+        return self.follow(TurnFinished(state.turns, agent, status, error), f"t{state.turns}/end")
+
+    def follow(self, first: Fact, id: str = "") -> list[ContextChanged]:
+        """The changes that a fact brings, and those that these bring; all of it is told."""
+        changes, state = list[ContextChanged](), self.state
+        waiting = deque[tuple[Fact, Told]]([(first, self.diary.tell(first, id=id))])
+        while waiting:
+            fact, told = waiting.popleft()
+            for change in self._triggers.derive(fact.kind, fact, state, state.fired, SOMETIME):
+                match change:
+                    case ContextChanged(name, value, writer=writer):
+                        known = self.diary.derive(change, told)
+                        state.values[name] = value
+                        state.fired.add(writer)
+                        changes.append(change)
+                        waiting.append((change, known))
+                    case ContextRefused(name, writer, reason):
+                        self.diary.derive(change, told)
+                        why = self._confidence.masked(reason)
+                        log.warning("%s may not set %s: %s", writer, name, why)
+                    case _:
+                        raise AssertionError(f"{change!r} needs a clock")
+        return changes
+
+
+# Seconds before the first retry of a hook; each further one waits twice as long.
+BACKOFF = 0.1
+
+# Who holds the values of a chat that are not JSON.
+CHAT = "chat"
+
+hook_log = logging.getLogger("turnloom.lifecycle")
+
+
+class HookCalls:
+    """Calls hooks one after another, none of which stops the chat.
+
+    A chat awaits nothing at the moments that hooks are for, so it waits for them: they run in a
+    thread and an event loop of their own.
+    """
+
+    def __init__(
+        self,
+        callees: Mapping[int, Callee],
+        definitions: Mapping[str, Definition],
+        confidence: Confidence,
+    ) -> None:
+        self._callees = callees
+        self._definitions = definitions
+        self._confidence = confidence
+
+    def run(
+        self,
+        hooks: Sequence[Hook],
+        values: Callable[[], dict[str, Any]],
+        write: Callable[[Draft, str], int],
+        shown: Mapping[str, Json],
+        diary: HookDiary,
+    ) -> None:
+        """Call hooks on the values of their moment; what one writes is there for the next."""
+        if not hooks:
+            return
+        succeeded: set[str] = set()
+        with start_blocking_portal() as portal:
+            for hook in hooks:
+                held = _held(values(), shown, self._definitions)
+                if why := skipped(hook, held.values, {}, succeeded):
+                    hook_log.info("hook %s is skipped: %s", hook.name, why)
+                    diary.skipped(hook, why)
+                    continue
+                diary.begun(hook)
+                ended = portal.call(self._attempt, hook, held)
+                diary.ended(hook, ended, write(ended.draft, diary.key(hook)))
+                if ended.problem is None:
+                    succeeded.add(hook.name)
+
+    async def _attempt(self, hook: Hook, held: Held) -> Ended:
+        """Call a hook, and again if it fails and may be; what it wrote stays."""
+        began, attempts = anyio.current_time(), 1
+        draft = Draft(held, f"hook:{hook.name}")
+        problem = await self._call(hook, draft)
+        while problem is not None and attempts <= hook.declared.retries:
+            await anyio.sleep(BACKOFF * 2 ** (attempts - 1))
+            attempts, draft = attempts + 1, Draft(held, f"hook:{hook.name}", draft)
+            problem = await self._call(hook, draft)
+        return Ended(draft, problem, (anyio.current_time() - began) * 1000, attempts)
+
+    async def _call(self, hook: Hook, draft: Draft) -> Exception | None:
+        """How a hook failed, if it did."""
+        try:
+            await self._enter(hook, draft)
+        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            lines = "".join(traceback.format_exception(error)).rstrip()
+            hook_log.error(
+                "hook %s failed\n%s", hook.name, self._confidence.masked(writable(lines))
+            )
+            return error
+        return None
+
+    async def _enter(self, hook: Hook, draft: Draft) -> None:
+        try:
+            with anyio.fail_after(hook.declared.timeout_s), contained():
+                await self._callees[hook.number]({}, Context(draft, DESK))
+        finally:
+            refused = draft.close()
+        if refused is not None:
+            raise refused
+
+
+class _Desk:
+    """What a hook has in runs only, which go on after a crash; a chat does not."""
+
+    @property
+    def idempotency_key(self) -> NoReturn:
+        raise UsageError(
+            "A chat is not gone on with: it has no `idempotency_key`. Use one of your own."
+        )
+
+    async def once(self, name: str, effect: Callable[[], Any]) -> NoReturn:
+        raise UsageError("A chat is not gone on with after a crash, so `once` cannot be kept.")
+
+
+DESK: Any = _Desk()
+
+
+def _held(
+    values: dict[str, Any], shown: Mapping[str, Json], definitions: Mapping[str, Definition]
+) -> Held:
+    """The values of a chat as hooks see them; what is not JSON is an object in memory."""
+    objects = {(name, CHAT): value for name, value in values.items() if not is_json(value)}
+    return Held(values, dict(objects.keys()), objects, shown, definitions)
+
 
 # What was said: by whom, the message, and whether that is an agent of the workflow.
 Message = tuple[str, Any, bool]

@@ -1,15 +1,92 @@
 """An engine that asks models through AutoGen's clients, one request for each call of a turn."""
 
 from functools import partial
+from typing import Any
 
+from autogen import OpenAIWrapper
 from autogen.llm_config import LLMConfig
 
 from turnloom.adapters.autogen.asking import Asking
-from turnloom.adapters.autogen.clients import Config
+from turnloom.adapters.autogen.clients import BRIDGED, Clients, Config
 from turnloom.adapters.autogen.forms import answer_of, request_of
-from turnloom.adapters.autogen.naming import Models
-from turnloom.agents.logic.spelling import spelled
+from turnloom.agents.logic.dialogues import spelled
+from turnloom.agents.logic.trouble import reason_of
 from turnloom.agents.spec import Answer, Patience, Task
+from turnloom.errors import UsageError
+
+# What `openai` is called where both of OpenAI's protocols are spoken.
+CHAT = "openai-chat"
+
+# The values of `api_type` that names may begin with.
+PROVIDERS = (
+    *BRIDGED,
+    *("anthropic", "bedrock", "cerebras", "cohere", "google", "groq", "mistral"),
+    *("ollama", "together"),
+)
+
+
+class Models:
+    """The models that one engine asks, the default one looked for at once.
+
+    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
+    """
+
+    def __init__(
+        self,
+        default: str | dict[str, Any] | LLMConfig | None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        self._default = default
+        self._common: dict[str, Any] = {}
+        self._found: dict[str | None, Clients] = {}
+        if base_url is not None:
+            self._common = {"base_url": base_url, "api_key": api_key or "none"}
+        if default is not None:
+            self.named(None)
+
+    def named(self, name: str | None) -> Clients:
+        """What asks the model of that name, or the one that is asked when none is named.
+
+        Raises:
+            UsageError: there is none, or it cannot be asked.
+        """
+        if name not in self._found:  # to look for one costs as much as to ask it
+            self._found[name] = self._looked_up(name or self._default)
+        return self._found[name]
+
+    def _looked_up(self, chosen: str | dict[str, Any] | LLMConfig | None) -> Clients:
+        if chosen is None:
+            raise UsageError(
+                "No model is named. Say `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or give the engine one."
+            )
+        entry = self._entry(chosen) if isinstance(chosen, str) else chosen
+        try:
+            entries = LLMConfig.ensure_config(entry).config_list
+            found = [alone(each.model_dump(exclude_none=True)) for each in entries]
+            OpenAIWrapper(config_list=found)
+        except Exception as error:  # whatever a provider's library says to a lack of settings
+            raise UsageError(
+                f"Model {str(chosen)!r} cannot be asked. {reason_of(error)}"
+            ) from error
+        return Clients(found)
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        """The entry of a `config_list` that a name stands for."""
+        provider, _, model = (CHAT, "", name) if self._common else name.partition(":")
+        if provider not in (CHAT, *PROVIDERS) or not model:
+            raise UsageError(
+                f"Model {name!r} cannot be asked. Say its provider, as in 'openai:gpt-5'. The "
+                f"classic line of AG2 knows: {', '.join(PROVIDERS)}."
+            )
+        kind = "openai" if provider == CHAT else provider
+        return {"api_type": kind, "model": model, **self._common}
+
+
+def alone(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration whose client leaves trying again to us: two who do would try often."""
+    return config | {"max_retries": 0} if config["api_type"] in BRIDGED else config
 
 
 class AutogenEngine:

@@ -7,9 +7,8 @@ from turnloom.adapters.files.folders import (
     texts,
     workflows_below,
 )
-from turnloom.adapters.files.modules import Modules
+from turnloom.adapters.files.modules import Modules, program, source
 from turnloom.adapters.files.parsing import parse
-from turnloom.adapters.files.programs import program, source
 from turnloom.adapters.files.prose import read_text, texts_below
 from turnloom.adapters.files.writing import dump, write_back
 

@@ -1,24 +1,353 @@
-"""Text of a declaration file as a document, with every problem that it has."""
+"""Parse declaration files into documents that know the line of each value."""
 
+import json
+import math
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from turnloom.adapters.files.json_text import read_json
-from turnloom.adapters.files.nodes import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    MAX_VALUES,
-    Entries,
-    Items,
-    Node,
-    Refused,
-    Scalar,
-    too_deep,
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
 )
-from turnloom.adapters.files.yaml_text import read_yaml
+from ruamel.yaml.reader import ReaderError
+
 from turnloom.errors import Diagnostic
 from turnloom.kernel.documents import Document, Path, Place
 from turnloom.kernel.values import Json, kind_of, preview, type_names
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_VALUES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why one value is not JSON, and what to write instead."""
+
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A single value; `text` is how it was written."""
+
+    offset: int
+    value: Json
+    text: str
+    flaw: Flaw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    offset: int
+    items: "Sequence[Node]"
+    flaw: Flaw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping, with every entry that was written, also the double ones."""
+
+    offset: int
+    pairs: "Sequence[tuple[Node, Node]]"
+    flaw: Flaw | None = None
+
+
+Node = Scalar | Items | Entries
+
+
+class Refused(Exception):
+    """A text that gives no document at all."""
+
+    def __init__(self, code: str, offset: int, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.code, self.offset, self.message, self.remedy = code, offset, message, remedy
+
+
+def too_deep(offset: int) -> Refused:
+    """The refusal of a value that is nested beyond the limit."""
+    message = f"Values are nested more than {MAX_DEPTH} levels deep here."
+    return Refused("W005", offset, message, "Make the structure flatter.")
+
+
+def number(offset: int, text: str, read: Callable[[str], Json]) -> Scalar:
+    """The node of a number, flawed when it cannot be written as JSON again."""
+    try:
+        value = read(text)
+        repr(value)  # Python neither reads nor writes decimals of thousands of digits.
+    except ValueError:
+        flaw = Flaw(f"A number of {len(text)} digits is too long.", "Write it as a string.")
+        return Scalar(offset, text, text, flaw)
+    if isinstance(value, float) and not math.isfinite(value):
+        message = f"{preview(text)} is not a finite number."
+        return Scalar(offset, text, text, Flaw(message, "Write a finite number, or null."))
+    return Scalar(offset, value, text)
+
+
+# A string without an end is a token too, or its end would be looked for from every quote again.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]|[^\s,:{}\[\]"]+', re.DOTALL)
+_JSON_WORDS = {"null", "true", "false"}
+_JSON_REMEDIES = {
+    "property name": "Put keys into double quotes, and no comma after the last entry.",
+    "trailing comma": "Remove the comma after the last entry.",
+    "delimiter": "Add the missing character, or look for a quote that ends too early.",
+    "control character": "Write line breaks inside strings as \\n and tabs as \\t.",
+    "escape": "Write a backslash as \\\\.",
+    "Extra data": "Keep one value in the file.",
+    "Unterminated": "Close the string with a double quote.",
+}
+
+
+def read_json(text: str) -> Node | None:
+    """The tree of a JSON text, or None when the text is empty."""
+    if not text.strip():
+        return None
+    _refuse_deep(text)
+    try:
+        json.loads(text, parse_int=str, parse_float=str)
+    except json.JSONDecodeError as error:
+        hints = (hint for words, hint in _JSON_REMEDIES.items() if words in error.msg)
+        message, remedy = f"This is not valid JSON: {error.msg}.", "Correct the text here."
+        raise Refused("W002", error.pos, message, next(hints, remedy)) from None
+    tokens = _TOKEN.finditer(text)
+    return _node(tokens, next(tokens))
+
+
+def _refuse_deep(text: str) -> None:
+    """Keep parser and `_node` from recursing too far."""
+    # Up to its first error the parser meets these very tokens, so it never goes deeper.
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        match token.group():
+            case "[" | "{":
+                depth += 1
+            case "]" | "}":
+                depth -= 1
+            case _:
+                continue
+        if depth > MAX_DEPTH:
+            raise too_deep(token.start())
+
+
+def _node(tokens: Iterator[re.Match[str]], token: re.Match[str]) -> Node:
+    """The node that begins with `token`, in a text that is known to be valid."""
+    text, offset = token.group(), token.start()
+    if text == "[":
+        return Items(offset, [_node(tokens, item) for item in _until("]", tokens)])
+    if text == "{":
+        keys = _until("}", tokens)
+        return Entries(offset, [(_node(tokens, key), _node(tokens, next(tokens))) for key in keys])
+    if text in _JSON_WORDS or text.startswith('"'):
+        return Scalar(offset, json.loads(text), text)
+    return number(offset, text, json.loads)
+
+
+def _until(end: str, tokens: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
+    for token in tokens:
+        if token.group() == end:
+            return
+        yield token
+
+
+_OWN_TAGS = "tag:yaml.org,2002:"
+_YAML_WORDS: dict[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Json]], ...] = (
+    (re.compile(r"[-+]?[0-9]+"), int),
+    (re.compile(r"0o[0-7]+"), lambda text: int(text[2:], 8)),
+    (re.compile(r"0x[0-9a-fA-F]+"), lambda text: int(text[2:], 16)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (
+        re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
+        lambda text: float(text.replace(".", "")),
+    ),
+)
+_TYPES = {"null": type(None), "bool": bool, "int": int, "float": (int, float)}
+_YAML_REMEDIES = {
+    "'\\t' that cannot start": "Indent with spaces, not with tabs.",
+    "cannot start any token": "Put a text that begins with this character into quotes.",
+    "mapping values are not allowed": "Check the indentation, or quote a text that holds ': '.",
+    "<block end>": "Indent neighbours alike, and look for a quote that ends too early.",
+    "<document start>": "Indent neighbours alike.",
+    "escape": "Write a backslash in double quotes as \\\\, or use single quotes.",
+    "end of stream": "Close the quote.",
+    "control character": "Remove it, or write it as an escape in double quotes.",
+}
+# What the parser lets through beside its own errors: impossible escapes and version numbers.
+_PARSER_ERRORS = (YAMLError, ValueError, OverflowError, AssertionError)
+
+
+def read_yaml(text: str) -> Node | None:
+    """The tree of a YAML text, or None when the text is empty."""
+    composition = _Composition(text)
+    try:
+        return composition.root()
+    except _PARSER_ERRORS as error:
+        raise _refusal(error, composition.offset) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One event of the parser, as far as it matters here; YAML's own tags are short."""
+
+    kind: type[Event]
+    offset: int
+    anchor: str | None
+    tag: str | None
+    text: str
+    plain: bool
+
+
+def _events(text: str) -> Iterator[_Event]:
+    loader: Any = YAML(typ="safe", pure=True, plug_ins=[])
+    for raw in loader.parse(text):
+        tag = getattr(raw, "tag", None)
+        yield _Event(
+            kind=raw.__class__,
+            offset=raw.start_mark.index,
+            anchor=getattr(raw, "anchor", None),
+            tag=tag and tag.removeprefix(_OWN_TAGS),
+            text=getattr(raw, "value", ""),
+            plain=getattr(raw, "style", "") is None,
+        )
+
+
+class _Composition:
+    """One pass over the events of a text, with the anchors met so far."""
+
+    def __init__(self, text: str) -> None:
+        self._events = _events(text)
+        self._anchors: dict[str | None, Node] = {}
+        self.offset = 0
+
+    def root(self) -> Node | None:
+        self._next()
+        if self._next().kind is StreamEndEvent:
+            return None
+        first = self._next()
+        node = self._node(first, 1)
+        self._next()
+        if self._next().kind is not StreamEndEvent:
+            message = "A second YAML document begins here; a file holds one."
+            remedy = "Remove the `---` between them, or split the file."
+            raise Refused("W002", self.offset, message, remedy)
+        return None if first.plain and first.tag is None and first.text == "" else node
+
+    def _next(self) -> _Event:
+        event = next(self._events)
+        self.offset = event.offset
+        return event
+
+    def _node(self, event: _Event, depth: int) -> Node:
+        if event.kind is AliasEvent:
+            return self._anchored(event)
+        self._anchors.pop(event.anchor, None)
+        node = _scalar(event) if event.kind is ScalarEvent else self._collection(event, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _collection(self, event: _Event, depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            raise too_deep(event.offset)
+        if event.kind is SequenceStartEvent:
+            items = [self._node(item, depth + 1) for item in self._until(SequenceEndEvent)]
+            return Items(event.offset, items, _shape_flaw(event, "seq"))
+        assert event.kind is MappingStartEvent, "a value begins with nothing else"
+        pairs = [self._pair(key, depth + 1) for key in self._until(MappingEndEvent)]
+        return Entries(event.offset, pairs, _shape_flaw(event, "map"))
+
+    def _pair(self, event: _Event, depth: int) -> tuple[Node, Node]:
+        key = self._node(event, depth)
+        if event.plain and event.text == "<<":
+            flaw = Flaw("The merge key '<<' is not supported.", "Write the merged entries out.")
+            key = replace(key, flaw=flaw)
+        return key, self._node(self._next(), depth)
+
+    def _until(self, end: type[Event]) -> Iterator[_Event]:
+        while (event := self._next()).kind is not end:
+            yield event
+
+    def _anchored(self, event: _Event) -> Node:
+        """The value that an alias stands for, placed where the alias stands."""
+        name = event.anchor
+        if name not in self._anchors:
+            message = f"The alias {preview(name)} names nothing that is complete before it."
+            remedy = "Mark a value above with '&' and this name, or put the text into quotes."
+            raise Refused("W002", event.offset, message, remedy)
+        return replace(self._anchors[name], offset=event.offset)
+
+
+def _scalar(event: _Event) -> Scalar:
+    tag, text = event.tag, event.text
+    if tag in ("!", "str") or (tag is None and not event.plain):
+        return Scalar(event.offset, text, text)
+    node = _plain(event.offset, text)
+    if tag is None or node.flaw or (tag in _TYPES and _is(node.value, tag)):
+        return node
+    return Scalar(event.offset, text, text, _tag_flaw(tag))
+
+
+def _plain(offset: int, text: str) -> Scalar:
+    """The node of an unquoted text, by the core schema."""
+    if text in _YAML_WORDS:
+        return Scalar(offset, _YAML_WORDS[text], text)
+    for pattern, read in _NUMBERS:
+        if pattern.fullmatch(text):
+            return number(offset, text, read)
+    return Scalar(offset, text, text)
+
+
+def is_plain(text: str) -> bool:
+    """Whether an unquoted text stands for itself: neither a word of YAML nor a number."""
+    return _plain(0, text) == Scalar(0, text, text)
+
+
+def _is(value: Json, tag: str) -> bool:
+    return isinstance(value, _TYPES[tag]) and (tag == "bool") == isinstance(value, bool)
+
+
+def _shape_flaw(event: _Event, own: str) -> Flaw | None:
+    return None if event.tag in (None, "!", own) else _tag_flaw(event.tag)
+
+
+def _tag_flaw(tag: str) -> Flaw:
+    name = tag if tag.startswith("!") else f"!!{tag}"
+    message = f"The tag {preview(name)} makes no JSON value of this."
+    return Flaw(message, "Remove the tag, or put the text into quotes.")
+
+
+def _refusal(error: Exception, offset: int) -> Refused:
+    """What the parser could not read, where it says so, else after the last thing it read."""
+    problem, details = str(error), vars(error)
+    if isinstance(error, MarkedYAMLError):
+        problem = ", ".join(filter(None, (details["problem"], details["context"])))
+        mark = details["problem_mark"] or details["context_mark"]
+        offset = mark.index if mark else offset
+    elif isinstance(error, ReaderError):
+        problem = f"U+{details['character']:04X} is a control character or half a character"
+        offset = details["position"]
+    hints = (hint for words, hint in _YAML_REMEDIES.items() if words in problem)
+    message = f"This is not valid YAML: {problem}."
+    return Refused("W002", offset, message, next(hints, "Correct the text here."))
+
 
 _LINE_END = re.compile(r"\r\n?|\n")
 

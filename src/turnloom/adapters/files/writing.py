@@ -10,7 +10,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.representer import SafeRepresenter
 
-from turnloom.adapters.files.yaml_text import is_plain
+from turnloom.adapters.files.parsing import is_plain
 from turnloom.kernel.values import Json
 
 # Wider than any line, so that none is folded.

@@ -1,18 +1,187 @@
-"""Drives runs as tasks of this process."""
+"""Drive runs as tasks of this process."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from datetime import datetime
 from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Literal
 
-from turnloom.adapters.inline.queue import Job, Queue
-from turnloom.adapters.inline.timers import Timers
 from turnloom.errors import UsageError
 from turnloom.log.ports import Clock
 from turnloom.log.spec import RunKey
-from turnloom.runtime.ports import Drive, Status
+from turnloom.runtime.ports import EVERY_TENANT, Drive, Status
+
+State = Literal["timer", "queued", "driving", "dropped"]
+
+
+class Job:
+    """What the scheduler knows of one run that is not idle."""
+
+    __slots__ = ("again", "run", "state")
+
+    def __init__(self, run: RunKey) -> None:
+        self.run = run
+        self.state: State = "timer"
+        self.again = False
+
+
+class _Tenant:
+    __slots__ = ("driving", "listed", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Job] = deque()
+        self.driving = 0
+        self.listed = False
+
+
+class Queue:
+    """Gives the next run to drive while there are slots and its tenant is below its limit."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[str, _Tenant] = {}
+        self._turns: deque[str] = deque()
+        self._free = 0
+        self._limits: Mapping[str, int] = {}
+
+    def open(self, slots: int, limits: Mapping[str, int]) -> None:
+        """Let at most `slots` runs be taken at once, and `limits` per tenant."""
+        self._free = slots
+        self._limits = limits
+        for name, tenant in self._tenants.items():
+            self._list(name, tenant)
+
+    def put(self, job: Job) -> None:
+        """Let a run wait for its turn."""
+        job.state = "queued"
+        name = job.run.tenant
+        tenant = self._tenants.setdefault(name, _Tenant())
+        tenant.waiting.append(job)
+        self._list(name, tenant)
+
+    def take(self) -> Job | None:
+        """The next run whose turn it is, now driving; None when there is none or no slot."""
+        while self._free > 0 and self._turns:
+            name = self._turns.popleft()
+            tenant = self._tenants[name]
+            tenant.listed = False
+            job = _first(tenant.waiting) if self._below(name, tenant) else None
+            if job:
+                job.state = "driving"
+                self._free -= 1
+                tenant.driving += 1
+                self._list(name, tenant)
+                return job
+            self._forget(name, tenant)
+        return None
+
+    def done(self, job: Job) -> None:
+        """Give the slot of a run back."""
+        name = job.run.tenant
+        tenant = self._tenants[name]
+        tenant.driving -= 1
+        self._free += 1
+        self._list(name, tenant)
+        self._forget(name, tenant)
+
+    def _below(self, name: str, tenant: _Tenant) -> bool:
+        limit = self._limits.get(name, self._limits.get(EVERY_TENANT))
+        return limit is None or tenant.driving < limit
+
+    def _list(self, name: str, tenant: _Tenant) -> None:
+        """Put the tenant at the end of the turns, once, if it has something that may be driven."""
+        if not tenant.listed and tenant.waiting and self._below(name, tenant):
+            tenant.listed = True
+            self._turns.append(name)
+
+    def _forget(self, name: str, tenant: _Tenant) -> None:
+        if not tenant.waiting and not tenant.driving and not tenant.listed:
+            del self._tenants[name]
+
+
+def _first(waiting: deque[Job]) -> Job | None:
+    """The first run that still waits; those that were dropped meanwhile are skipped."""
+    while waiting:
+        job = waiting.popleft()
+        if job.state == "queued":
+            return job
+    return None
+
+
+# The longest sleep in seconds: a clock that is set, or a machine that slept, is noticed by then.
+LONGEST = 0.25
+# Below this many entries, dropped timers are left in the heap until they come up.
+SPARSE = 64
+
+_Entry = tuple[datetime, int, RunKey]
+
+
+class Timers:
+    """The instants at which runs want to be woken; a run has at most one."""
+
+    def __init__(self, clock: Clock, fire: Callable[[RunKey], None]) -> None:
+        self._clock = clock
+        self._fire = fire
+        self._entries: dict[RunKey, _Entry] = {}
+        self._heap: list[_Entry] = []
+        self._numbers = count()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __contains__(self, run: RunKey) -> bool:
+        return run in self._entries
+
+    def set(self, run: RunKey, at: datetime) -> None:
+        """Wake the run at an instant, in place of the one it had."""
+        entry = (at, next(self._numbers), run)
+        self._entries[run] = entry
+        heappush(self._heap, entry)
+        if len(self._heap) > SPARSE + 2 * len(self._entries):
+            self._heap = list(self._entries.values())
+            heapify(self._heap)
+        if self._heap[0] is entry:
+            self._arm()
+
+    def drop(self, run: RunKey) -> datetime | None:
+        """Forget the timer of a run, and give the instant it was set to."""
+        entry = self._entries.pop(run, None)
+        return entry[0] if entry else None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let timers fire from now on, on this loop."""
+        self._loop = loop
+        self._arm()
+
+    def stop(self) -> None:
+        """Let no timer fire until the next start."""
+        if self._handle:
+            self._handle.cancel()
+        self._loop = self._handle = None
+
+    def _arm(self) -> None:
+        if self._handle:
+            self._handle.cancel()
+            self._handle = None
+        if self._loop and self._heap:
+            wait = (self._heap[0][0] - self._clock.now()).total_seconds()
+            self._handle = self._loop.call_later(min(max(wait, 0.0), LONGEST), self._tick)
+
+    def _tick(self) -> None:
+        now = self._clock.now()
+        while self._heap and (self._heap[0][0] <= now or self._stale(self._heap[0])):
+            entry = heappop(self._heap)
+            if not self._stale(entry):
+                del self._entries[entry[2]]
+                self._fire(entry[2])
+        self._arm()
+
+    def _stale(self, entry: _Entry) -> bool:
+        return self._entries.get(entry[2]) is not entry
+
 
 _log = logging.getLogger("turnloom.inline")
 

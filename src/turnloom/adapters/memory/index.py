@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import chain, groupby, islice
 
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.index import Branch, Found, Plan, Position, Row
+from turnloom.board.spec.queries import Branch, Found, Plan, Position, Row
 from turnloom.errors import ArtifactExists
 
 # What tells two consumptions of one artifact apart.

@@ -1,19 +1,243 @@
-"""One store in memory: log, inbox, claims, snapshots, artifacts and beliefs."""
+"""One store in memory: all ports over the log."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
+from itertools import islice
+from weakref import WeakSet
 
-from turnloom.adapters.memory.artifacts import MemoryArtifacts
+import anyio
+
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.log import MemoryLog
-from turnloom.adapters.memory.mail import MemoryInbox
-from turnloom.adapters.memory.plans import MemoryPlans
-from turnloom.adapters.memory.results import MemoryResults
+from turnloom.board.logic.rows import instant_of, microseconds, rows_of
+from turnloom.board.service import Reading
+from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
+from turnloom.board.spec.queries import Found
 from turnloom.errors import RunBusy
+from turnloom.kernel.values import Json
 from turnloom.log.logic import Codec
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Holder, VerifiedRun
+from turnloom.runtime.spec import (
+    MOST_MAIL,
+    Holder,
+    Message,
+    Stop,
+    StoredPlan,
+    VerifiedRun,
+    refuse_flood,
+)
+
+
+class MemoryPlans:
+    """Plans by tenant and digest."""
+
+    def __init__(self, check_open: Callable[[], None]) -> None:
+        self._check_open = check_open
+        self._plans: dict[tuple[str, str], StoredPlan] = {}
+
+    async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
+        """Keep a plan; one that is there already stays as it is."""
+        self._check_open()
+        self._plans.setdefault((tenant, digest), plan)
+
+    async def find(self, tenant: str, digest: str) -> StoredPlan | None:
+        """The plan of this digest, if it was kept."""
+        self._check_open()
+        return self._plans.get((tenant, digest))
+
+
+# How many results are kept; the one that nobody asked for longest goes first.
+ROOM = 10_000
+
+
+class MemoryResults:
+    """What steps came to, as much as there is room for."""
+
+    def __init__(self, check_open: Callable[[], None], room: int = ROOM) -> None:
+        self._check_open = check_open
+        self._room = room
+        self._kept: OrderedDict[tuple[str, str], tuple[Json, datetime | None]] = OrderedDict()
+
+    async def find(self, tenant: str, key: str, now: datetime) -> Json:
+        """What a tenant keeps under a key, up to and including the instant that it is kept
+        until."""
+        self._check_open()
+        place = (tenant, key)
+        value, until = self._kept.get(place, (None, None))
+        if until is not None and until < now:
+            del self._kept[place]
+            return None
+        if place in self._kept:
+            self._kept.move_to_end(place)
+        return value
+
+    async def keep(
+        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+    ) -> None:
+        """Keep a value of a tenant under a key, in place of another."""
+        self._check_open()
+        self._kept[tenant, key] = (value, until)
+        self._kept.move_to_end((tenant, key))
+        if len(self._kept) > self._room:
+            self._kept.popitem(last=False)
+
+
+class MemoryInbox:
+    """Messages to runs, kept until their event is in the log beside it."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._mail: dict[RunKey, dict[str, Message]] = {}
+        self._readers: WeakSet[_Arrivals] = WeakSet()
+
+    async def offer(self, run: RunKey, id: str, message: Message) -> bool:
+        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
+        self._log.check_open()
+        waiting = self._mail.setdefault(run, {})
+        is_first = id not in waiting and not self._log.holds(run, id)
+        if is_first:
+            if not isinstance(message, Stop):  # a run can always be ended
+                self._check_room(run, waiting)
+            waiting[id] = message
+            for reader in self._readers:
+                reader.tell(run)
+        return is_first
+
+    def _check_room(self, run: RunKey, waiting: dict[str, Message]) -> None:
+        """Forget what was taken in when there is much, and refuse more than there may be."""
+        if len(waiting) >= MOST_MAIL:
+            for id in [each for each in waiting if self._log.holds(run, each)]:
+                del waiting[id]
+        refuse_flood(run.id, len(waiting))
+
+    async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
+        """The messages of a run whose id is not in its log, oldest first."""
+        self._log.check_open()
+        waiting = self._mail.get(run)
+        if not waiting:
+            return ()
+        left = {id: it for id, it in waiting.items() if not self._log.holds(run, id)}
+        self._mail[run] = left
+        return [*left.items()]
+
+    def arrivals(self) -> AsyncIterator[RunKey]:
+        """The runs of all tenants that get mail from now on; a run with several messages may come
+        once."""
+        self._log.check_open()
+        reader = _Arrivals(self._log)
+        self._readers.add(reader)
+        return reader
+
+    def close(self) -> None:
+        """Tell whoever waits that nothing comes any more."""
+        for reader in tuple(self._readers):
+            reader.ring()
+
+
+class _Arrivals:
+    """One reader's view of arriving mail: the runs it has not been told of yet."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._runs: dict[RunKey, None] = {}
+        self._bell: anyio.Event | None = None
+
+    def __aiter__(self) -> "_Arrivals":
+        return self
+
+    async def __anext__(self) -> RunKey:
+        while not self._runs:
+            self._log.check_open()
+            self._bell = anyio.Event()
+            await self._bell.wait()
+        run = next(iter(self._runs))
+        del self._runs[run]
+        return run
+
+    def tell(self, run: RunKey) -> None:
+        self._runs[run] = None
+        self.ring()
+
+    def ring(self) -> None:
+        if self._bell:
+            self._bell.set()
+
+
+class MemoryArtifacts:
+    """Artifacts beside a log in memory; `follows_log` says whether what that log is told of the
+    board is here at once."""
+
+    def __init__(self, log: MemoryLog, index: MemoryIndex, follows_log: bool = False) -> None:
+        self._log = log
+        self._index = index
+        self.follows_log = follows_log
+
+    async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
+        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
+        nothing.
+
+        Raises:
+            ArtifactExists: one is there with other content.
+            InvalidArtifact: one cannot be kept as it is.
+            UsageError: the store is closed.
+        """
+        self._log.check_open()
+        self._index.keep(tenant, rows_of(tenant, artifacts))
+
+    async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
+        """Keep who of a tenant took what; one that is there already changes nothing."""
+        self._log.check_open()
+        self._index.keep(tenant, (), consumptions)
+
+    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+        """The rows of an id that are the tenant's or shared, whoever may see them."""
+        self._log.check_open()
+        return await self._index.find(tenant, id)
+
+    async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
+        """Who took one of these artifacts of a tenant, in any order."""
+        self._log.check_open()
+        return await self._index.consumptions(tenant, ids)
+
+    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
+        """The artifact of this id as a copy; none if there is none that the reader may see."""
+        self._log.check_open()
+        return await Reading(self._index, reader, now).get(id)
+
+    async def query(
+        self,
+        filter: FilterConfig,
+        reader: Reader,
+        now: datetime,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> Page:
+        """Copies of what the filter asks for and the reader may see.
+
+        Raises:
+            UsageError: the cursor is none of this filter's and reader's, or the store is closed.
+        """
+        self._log.check_open()
+        return await Reading(self._index, reader, now).query(filter, cursor, count, embed_meta)
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
+        """How many there are of what the filter asks for and the reader may see."""
+        self._log.check_open()
+        return await Reading(self._index, reader, now).summary(filter)
+
+    async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
+        """The next instants at which something becomes visible to a tenant, soonest first."""
+        self._log.check_open()
+        ahead = self._index.openings(tenant, microseconds(now))
+        return [instant_of(number) for number in islice(ahead, limit)]
+
+    async def aclose(self) -> None:
+        """Nothing of its own is open: it is closed with the log."""
 
 
 class MemoryClaims:

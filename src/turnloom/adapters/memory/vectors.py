@@ -7,8 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnloom.assembly.logic.retrieval import blend, rank, read_kept, tidy, weigh, words_of
-from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Visibilities
+from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe, RetrievalResult, Visibilities
 from turnloom.errors import UsageError
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 
 from psycopg.sql import SQL, Composable, Composed, Literal
 
-from turnloom.adapters.postgres.tables import Schema
+from turnloom.adapters.postgres.connections import Schema
 from turnloom.board.logic.rows import microseconds
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.index import Branch, Plan, Row
+from turnloom.board.spec.queries import Branch, Plan, Row
 
 VERSION = 3
 # The state of the error that an artifact with other content is refused by.

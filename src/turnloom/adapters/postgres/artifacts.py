@@ -9,11 +9,11 @@ from datetime import datetime
 import psycopg
 
 from turnloom.adapters.postgres import artifact_queries as queries
-from turnloom.adapters.postgres.tables import Tables
+from turnloom.adapters.postgres.connections import Tables
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from turnloom.board.service import Reading
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.index import Found, Plan
+from turnloom.board.spec.queries import Found, Plan
 from turnloom.errors import ArtifactExists, StoreUnavailable
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from psycopg.sql import SQL, Composed, Literal
 
-from turnloom.adapters.postgres.tables import Schema
+from turnloom.adapters.postgres.connections import Schema
 from turnloom.guards.spec import Observation, Pool
 from turnloom.kernel.values import as_data
 

@@ -6,7 +6,7 @@ The tables are made by whoever comes first, in the first schema of the connectio
 from collections.abc import Mapping, Sequence
 
 from turnloom.adapters.postgres import belief_queries as queries
-from turnloom.adapters.postgres.tables import Tables
+from turnloom.adapters.postgres.connections import Tables
 from turnloom.guards.spec import Belief, Observation, Pool
 
 

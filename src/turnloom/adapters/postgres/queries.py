@@ -7,7 +7,7 @@ text there than an index entry may hold can still be written.
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from turnloom.kernel.digests import chain
+from turnloom.kernel.digests import chain_digest
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.ports import TENANT_FIELDS, Lookup
 
@@ -47,7 +47,7 @@ def newest(lookup: Lookup) -> Composed:
 
 def index(lookup: Lookup) -> Composed:
     """The statements that make the index, one process after the other."""
-    name = f"turnloom_{chain(lookup.collection, lookup.key)}"
+    name = f"turnloom_{chain_digest(lookup.collection, lookup.key)}"
     return _INDEX.format(
         name=Literal(name),
         index=Identifier(name),

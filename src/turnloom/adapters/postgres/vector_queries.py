@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from turnloom.assembly.logic.retrieval import words_of
-from turnloom.assembly.spec.vectors import Entry, Probe, Space
+from turnloom.assembly.spec.retrieval import Entry, Probe, Space
 
 VERSION = 4
 # The longest vectors that can be indexed.

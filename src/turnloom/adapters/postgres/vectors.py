@@ -17,8 +17,7 @@ from turnloom.adapters.postgres import vector_queries as queries
 from turnloom.adapters.postgres.connections import Connections
 from turnloom.adapters.postgres.faults import Server, locate
 from turnloom.assembly.logic.retrieval import rank, read_kept, tidy, weigh
-from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
+from turnloom.assembly.spec.retrieval import Entry, Probe, RetrievalResult, Space, Visibilities
 from turnloom.errors import CollectionUnavailable, UsageError
 
 # Seconds that documents may take to be kept, and an index to be built over what is there.

@@ -1,7 +1,9 @@
 """An engine that asks models through Pydantic AI, one request for each call of a turn."""
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
 import anyio
 from pydantic_ai.direct import model_request_stream
@@ -15,29 +17,217 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     ModelUnavailableError,
     UnexpectedModelBehavior,
+    UserError,
 )
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
     ModelResponseStreamEvent,
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
-from turnloom.adapters.pydantic_ai.forms import answer_of, parameters_of
-from turnloom.adapters.pydantic_ai.messages import messages_of
-from turnloom.adapters.pydantic_ai.naming import Models
-from turnloom.agents.logic.spelling import spelled
-from turnloom.agents.logic.trouble import failure, is_garbled, is_untrusted, passes, status_of, told
+from turnloom.agents.logic.dialogues import (
+    Called,
+    Heard,
+    Own,
+    Part,
+    Returned,
+    added_to,
+    dialogue_of,
+    read_arguments,
+    spelled,
+)
+from turnloom.agents.logic.endings import stop_of
+from turnloom.agents.logic.outputs.forms import form_of, given_output
+from turnloom.agents.logic.trouble import (
+    failure,
+    is_garbled,
+    is_untrusted,
+    passes,
+    reason_of,
+    status_of,
+    told,
+)
 from turnloom.agents.service.patience import attempts
-from turnloom.agents.spec import Answer, Patience, Task
-from turnloom.errors import ContextTooLarge
+from turnloom.agents.spec import Answer, OutputSchema, Patience, Task, ToolCall, Usage
+from turnloom.errors import ContextTooLarge, UsageError
+
+# The tool that a model gives its output to when its provider has no other way for that.
+OUTPUT = "final_result"
+
+
+def parameters_of(task: Task, names: Mapping[str, str], model: Model) -> ModelRequestParameters:
+    """The tools that the model may call, and the form that its answer is to have: asked for in the
+    provider's own way, or by a tool that takes it."""
+    tools = [
+        ToolDefinition(
+            name=names[tool.name],
+            parameters_json_schema=tool.parameters,
+            description=tool.description or None,
+        )
+        for tool in task.tools
+    ]
+    if task.output is None:
+        return ModelRequestParameters(function_tools=tools)
+    schema = form_of(task.output)
+    if _knows_forms(model):
+        form = OutputObjectDefinition(schema, task.output.name)
+        return ModelRequestParameters(
+            function_tools=tools, output_mode="native", output_object=form
+        )
+    taking = ToolDefinition(
+        name=OUTPUT,
+        parameters_json_schema=schema,
+        description=_purpose(task.output),
+        kind="output",
+    )
+    return ModelRequestParameters(function_tools=tools, output_mode="tool", output_tools=[taking])
+
+
+def _knows_forms(model: Model) -> bool:
+    """Whether the provider has a way of its own to be told the form of an answer."""
+    return bool(model.profile.get("supports_json_schema_output"))
+
+
+def _purpose(output: OutputSchema) -> str:
+    """What a model is told of the tool that takes its output."""
+    return f"Takes the answer: {output.name}."
+
+
+def answer_of(
+    task: Task, names: Mapping[str, str], response: ModelResponse, model: Model
+) -> Answer:
+    """What a response of a model says, calls and gives."""
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    usage = Usage(response.usage.input_tokens, response.usage.output_tokens)
+    called = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    tools = {plain: name for name, plain in names.items()}
+    calls = tuple(
+        _call(part, tools) for part in called if part.tool_name != OUTPUT or OUTPUT in tools
+    )
+    output = None
+    if task.output is not None and not calls:
+        given = [_call(part, tools).arguments for part in called]
+        output = given_output(task.output, text, given[0] if given else None)
+    refusal = str((response.provider_details or {}).get("refusal") or "")
+    return Answer(
+        text or refusal,
+        usage,
+        calls,
+        output,
+        model=response.model_name or model.model_name,
+        added=_added(task, model),
+        stop=stop_of(response.finish_reason, calls=bool(calls), refusal=refusal),
+        refusal=refusal,
+    )
+
+
+def _call(part: ToolCallPart, tools: Mapping[str, str]) -> ToolCall:
+    """A call, by the name that the run has for its tool."""
+    name = tools.get(part.tool_name, part.tool_name)
+    return ToolCall(name, read_arguments(part.args or ""), part.tool_call_id)
+
+
+def _added(task: Task, model: Model) -> tuple[str, ...]:
+    """What the model was shown beside the task."""
+    if task.output is None or _knows_forms(model):
+        return added_to(task)
+    return (*added_to(task), OUTPUT, _purpose(task.output))
+
+
+def messages_of(task: Task, names: Mapping[str, str]) -> list[ModelMessage]:
+    """What the model is shown; `names` says how tools are called there."""
+    found: list[ModelMessage] = []
+    for part in dialogue_of(task, names):
+        _add(found, _part(part))
+    last = found[-1]
+    assert isinstance(last, ModelRequest)
+    last.instructions = task.system or None
+    return found
+
+
+def _part(part: Part) -> ModelRequestPart | ModelResponsePart:
+    match part:
+        case Own(text):
+            return TextPart(text)
+        case Heard(text):
+            return UserPromptPart(text)
+        case Called(id, name, arguments):
+            return ToolCallPart(name, arguments, tool_call_id=id)
+        case Returned(id, name, text):
+            return ToolReturnPart(name, text, tool_call_id=id)
+
+
+def _add(found: list[ModelMessage], part: Any) -> None:
+    """Put a part behind the others: side by side in a message as long as the same side speaks."""
+    kind = "response" if isinstance(part, TextPart | ToolCallPart) else "request"
+    if not found or found[-1].kind != kind:
+        found.append(ModelResponse([]) if kind == "response" else ModelRequest([]))
+    parts: list[Any] = [*found[-1].parts, part]
+    found[-1].parts = parts
+
+
+class Models:
+    """The models that one engine asks, each made when it is first named, the default one at once.
+
+    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
+    """
+
+    def __init__(
+        self, default: str | Model | None, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
+        self._default = default
+        self._made: dict[str, Model] = {}
+        self._make = infer_model
+        if base_url is not None:
+            provider = OpenAICompatibleProvider(
+                "openai-compatible", base_url=base_url, api_key=api_key or "none"
+            )
+            self._make = partial(OpenAIChatModel, provider=provider)
+        if default is not None:
+            self.named(None)
+
+    def named(self, name: str | None) -> Model:
+        """The model of that name, or the one that is asked when none is named.
+
+        Raises:
+            UsageError: there is none, or its provider cannot be asked.
+        """
+        chosen = name or self._default
+        if isinstance(chosen, Model):
+            return chosen
+        if chosen is None:
+            raise UsageError(
+                "No model is named. Say `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or give the engine one."
+            )
+        if chosen not in self._made:
+            self._made[chosen] = self._open(chosen)
+        return self._made[chosen]
+
+    def _open(self, name: str) -> Model:
+        make: Any = self._make
+        try:
+            return make(name)
+        except (UserError, ImportError) as error:
+            raise UsageError(f"Model {name!r} cannot be asked. {reason_of(error)}") from error
+
 
 # What may be gone when the same request is made again.
 PASSING = (

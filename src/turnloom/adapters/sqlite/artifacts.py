@@ -17,7 +17,7 @@ from turnloom.adapters.sqlite.readers import Readers
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from turnloom.board.service import Reading
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.index import Branch, Found, Plan
+from turnloom.board.spec.queries import Branch, Found, Plan
 
 
 class SqliteArtifacts:

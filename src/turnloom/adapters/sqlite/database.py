@@ -1,15 +1,11 @@
-"""The file, its connections, and the one way to write to it.
-
-Commits run on the loop's thread: in WAL mode without a sync they are copies of memory, cheaper than
-a hand-over to a thread. What can wait for a disk or for another process runs in the background, as
-do all commits of a file that is synced.
-"""
+"""The SQLite file, its connections, and the one way to write to it."""
 
 import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,13 +14,169 @@ import anyio
 import anyio.to_thread
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.background import Background
-from turnloom.adapters.sqlite.connections import Files, connect_reader, mismatch, prepare
+from turnloom.adapters.sqlite.connections import (
+    Files,
+    connect,
+    connect_reader,
+    connect_writer,
+    mismatch,
+    prepare,
+)
 from turnloom.adapters.sqlite.faults import is_busy, unavailable
-from turnloom.adapters.sqlite.places import Places
-from turnloom.adapters.sqlite.signals import Signals
+from turnloom.adapters.sqlite.places import Place, Places
 from turnloom.adapters.sqlite.writer import Write, Writer, runs_of
 from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.log.spec import RunKey
+
+# Seconds for which a reader may hold up the beginning of a new WAL.
+CHECKPOINT_WAIT = 0.05
+
+_log = logging.getLogger("turnloom.sqlite")
+
+
+class Background:
+    """One thread for one file; its work is done in the order in which it was given."""
+
+    def __init__(self, path: Path, patience: float, *, is_synced: bool = False) -> None:
+        self._path = path
+        self._is_synced = is_synced
+        self._patience = patience
+        self._thread = ThreadPoolExecutor(1, "turnloom-sqlite")
+        self._writer: Writer | None = None
+
+    def run(self, work: Callable[[], None]) -> "asyncio.Future[None]":
+        """Do a piece of work."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def commit(
+        self, writes: list[Write[Any]], places: dict[RunKey, Place]
+    ) -> "asyncio.Future[None]":
+        """Commit writes when the file's lock is free; a failure is recorded in each of them.
+
+        `places` is what is known of their runs, and afterwards what is known then.
+        """
+        return self.run(lambda: self._commit(writes, places))
+
+    def checkpoint(self) -> None:
+        """Bring the WAL into the file, some time soon."""
+        self._thread.submit(self._checkpoint)
+
+    async def close(self, work: Callable[[], None]) -> None:
+        """Finish everything, do one last piece of work, and end the thread."""
+        await self.run(lambda: self._close(work))
+        self._thread.shutdown(wait=False)
+
+    def _commit(self, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
+        try:
+            if self._writer is None:
+                connection = connect_writer(self._path, self._patience)
+                if self._is_synced:
+                    connection.execute(queries.SYNCED)
+                self._writer = Writer(connection)
+            _commit_with(self._writer, writes, places)
+        except Exception as error:  # noqa: BLE001 - given to each who waits
+            for write in writes:
+                write.error = unavailable(error, self._path)
+
+    def _checkpoint(self) -> None:
+        """Copy while others write, then the rest while they wait, then begin the WAL anew, at no
+        size: commits look at its size to know when to do this again."""
+        try:
+            with closing(connect(self._path, CHECKPOINT_WAIT)) as connection:
+                connection.execute(queries.CHECKPOINT).fetchone()
+                blocked, _, _ = connection.execute(queries.TRUNCATE).fetchone()
+                if not blocked:
+                    connection.execute(queries.TOUCH)
+        except sqlite3.Error as error:
+            level = logging.DEBUG if is_busy(error) else logging.WARNING
+            _log.log(level, "No checkpoint of %s: %s. The next one tries again.", self._path, error)
+
+    def _close(self, work: Callable[[], None]) -> None:
+        if self._writer:
+            self._writer.connection.close()
+        work()
+
+
+def _commit_with(writer: Writer, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
+    """Commit writes with what somebody else knows of their runs, and tell what is known then."""
+    writer.places.put(places)
+    try:
+        writer.commit(writes)
+    finally:
+        places.clear()
+        places.update(writer.places.take(runs_of(writes)))
+
+
+# Seconds between two looks at whether another process wrote, while somebody waits.
+INTERVAL = 0.1
+
+
+class Signals:
+    """Who waits for which topic. Rung by this process's writes, and by others' through a look."""
+
+    def __init__(self, version: Callable[[], int]) -> None:
+        self._version = version
+        self._seen: int | None = None
+        self._waiting: dict[Hashable, list[asyncio.Future[None]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    async def wait(self, topic: Hashable) -> None:
+        """Wait until something may have come; call it straight after having looked in vain."""
+        loop = asyncio.get_running_loop()
+        bell: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(topic, []).append(bell)
+        if self._timer is None or self._loop is not loop:
+            self._arm(loop)
+        try:
+            await bell
+        finally:
+            self._forget(topic, bell)
+
+    def ring(self, topic: Hashable) -> None:
+        """Wake those who wait for a topic."""
+        for bell in self._waiting.pop(topic, ()):
+            if not bell.done():
+                bell.set_result(None)
+
+    def ring_all(self) -> None:
+        """Wake everybody."""
+        for topic in tuple(self._waiting):
+            self.ring(topic)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer = loop.call_later(INTERVAL, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._waiting or self._loop is None:
+            return
+        try:
+            version = self._version()
+        except sqlite3.Error:
+            version = None  # whoever waits looks for himself, and meets the error
+        if version is None or version != self._seen:
+            self._seen = version
+            self.ring_all()
+        self._arm(self._loop)
+
+    def _forget(self, topic: Hashable, bell: asyncio.Future[None]) -> None:
+        bells = self._waiting.get(topic)
+        if bells and bell in bells:
+            bells.remove(bell)
+            if not bells:
+                del self._waiting[topic]
+
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -40,8 +192,6 @@ GLANCE = 1.0
 
 # Stands for the version of a file that is gone: whoever waits for a change looks, and is told.
 LOST = -1
-
-_log = logging.getLogger("turnloom.sqlite")
 
 
 class Database:

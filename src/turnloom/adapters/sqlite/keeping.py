@@ -7,7 +7,7 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.writer import Write, Writer
 from turnloom.board.logic.rows import microseconds
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.index import Row
+from turnloom.board.spec.queries import Row
 from turnloom.errors import ArtifactExists
 
 

@@ -9,14 +9,13 @@ from itertools import chain, islice
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, page_after
-from turnloom.adapters.sqlite.beliefs import Observing
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.inbox import consumed
 from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.places import Place
+from turnloom.adapters.sqlite.small import Observing
 from turnloom.adapters.sqlite.writer import Write, Writer
-from turnloom.board.logic.projecting import project
-from turnloom.board.logic.rows import microseconds, rows_of
+from turnloom.board.logic.rows import microseconds, project, rows_of
 from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.events import ENDS

@@ -6,7 +6,7 @@ they find is checked once more as a value.
 
 import json
 
-from turnloom.kernel.digests import chain
+from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json
 from turnloom.variables.logic.paths import belongs, steps, value_at
 from turnloom.variables.ports import TENANT_FIELDS, Lookup
@@ -36,7 +36,7 @@ def fits(document: Json, lookup: Lookup) -> bool:
 def index(lookup: Lookup) -> str:
     """The statement that makes the index; SQLite ends every index with the id of the row."""
     value = _value(lookup.key)
-    name = f"turnloom_{chain(lookup.collection, value)}"
+    name = f"turnloom_{chain_digest(lookup.collection, value)}"
     return f"CREATE INDEX IF NOT EXISTS {name} ON {_quote(lookup.collection)} ({value})"
 
 

@@ -19,8 +19,8 @@ from turnloom.board.logic.rows import (
     read_artifact,
     read_visibility,
     rows_of,
+    terms_of_run,
 )
-from turnloom.board.logic.terms import terms_of_run
 from turnloom.errors import InvalidArtifact
 from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import EndedRun, PrunedRun

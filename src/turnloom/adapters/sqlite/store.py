@@ -3,16 +3,18 @@
 from pathlib import Path
 
 from turnloom.adapters.sqlite.artifacts import SqliteArtifacts
-from turnloom.adapters.sqlite.beliefs import SqliteBeliefs
 from turnloom.adapters.sqlite.claims import SqliteClaims
 from turnloom.adapters.sqlite.database import Database
 from turnloom.adapters.sqlite.inbox import SqliteInbox
 from turnloom.adapters.sqlite.log import SqliteLog
-from turnloom.adapters.sqlite.plans import SqlitePlans
 from turnloom.adapters.sqlite.pruner import SqlitePruner
 from turnloom.adapters.sqlite.readers import Readers
-from turnloom.adapters.sqlite.results import SqliteResults
-from turnloom.adapters.sqlite.snapshots import SqliteSnapshots
+from turnloom.adapters.sqlite.small import (
+    SqliteBeliefs,
+    SqlitePlans,
+    SqliteResults,
+    SqliteSnapshots,
+)
 from turnloom.adapters.sqlite.verifier import SqliteVerifier
 from turnloom.log.logic import Codec
 

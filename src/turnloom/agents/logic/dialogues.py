@@ -1,16 +1,103 @@
-"""What a model is shown of a task, in the words of no library."""
+"""A task as a dialogue: what a model is shown, and the exchanges so far."""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import msgspec
 
+from turnloom.agents.events import (
+    AgentOutput,
+    AgentText,
+    ModelAnswered,
+    OutputRefused,
+    ToolFailed,
+    ToolReturned,
+)
 from turnloom.agents.logic.outputs.forms import around_form
-from turnloom.agents.logic.spelling import plainly
-from turnloom.agents.spec import USER, WORKFLOW, Exchange, Task
+from turnloom.agents.spec import USER, WORKFLOW, Exchange, Task, ToolResult
 from turnloom.assembly.spec import Message
+from turnloom.kernel.digests import chain_digest, digest
 from turnloom.kernel.values import Json, as_data, as_object, preview
+from turnloom.log.spec import Fact
+
+# How a call of a tool ended.
+Outcome = ToolReturned | ToolFailed
+
+
+def request(frame: str, exchanges: Sequence[Exchange]) -> str:
+    """The digest of what an engine is asked with: the frame, and what was exchanged since."""
+    return (
+        chain_digest(frame, *(digest(as_data(each)) for each in exchanges)) if exchanges else frame
+    )
+
+
+def exchange_of(
+    answered: ModelAnswered, said: Sequence[Fact], outcomes: Sequence[Outcome]
+) -> Exchange | None:
+    """What the engine is told of its answer and of the tools behind it, if it is asked again.
+
+    `said` is what the answer came to, and `outcomes` how the tools ended that it had called, or
+    that took its output.
+    """
+    if answered.calls:
+        text = next((fact.text for fact in said if isinstance(fact, AgentText)), "")
+        return Exchange(text, answered.calls, tuple(map(_result, outcomes)))
+    for fact in said:
+        if isinstance(fact, OutputRefused):
+            return Exchange(answered.raw, problem=fact.problem)
+        if isinstance(fact, AgentOutput):
+            return _failed(fact.output, outcomes)
+    return None
+
+
+def passed_on(said: Sequence[Fact]) -> Exchange:
+    """What the next engine of a turn is told of what the one before it said and made."""
+    words = [fact.text for fact in said if isinstance(fact, AgentText)]
+    made = [as_data(fact.output) for fact in said if isinstance(fact, AgentOutput)]
+    drafts = [fact.raw for fact in said if isinstance(fact, ModelAnswered) and fact.raw]
+    return Exchange("\n".join((*words, *made) or drafts))
+
+
+def _result(outcome: Outcome) -> ToolResult:
+    if isinstance(outcome, ToolReturned):
+        return ToolResult(outcome.result)
+    return ToolResult(error=f"{outcome.error}: {outcome.message}")
+
+
+def _failed(output: Json, outcomes: Sequence[Outcome]) -> Exchange | None:
+    """What is wrong with an output, by the first tool that failed with it."""
+    for outcome in outcomes:
+        if isinstance(outcome, ToolFailed):
+            problem = f"Tool {outcome.tool} failed with it: {outcome.error}: {outcome.message}"
+            return Exchange(as_data(output), problem=problem)
+    return None
+
+
+# The longest name of a tool that all providers take.
+LONGEST = 64
+
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def plainly(name: str) -> str:
+    """A name as letters, digits, `_` and `-`."""
+    return _OTHER.sub("_", name)[:LONGEST] or "_"
+
+
+def spelled(names: Iterable[str]) -> dict[str, str]:
+    """Each name as letters, digits, `_` and `-`; a number tells apart what would be the same."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = plainly(name)
+        numbered = (f"{plain[: LONGEST - 4]}_{number}" for number in count(2))
+        found[name] = next(each for each in chain((plain,), numbered) if each not in taken)
+        taken.add(found[name])
+    return found
+
 
 # What a model is told when nobody has spoken since it did: providers want a word from a user.
 GO_ON = "Go on."

@@ -21,7 +21,7 @@ from turnloom.assembly.events import FrameAssembled, Span
 from turnloom.assembly.logic import estimate, spoken
 from turnloom.assembly.spec import Message
 from turnloom.board.spec import Public, Visibility
-from turnloom.kernel.digests import chain
+from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import as_data
 from turnloom.log.events import CancelRequested
 from turnloom.log.spec import Event
@@ -43,7 +43,7 @@ def hear(
         seq,
         before.count + 1,
         before.tokens + estimate(said),
-        chain(before.digest, said),
+        chain_digest(before.digest, said),
     )
 
 

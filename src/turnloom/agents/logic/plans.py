@@ -14,11 +14,11 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
 from turnloom.assembly.spec.providers import declared_of
-from turnloom.board.spec.visibility import is_visibility
+from turnloom.board.spec.artifacts import is_visibility
 from turnloom.errors import UsageError
+from turnloom.kernel.code import qualified
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.models import Declared
-from turnloom.kernel.names import qualified
 from turnloom.kernel.values import Json, as_array, as_object, writable
 
 

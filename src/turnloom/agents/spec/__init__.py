@@ -6,29 +6,25 @@ from turnloom.agents.spec.agents import (
     USER,
     WORKFLOW,
     Agent,
+    BudgetChoice,
+    CallComponent,
+    Component,
     ComponentChoice,
+    ContextChoice,
     EngineChoice,
+    FormatChoice,
+    HistoryChoice,
     Line,
     PromptSection,
+    ProviderChoice,
+    RetrievalChoice,
     Script,
     ScriptedCall,
     ScriptedFunction,
-)
-from turnloom.agents.spec.asking import ASKING, Asker, use_ui_tool
-from turnloom.agents.spec.callees import Callee, ToolServer
-from turnloom.agents.spec.components import CallComponent, Component, TurnComponent
-from turnloom.agents.spec.contexts import (
-    BudgetChoice,
-    ContextChoice,
-    FormatChoice,
-    HistoryChoice,
-    ProviderChoice,
-    RetrievalChoice,
     SourceChoice,
+    TurnComponent,
 )
 from turnloom.agents.spec.outputs import OutputModel, Outputs
-from turnloom.agents.spec.patience import Patience
-from turnloom.agents.spec.products import Made, Products
 from turnloom.agents.spec.state import (
     UNPREPARED,
     Failure,
@@ -39,16 +35,23 @@ from turnloom.agents.spec.state import (
     Transfer,
 )
 from turnloom.agents.spec.tasks import (
+    ASKING,
     Answer,
+    Asker,
     Engine,
     Exchange,
+    Made,
     OutputSchema,
+    Patience,
+    Products,
     Publication,
     Task,
     Usage,
+    use_ui_tool,
 )
 from turnloom.agents.spec.tools import (
     DIGEST,
+    Callee,
     Display,
     Server,
     Tool,
@@ -56,6 +59,7 @@ from turnloom.agents.spec.tools import (
     Toolkit,
     ToolResult,
     ToolSchema,
+    ToolServer,
     Ui,
 )
 

@@ -1,12 +1,166 @@
-"""Who answers: agents, what makes them answer, and what scripted ones say."""
+"""Agents, their engines, their declared context, and components."""
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Protocol, runtime_checkable
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from turnloom.agents.spec.contexts import ContextChoices
+from turnloom.agents.spec.tasks import Answer, Task
+from turnloom.assembly.spec.formats import PLAIN, Fence, Order
+from turnloom.assembly.spec.providers import TurnContext
+from turnloom.board.spec import FilterConfig
 from turnloom.kernel.models import Declared
-from turnloom.kernel.values import Json
+from turnloom.kernel.values import Json, kind_of
+
+# What a source can be.
+KINDS = ("state", "retrieval", "literal", "variables", "provider", "filter", "history")
+
+
+class RetrievalChoice(Declared):
+    """What is looked for in a collection; the query has places for variables, and the value of a
+    filter may be one of the state: `{state: path}`."""
+
+    collection: str = Field(min_length=1)
+    query: str
+    top_k: int = Field(default=5, ge=1)
+    min_relevance: float | None = Field(default=None, ge=0, le=1)
+    filters: dict[str, Json] = {}
+
+
+class HistoryChoice(Declared):
+    """How much of what was said is shown; `summarise` is a function of `providers.py` that tells of
+    the rest."""
+
+    last: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    summarise: str | None = Field(default=None, min_length=1)
+
+
+class ProviderChoice(Declared):
+    """Who is asked for context: a provider by its name, or a filter of what is on the board."""
+
+    provider: str | None = Field(default=None, min_length=1)
+    filter: FilterConfig | None = None
+    fallback: str | None = Field(default=None, min_length=1)
+    timeout_s: float = Field(default=60.0, gt=0)
+    config: dict[str, Json] = {}
+
+    def _check_provider(self) -> None:
+        """See that what goes with a provider goes with one."""
+        if self.filter is not None and self.config:
+            raise ValueError("`config` is what a provider is told, and a filter is none. Drop it.")
+        if self.provider is not None or self.filter is not None:
+            return
+        idle = sorted({"fallback", "timeout_s", "config"} & self.model_fields_set)
+        if idle:
+            raise ValueError(f"{_quoted(idle)} would have no effect here. Drop it.")
+
+
+class SourceChoice(ProviderChoice):
+    """A source of context: exactly one of its kinds, and its share of the budget."""
+
+    state: str | None = None
+    retrieval: RetrievalChoice | None = None
+    literal: str | None = None
+    variables: tuple[str, ...] = Field(default=(), strict=False)
+    history: HistoryChoice | None = None
+    priority: int = 0
+    min_tokens: int = Field(default=0, ge=0)
+    title: str = ""
+
+    @model_validator(mode="after")
+    def _is_one_source(self) -> "SourceChoice":
+        _check_one(self, KINDS, "A source")
+        self._check_provider()
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which of its kinds it is."""
+        return _given(self, KINDS)[0]
+
+
+class BudgetChoice(Declared):
+    """How many tokens all sources of an agent may come to."""
+
+    max_tokens: int = Field(ge=1)
+
+
+class FormatChoice(Declared):
+    """How the context of an agent is written: a `ContextFormat`, key by key."""
+
+    header: str = PLAIN.header
+    separator: str = PLAIN.separator
+    separators: dict[str, str] = {}
+    templates: dict[str, str] = {}
+    citation: str = PLAIN.citation
+    fence: Fence = PLAIN.fence
+    order: Order = PLAIN.order
+
+
+class ContextChoice(ProviderChoice):
+    """Who gives an agent context, or the sources that it is assembled from, in which budget and
+    format."""
+
+    sources: tuple[SourceChoice, ...] = Field(default=(), strict=False)
+    budget: BudgetChoice | None = None
+    format: FormatChoice | None = None
+
+    @model_validator(mode="after")
+    def _is_one_choice(self) -> "ContextChoice":
+        _check_one(self, ("provider", "filter", "sources"), "Context")
+        self._check_provider()
+        if not self.sources and (self.budget or self.format):
+            raise ValueError("`budget` and `format` are of `sources`. List those, or drop it.")
+        return self
+
+
+def _by_provider(choice: Json) -> Json:
+    """A provider that is given by its name alone."""
+    return {"provider": choice} if isinstance(choice, str) else choice
+
+
+def _listed(choices: Json) -> Json:
+    """Choices of which there is only one."""
+    return choices if kind_of(choices) == "array" else [choices]
+
+
+def _alone(choices: tuple[ContextChoice, ...]) -> tuple[ContextChoice, ...]:
+    """Choices of which none leaves out what another gives."""
+    if len(choices) > 1 and any(each.sources for each in choices):
+        raise ValueError("`sources` stand alone. Give providers and filters among them.")
+    return choices
+
+
+ContextChoices = Annotated[
+    tuple[
+        Annotated[
+            ContextChoice, BeforeValidator(_by_provider, json_schema_input_type=ContextChoice | str)
+        ],
+        ...,
+    ],
+    Field(strict=False),
+    BeforeValidator(_listed),
+    AfterValidator(_alone),
+]
+
+
+def _check_one(choice: Declared, names: Sequence[str], what: str) -> None:
+    """See that exactly one of these keys is given."""
+    given = _given(choice, names)
+    if len(given) != 1:
+        told = _quoted(given) if given else "none"
+        raise ValueError(f"{what} is one of {_quoted(names)}; given: {told}. Say one.")
+
+
+def _given(choice: Declared, names: Sequence[str]) -> list[str]:
+    """Those of the keys that say something."""
+    return [name for name in names if getattr(choice, name) not in (None, ())]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
 
 # Names that handoffs use for whoever is not an agent.
 USER = "user"
@@ -148,3 +302,26 @@ class Script(Declared):
     repeats: tuple[str, ...] = Field(default=(), strict=False)
     functions: dict[str, ScriptedFunction] = {}
     user: tuple[Json, ...] = Field(default=(), strict=False)
+
+
+@runtime_checkable
+class TurnComponent(Protocol):
+    """Wraps whole turns: it goes on by calling `call_next`, once."""
+
+    async def around_turn(self, ctx: TurnContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Take the turn; what `ctx.state` holds by then, providers find there."""
+        ...
+
+
+@runtime_checkable
+class CallComponent(Protocol):
+    """Wraps single calls of engines."""
+
+    async def around_call(
+        self, task: Task, call_next: Callable[[Task], Awaitable[Answer]]
+    ) -> Answer:
+        """The answer to a task."""
+        ...
+
+
+Component = TurnComponent | CallComponent

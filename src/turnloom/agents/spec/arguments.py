@@ -6,9 +6,9 @@ Each function gives an argument as it is kept, and raises a UsageError when it c
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from turnloom.agents.spec.components import CallComponent, Component, TurnComponent
+from turnloom.agents.spec.agents import CallComponent, Component, TurnComponent
 from turnloom.kernel.arguments import as_function, as_made, wrong
-from turnloom.kernel.signatures import fits
+from turnloom.kernel.code import fits
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,15 +1,18 @@
-"""What an engine is given, and what it gives back."""
+"""What an engine receives and returns; questions and published outputs."""
 
 from collections.abc import Callable, Set
-from typing import Protocol
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import msgspec
 from pydantic import BaseModel
 
-from turnloom.agents.spec.tools import ToolCall, ToolResult, ToolSchema
+from turnloom.agents.spec.tools import Display, ToolCall, ToolResult, ToolSchema
 from turnloom.assembly.logic import prompt_text, rendered
 from turnloom.assembly.spec import ContextSlice, Transcript
-from turnloom.board.spec import Artifact, BoardHandle, Visibility
+from turnloom.board.spec import Artifact, Audience, BoardHandle, Visibility
+from turnloom.errors import UsageError
 from turnloom.kernel.values import Json
 from turnloom.variables.spec import Context
 
@@ -139,3 +142,85 @@ class Engine(Protocol):
     async def __call__(self, task: Task) -> Answer:
         """The answer to a task. Called again for the same key only if the first answer was lost."""
         ...
+
+
+class Asker(Protocol):
+    """The call that is going on, as far as it can ask."""
+
+    run: str
+    workflow: str
+
+    async def ask(
+        self, tool: str, payload: Json, seconds: float | None, display: Display | None
+    ) -> Json:
+        """The answer on record; if there is none, the call ends here and is entered again."""
+        ...
+
+
+# Who asks, in a tool or hook; set around its call and nowhere else.
+ASKING: ContextVar[Asker] = ContextVar("turnloom_asking")
+
+
+async def use_ui_tool(
+    tool_id: str,
+    payload: Json = None,
+    *,
+    timeout: float | None = None,  # noqa: ASYNC109 - it is not this call that times out
+    display: Display | None = None,
+    chat_id: str | None = None,
+    workflow_name: str | None = None,
+) -> Json:
+    """The answer of the person that the run belongs to.
+
+    Until it is there, the run waits, and the tool or hook ends here. When it has come, the tool
+    is entered again from its top, and this call gives the answer.
+
+    Raises:
+        UsageError: it is not called inside a tool or hook, or for another run.
+        QuestionExpired: nobody answered within `timeout` seconds.
+    """
+    asker = ASKING.get(None)
+    if asker is None:
+        raise UsageError("use_ui_tool() asks for a tool or hook of a run. Call it inside one.")
+    for given, own in ((chat_id, asker.run), (workflow_name, asker.workflow)):
+        if given not in (None, own):
+            raise UsageError(f"use_ui_tool() was called for {given!r} inside {own!r}.")
+    return await asker.ask(tool_id, payload, timeout, display)
+
+
+class Made(NamedTuple):
+    """Something that an agent made, as it is to be published."""
+
+    type: str
+    payload: dict[str, Json]
+    tags: tuple[str, ...]
+    visibility: Visibility
+    partition: str | None
+
+
+class Products(Protocol):
+    """What an agent publishes; `schema` is the form of an answer that says it as data."""
+
+    schema: OutputSchema | None
+
+    async def read(
+        self, answer: Answer, audience: Audience, *, is_last: bool
+    ) -> tuple[tuple[Made, ...], str]:
+        """What an answer holds that is to be published, and what is wrong with it, if anything.
+        `audience` may see all that the turn was shown. Only the last engine of a turn has to make
+        what the turn is to give."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a model may be silent, and how often it is asked again after trouble that may pass.
+
+    The pauses between requests grow from `pause` on, by chance and at most to `longest_pause`. A
+    provider that asks for a pause gets it, unless it is longer than that.
+    """
+
+    timeout: float = 120.0
+    retries: int = 3
+    pause: float = 0.5
+    longest_pause: float = 60.0

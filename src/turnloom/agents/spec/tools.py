@@ -1,14 +1,15 @@
-"""Tools: what is declared about them, and how engines see them."""
+"""Tools as they are declared, called, and shown to engines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from pydantic import Field, model_validator
 
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json
+from turnloom.variables.spec import Context
 
 # The tool that every workflow has: it gives an agent a digest of the variables it may see.
 DIGEST = "context_digest"
@@ -129,3 +130,45 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     value: Json = None
     error: str = ""
+
+
+class Callee(Protocol):
+    """A function of a workflow's code, or a tool of another program.
+
+    `may_ask` says whether it can wait for people: only what is async can.
+    """
+
+    schema: ToolSchema
+    may_ask: bool
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
+        """What it gives for these arguments.
+
+        Raises:
+            ValueError: the arguments are not those of its schema.
+        """
+        ...
+
+
+class ToolServer(Protocol):
+    """A program that offers tools."""
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        """What it offers now.
+
+        Raises:
+            ToolServerError: it cannot be reached, or does not answer.
+        """
+        ...
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
+        """What a tool of it gives.
+
+        Raises:
+            ToolServerError: the tool failed, or the server does not answer.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Part from it."""
+        ...

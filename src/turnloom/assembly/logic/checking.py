@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from turnloom.assembly.logic.descriptions import origin_of
 from turnloom.assembly.logic.retrieval import read_filters
 from turnloom.assembly.logic.states import At, type_at
-from turnloom.assembly.spec.formats import Budget
+from turnloom.assembly.spec.formats import Budget, places_in
 from turnloom.assembly.spec.retrieval import RagCollection
 from turnloom.assembly.spec.sources import (
     RetrievalSource,
@@ -15,7 +15,6 @@ from turnloom.assembly.spec.sources import (
     VariableSource,
     check_path,
 )
-from turnloom.assembly.spec.templates import places_in
 from turnloom.errors import UsageError
 from turnloom.kernel.documents import Path
 from turnloom.kernel.values import nearest, preview

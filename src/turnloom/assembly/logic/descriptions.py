@@ -6,10 +6,10 @@ from textwrap import indent
 from typing import Any, cast
 
 from turnloom.assembly.logic.states import At
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import PLAIN
 from turnloom.assembly.spec.providers import Chosen, declared_of
 from turnloom.assembly.spec.sources import (
+    Assembly,
     HistorySource,
     LiteralSource,
     ProviderSource,
@@ -18,7 +18,7 @@ from turnloom.assembly.spec.sources import (
     StateSource,
     VariableSource,
 )
-from turnloom.kernel.names import qualified
+from turnloom.kernel.code import qualified
 from turnloom.kernel.values import preview
 
 

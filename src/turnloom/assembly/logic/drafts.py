@@ -1,11 +1,22 @@
-"""Drafts: what sources come to at a moment, before it is known what else there is."""
+"""Drafts: what each source gives before the budget is applied."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from turnloom.assembly.events import ContextGathered, GatheredItem, RetrievalSearched, Withheld
+from turnloom.assembly.events import (
+    ContextGathered,
+    GatheredItem,
+    HistorySummarised,
+    RetrievalSearched,
+    Span,
+    Withheld,
+)
 from turnloom.assembly.logic.composing import Draft
-from turnloom.assembly.logic.pieces import left_out
-from turnloom.assembly.spec.messages import Message
+from turnloom.assembly.logic.frames import EMPTY, left_out, spoken
+from turnloom.assembly.logic.retrieval import Sought, read_filters
+from turnloom.assembly.logic.states import text_of, value_at
+from turnloom.assembly.spec.formats import fill, places_in
+from turnloom.assembly.spec.providers import Message
 from turnloom.assembly.spec.retrieval import RetrievalResult
 from turnloom.assembly.spec.segments import (
     ArtifactSegment,
@@ -18,9 +29,20 @@ from turnloom.assembly.spec.segments import (
     StateSegment,
     VariableSegment,
 )
-from turnloom.assembly.spec.sources import LiteralSource, RetrievalSource, Share, Source
-from turnloom.assembly.spec.templates import places_in
-from turnloom.variables.logic.exposure import Shown
+from turnloom.assembly.spec.sources import (
+    HistorySource,
+    LiteralSource,
+    Read,
+    RetrievalSource,
+    Share,
+    Source,
+    StateSource,
+)
+from turnloom.errors import ContextUnavailable
+from turnloom.kernel.code import qualified
+from turnloom.kernel.digests import chain_digest
+from turnloom.kernel.values import Json, said
+from turnloom.variables.logic.exposure import Shown, Values
 
 
 def literal_draft(source: LiteralSource, origin: str) -> Draft:
@@ -144,3 +166,103 @@ def blank_draft(source: Source, origin: str) -> Draft:
 
 def _nothing(source: Share, origin: str, why: str, withheld: Iterable[Withheld] = ()) -> Draft:
     return Draft(source, None, (*withheld, Withheld(origin, "empty", why)))
+
+
+def read_state(source: StateSource, origin: str, state: Any) -> str:
+    """The value that a source names, as text.
+
+    Raises:
+        ContextUnavailable: it cannot be read.
+    """
+    at = source.at
+    value = value_at(state, at.split(".")) if isinstance(at, str) else _called(at, origin, state)
+    return value if value.__class__ is str else text_of(value)
+
+
+def read_sought(source: RetrievalSource, origin: str, state: Any, values: Values) -> Sought | None:
+    """What a source looks for at this moment; nothing if its query is blank.
+
+    Raises:
+        ContextUnavailable: the query or a filter cannot be read.
+        UsageError: a filter cannot be looked for.
+    """
+    if isinstance(source.query, str):
+        query = fill(source.query, lambda place: _place(place, state, values))
+    else:
+        query = text_of(_called(source.query, origin, state))
+    if not query.strip():
+        return None
+    filters: Mapping[str, Json] = {
+        key: _called(value, origin, state) if callable(value) else value
+        for key, value in source.filters.items()
+    }
+    read_filters(filters)
+    return Sought(source.collection, query, source.top_k, source.min_relevance, filters)
+
+
+def _place(name: str, state: Any, values: Values) -> str:
+    """What a place of a template says: the value of a variable, or else of the state."""
+    if name in values.now or name in values.absent or name in values.definitions:
+        return text_of(values.now.get(name))
+    return text_of(value_at(state, name.split(".")))
+
+
+def _called(read: Read, origin: str, state: Any) -> Any:
+    try:
+        return read(state)
+    except Exception as error:
+        raise ContextUnavailable(
+            f"{origin}: {qualified(read)} raised {type(error).__name__}: {said(error)}. "
+            "Let it take every state."
+        ) from error
+
+
+class Window(NamedTuple):
+    """How many messages are before those that are shown, and why those are not shown."""
+
+    outside: int
+    reason: str
+
+
+def window_of(
+    source: HistorySource, said: Sequence[Message], count: Callable[[str], int]
+) -> Window:
+    """The window of a source: the last messages, as many of them as have so many tokens."""
+    start, reason = 0, "filtered"
+    if source.last is not None:
+        start = max(0, len(said) - source.last)
+    if source.tokens is None:
+        return Window(start, reason)
+    left, place = source.tokens, len(said)
+    while place > start:
+        left -= count(spoken(said[place - 1].author, said[place - 1].text))
+        if left < 0:
+            return Window(place, "over_budget")
+        place -= 1
+    return Window(start, reason)
+
+
+def span_of(messages: Iterable[Message], before: Span | None = None) -> Span:
+    """The span of messages, or of those behind a span together with it; tokens are not counted."""
+    first, last, count, _, digest = (
+        (0, 0, 0, 0, EMPTY)
+        if before is None
+        else (before.first, before.last, before.count, 0, before.digest)
+    )
+    for each in messages:
+        first, last, count = first or each.seq, each.seq, count + 1
+        digest = chain_digest(digest, spoken(each.author, each.text))
+    return Span(first, last, count, 0, digest)
+
+
+def summary_of(fact: HistorySummarised) -> HistorySummary:
+    """The summary that is on record."""
+    return HistorySummary(
+        fact.text, fact.first, fact.last, fact.count, fact.digest, fact.visibility
+    )
+
+
+def outside_of(origin: str, span: Span, reason: str, summarised: bool) -> Withheld:
+    """What tells of the messages before a window."""
+    detail = f"{span.count} messages" + (", summarised" if summarised else "")
+    return Withheld(f"{origin}: events {span.first} to {span.last}", reason, detail)

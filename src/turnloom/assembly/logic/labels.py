@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from turnloom.assembly.spec.messages import Message
+from turnloom.assembly.spec.providers import Message
+from turnloom.board.logic.matching import ALWAYS, may_see, opening
 from turnloom.board.logic.rows import write_visibility
-from turnloom.board.logic.seeing import ALWAYS, may_see, opening
 from turnloom.board.spec import (
     After,
     Audience,

@@ -1,24 +1,33 @@
-"""How a collection is asked: what may be asked, what filters mean, how well something fits."""
+"""Searches of collections: queries, filters, scores, and the facts about them."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from numbers import Real
 from typing import Any, NamedTuple, cast, get_args
 
 import msgspec
 
+from turnloom.assembly.events import FoundResult, RetrievalSearched
 from turnloom.assembly.logic.frames import COUNTER, estimate
-from turnloom.assembly.spec.retrieval import Document, Format, RetrievalResult
-from turnloom.assembly.spec.vectors import Visibilities
+from turnloom.assembly.spec.retrieval import (
+    Document,
+    Format,
+    RagCollection,
+    RetrievalResult,
+    Visibilities,
+)
+from turnloom.board.logic.matching import ALWAYS, may_see
 from turnloom.board.logic.rows import read_visibility, write_visibility
-from turnloom.board.logic.seeing import ALWAYS, may_see
 from turnloom.board.spec import After, Public, Reader, Shared, Visibility
-from turnloom.board.spec.visibility import is_visibility
-from turnloom.errors import UsageError
-from turnloom.kernel.digests import chain, digest
-from turnloom.kernel.values import Json, as_object, kind_of, preview
+from turnloom.board.spec.artifacts import is_visibility
+from turnloom.errors import ContextUnavailable, UsageError
+from turnloom.kernel.digests import chain_digest, digest
+from turnloom.kernel.marks import neutral
+from turnloom.kernel.values import Json, as_object, canonical, is_text, kind_of, preview, writable
 from turnloom.variables.logic.paths import is_storable
+from turnloom.variables.logic.types import is_json
 
 # Decimals of a score; what differs by less is equally good.
 DECIMALS = 6
@@ -97,7 +106,7 @@ def _prepare(document: Document, cut: str) -> Prepared:
     metadata = _write_metadata(document)
     visibility = _write_visibility(document)
     beside = filter(None, [visibility, document.root])
-    content = chain(document.text, metadata, document.format, cut, *beside)
+    content = chain_digest(document.text, metadata, document.format, cut, *beside)
     facts = facts_of(document.metadata)
     if document.root:
         facts += (root_fact(document.root),)
@@ -289,3 +298,123 @@ def rank(
     enough = [each for each in results if each.score >= min_relevance]
     enough.sort(key=lambda each: (-each.score, each.source_id, each.chunk))
     return enough[:top_k]
+
+
+class Sought(NamedTuple):
+    """What is looked for, and where."""
+
+    collection: type[RagCollection]
+    query: str
+    top_k: int
+    min_relevance: float | None
+    filters: Mapping[str, Json]
+
+    @property
+    def key(self) -> str:
+        """What this search is known by in a run: the same for the same search."""
+        filters = canonical(dict(self.filters))
+        said = self.collection.name, self.query, str(self.top_k), str(self.min_relevance), filters
+        return f"search/{chain_digest(*said)}"
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_metadata(value: object) -> bool:
+    return isinstance(value, dict) and is_json(cast(dict[str, Json], value))
+
+
+# What can be put on record of a result: adapters of others give whatever they like.
+_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "content": (lambda value: isinstance(value, str), "a text"),
+    "score": (_is_score, "a number"),
+    "source_id": (is_text, "a text"),
+    "chunk": (_is_number, "a whole number"),
+    "metadata": (_is_metadata, "a JSON object"),
+}
+
+
+class Found(NamedTuple):
+    """What a search for a turn gave, in how many microseconds; `reader` is whom alone it is for.
+
+    `min_relevance` is what was relevant enough, and `is_empty` says that the collection was.
+    """
+
+    turn: int
+    agent: str
+    sought: Sought
+    results: Sequence[object]
+    micros: int
+    reader: str = ""
+    min_relevance: float = 0.0
+    is_empty: bool = False
+
+
+def known_as(reader: Reader) -> str:
+    """What a reader is known by in a run."""
+    return chain_digest(reader.agent, reader.tenant, *sorted(reader.labels))
+
+
+def searched_fact(
+    found: Found, known: Collection[str], masked: Callable[[str], str] = str
+) -> RetrievalSearched:
+    """The fact of a search; a text whose digest the run knows is referred to.
+
+    Digests are of the texts as they are recorded, so whatever masks these is given here.
+
+    Raises:
+        ContextUnavailable: what was found are no results.
+    """
+    sought, seen = found.sought, set(known)
+
+    def record(each: object) -> FoundResult:
+        if not isinstance(each, RetrievalResult):
+            raise ContextUnavailable(
+                f"The search of collection {sought.collection.name!r} gave {preview(each)}. "
+                "Let its adapter give a list of RetrievalResult."
+            )
+        for field, (is_fit, wanted) in _FIELDS.items():
+            if not is_fit(given := getattr(each, field)):
+                raise ContextUnavailable(
+                    f"The search of collection {sought.collection.name!r} gave a result with the "
+                    f"{field} {preview(given)}. Let its adapter give {wanted}."
+                )
+        text = masked(writable(each.content))
+        key = digest(text)
+        told = None if key in seen else text
+        seen.add(key)
+        about = masked(each.source_id), each.chunk, neutral(each.metadata), told, each.visibility
+        return FoundResult(key, float(each.score), *about)
+
+    return RetrievalSearched(
+        found.turn,
+        found.agent,
+        sought.collection.name,
+        sought.query,
+        sought.top_k,
+        float(found.min_relevance),
+        tuple(map(record, found.results)),
+        found.micros,
+        sought.filters,
+        found.reader,
+        found.is_empty,
+    )
+
+
+def found_texts(fact: RetrievalSearched) -> dict[str, str]:
+    """The texts by digest that the run has from this fact on."""
+    return {each.digest: each.text for each in fact.results if each.text is not None}
+
+
+def results_of(fact: RetrievalSearched, texts: Mapping[str, str]) -> Iterator[RetrievalResult]:
+    """The results of a search that is on record; `texts` has what the run held before it."""
+    own = found_texts(fact)
+    for each in fact.results:
+        text = own[each.digest] if each.digest in own else texts[each.digest]
+        about = each.source_id, each.metadata, each.chunk, each.visibility
+        yield RetrievalResult(text, each.score, *about)

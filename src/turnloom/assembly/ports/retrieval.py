@@ -4,10 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from turnloom.assembly.spec.retrieval import Added, Document, Format, RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
+from turnloom.assembly.spec.retrieval import (
+    Added,
+    Document,
+    Entry,
+    Format,
+    Probe,
+    RetrievalResult,
+    Space,
+    Visibilities,
+)
 from turnloom.board.spec import Reader
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json
 
 # A search that names no reader sees what everybody of the tenant `local` may see.

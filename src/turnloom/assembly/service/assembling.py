@@ -1,13 +1,21 @@
-"""Assembling: sources are looked up in a situation, and what they give becomes context."""
+"""Assemble the context of a turn from its sources."""
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import anyio
 import msgspec
 
-from turnloom.assembly.events import ContextGathered, RetrievalSearched
+from turnloom.assembly.events import (
+    ContextGathered,
+    HistorySummarised,
+    ProviderFailed,
+    RetrievalSearched,
+    Span,
+)
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.logic.checking import as_sources
 from turnloom.assembly.logic.composing import Draft, Press, compose
@@ -17,23 +25,37 @@ from turnloom.assembly.logic.drafts import (
     blank_draft,
     history_draft,
     literal_draft,
+    outside_of,
+    read_sought,
+    read_state,
     retrieval_draft,
+    span_of,
     state_draft,
+    summary_of,
     variable_draft,
+    window_of,
 )
-from turnloom.assembly.logic.items import with_payload
-from turnloom.assembly.logic.pieces import input_texts, item_texts, left_out
-from turnloom.assembly.logic.reading import read_sought, read_state
-from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.logic.searched import Sought, results_of
-from turnloom.assembly.logic.windows import outside_of, window_of
+from turnloom.assembly.logic.frames import counter_name, input_texts, item_texts, left_out
+from turnloom.assembly.logic.labels import together
+from turnloom.assembly.logic.retrieval import (
+    Estimate,
+    Found,
+    Sought,
+    admits,
+    known_as,
+    results_of,
+    searched_fact,
+)
+from turnloom.assembly.logic.slices import gathered_fact, with_payload
 from turnloom.assembly.ports import TokenCounter
-from turnloom.assembly.service.counting import Counts
-from turnloom.assembly.service.looking import gather_once, search_all
-from turnloom.assembly.service.situations import Situation
-from turnloom.assembly.service.summarising import Past, extend, summarise_once
+from turnloom.assembly.service.gathering import gather
+from turnloom.assembly.service.providers import text_from
+from turnloom.assembly.service.situations import Situation, expect
+from turnloom.assembly.spec import Chosen
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
-from turnloom.assembly.spec.messages import Piece
+from turnloom.assembly.spec.providers import Message, Piece
+from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.segments import HistorySummary
 from turnloom.assembly.spec.sources import (
     HistorySource,
     LiteralSource,
@@ -41,10 +63,177 @@ from turnloom.assembly.spec.sources import (
     RetrievalSource,
     Source,
     StateSource,
+    Summarise,
     VariableSource,
 )
-from turnloom.kernel.values import writable
+from turnloom.board.spec import Public
+from turnloom.errors import ContextUnavailable
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import said, writable
+from turnloom.log.spec import Fact
 from turnloom.variables.logic.exposure import show_value
+
+
+class Past(NamedTuple):
+    """What was said before a window, and its summary, if there is one."""
+
+    span: Span
+    summary: HistorySummary | None = None
+
+
+def extend(past: Past | None, messages: Sequence[Message], outside: int) -> Past:
+    """The past up to a window; what was known of it before is not looked through again."""
+    if past is None or past.span.count > outside:
+        return Past(span_of(messages[:outside]))
+    if past.span.count == outside:
+        return past
+    return Past(span_of(messages[past.span.count : outside], past.span))
+
+
+async def summarise_once(
+    past: Past, summarise: Summarise, messages: Sequence[Message], key: str, situation: Situation
+) -> Past:
+    """The past with its summary; the same messages are summarised once in a run.
+
+    Raises:
+        ContextUnavailable: the function fails, or gives no text.
+    """
+    span = past.span
+
+    async def effect() -> Sequence[Fact]:
+        text = situation.masked(await _summarised(summarise, messages[: span.count], key))
+        seen = together(each.visibility for each in messages[: span.count])
+        about = span.first, span.last, span.count, span.digest
+        return (HistorySummarised(situation.turn, situation.agent, *about, text, seen),)
+
+    (fact,) = await situation.in_run(f"{key}/{span.digest}", effect)
+    return past._replace(summary=summary_of(expect(HistorySummarised, fact)))
+
+
+async def _summarised(summarise: Summarise, messages: Sequence[Message], key: str) -> str:
+    what = f"`summarise` of {key}"
+    try:
+        return await text_from(summarise, messages, what)
+    except ContextUnavailable:
+        raise
+    except Exception as error:
+        raise ContextUnavailable(
+            f"{what} raised {type(error).__name__}: {said(error)}. Correct it."
+        ) from error
+
+
+PUBLIC = Public()
+
+
+async def search_all(
+    sought: Mapping[str, Sought], situation: Situation
+) -> dict[str, RetrievalSearched]:
+    """What is found under each key; the searches go on side by side.
+
+    Raises:
+        Exception: what the first search that fails raises, as it is; the others are given up.
+    """
+    found: dict[str, RetrievalSearched] = {}
+    failed: list[Exception] = []
+
+    async def search(key: str, each: Sought) -> None:
+        try:
+            found[key] = await _search_once(key, each, situation)
+        except Exception as error:  # noqa: BLE001 - it is raised below
+            failed.append(error)
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for key, each in sought.items():
+            tasks.start_soon(search, key, each)
+    if failed:
+        raise failed[0]
+    return found
+
+
+async def _search_once(key: str, sought: Sought, situation: Situation) -> RetrievalSearched:
+    """What a search finds for the reader: what it found before in the run, unless that was for
+    somebody else and may have been another thing for this one."""
+    reader = known_as(situation.reader)
+
+    async def effect() -> Sequence[Fact]:
+        begun = anyio.current_time()
+        # As many again, whatever they score: what was left out is on record with its score.
+        wanted = sought._replace(top_k=2 * sought.top_k, min_relevance=0.0)
+        results = await situation.search(*wanted)
+        micros = round((anyio.current_time() - begun) * 1_000_000)
+        told = results if isinstance(results, Results) else Results(results)
+        whose = "" if told.for_all else reader
+        least = told.min_relevance if sought.min_relevance is None else sought.min_relevance
+        seen = [each for each in results if _may_be_shown(each, situation)]
+        found = Found(situation.turn, situation.agent, sought, seen, micros, whose, least)
+        found = found._replace(is_empty=told.is_empty)
+        return (searched_fact(found, situation.texts, situation.received),)
+
+    (fact,) = await situation.in_run(key, effect)
+    if expect(RetrievalSearched, fact).reader not in ("", reader):
+        (fact,) = await situation.in_run(f"{key}/{reader}", effect)
+    return expect(RetrievalSearched, fact)
+
+
+def _may_be_shown(result: object, situation: Situation) -> bool:
+    """Whether the reader may see a result: not every adapter heeds who is looking."""
+    seen = getattr(result, "visibility", PUBLIC)
+    return admits(seen, situation.reader, situation.now)
+
+
+async def gather_once(key: str, chosen: Chosen, situation: Situation) -> ContextGathered:
+    """What a provider gave for this turn, or its fallback.
+
+    Raises:
+        ContextUnavailable: neither gave a slice.
+    """
+    request = situation.request
+    if request is None:
+        raise ContextUnavailable(
+            "Providers cannot be asked here. Give the situation a `request` for them."
+        )
+
+    async def effect() -> Sequence[Fact]:
+        try:
+            gathered = await gather(chosen, request, witnessed=situation.witnessed)
+        except ContextUnavailable as error:
+            if not error.failures:
+                raise
+            return cast(tuple[Fact, ...], error.failures)
+        written = situation.masked if gathered.is_own else situation.received
+        fact = gathered_fact(gathered, situation.texts, written)
+        return (*gathered.failures, fact)
+
+    facts = await situation.in_turn(key, effect)
+    if isinstance(facts[-1], ProviderFailed):
+        failed = facts[-1]
+        raise ContextUnavailable(f"{failed.provider}: {failed.error}: {failed.message}", facts)
+    return expect(ContextGathered, facts[-1])
+
+
+# How many counts are kept.
+MOST = 10_000
+
+
+class Counts:
+    """Counts of tokens, kept by the digests of texts."""
+
+    def __init__(self, counter: TokenCounter, most: int = MOST) -> None:
+        self.name = counter_name(counter.name, counter.version)
+        self._counter = counter
+        self._most = most
+        self._counts: OrderedDict[str, int] = OrderedDict()
+
+    def __call__(self, text: str, key: str = "") -> int:
+        """The tokens of a text; `key` is its digest, where that is known."""
+        key = key or digest(text)
+        count = self._counts.get(key)
+        if count is None:
+            count = self._counts[key] = self._counter.count(text)
+            if len(self._counts) > self._most:
+                self._counts.popitem(last=False)
+        return count
 
 
 class Assembled(NamedTuple):

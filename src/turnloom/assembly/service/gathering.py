@@ -1,19 +1,26 @@
-"""Gathering: a provider is asked for a turn, and the fallback in its place when it fails."""
+"""Ask providers for context, and the fallback in place of one that fails."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
-from turnloom.assembly.logic.gathered import Gathered, check_given, shown_inputs
-from turnloom.assembly.logic.items import Item, described, with_payload
 from turnloom.assembly.logic.labels import together
-from turnloom.assembly.logic.slices import Settled
-from turnloom.assembly.service.providers.correlation import DefaultCorrelationProvider
-from turnloom.assembly.service.trail import HERE, Place, Trail, ask
-from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest
+from turnloom.assembly.logic.slices import (
+    Gathered,
+    Item,
+    Settled,
+    check_given,
+    described,
+    shown_inputs,
+    with_payload,
+)
+from turnloom.assembly.service.providers import DefaultCorrelationProvider, compose
+from turnloom.assembly.service.trail import HERE, Place, Trail, ask, traced
+from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.contained import contained, named
@@ -154,3 +161,25 @@ def _told(failed: ProviderFailed) -> str:
         return failed.message
     message = failed.message.rstrip(".")
     return f"Provider {failed.provider!r} raised {failed.error}: {message}. Correct it."
+
+
+class Choices:
+    """Gives what several choices come to, one after the other, as CompositeProvider does; each has
+    its own time, and its own fallback.
+
+    It says who failed, so it belongs around providers that redact, never inside of one.
+    """
+
+    stateless = True
+
+    def __init__(self, *choices: Chosen) -> None:
+        self.choices = choices
+
+    @traced
+    async def __call__(self, request: ContextRequest) -> ContextSlice:
+        """The slice for this request."""
+        return await compose([partial(_given, each) for each in self.choices], request)
+
+
+async def _given(chosen: Chosen, request: ContextRequest) -> Settled:
+    return (await ask_chosen(chosen, request, HERE.get().trail)).settled

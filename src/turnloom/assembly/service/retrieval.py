@@ -24,17 +24,20 @@ from turnloom.assembly.ports import Embedder, Splitter, VectorSearch, VectorStor
 from turnloom.assembly.ports.retrieval import NOBODY, PrunableStore
 from turnloom.assembly.spec.retrieval import (
     Added,
+    Chunk,
     Document,
+    Entry,
     Matching,
+    Probe,
     Results,
     RetrievalResult,
+    Space,
     check_matching,
     check_search,
 )
-from turnloom.assembly.spec.vectors import Chunk, Entry, Probe, Space
 from turnloom.board.spec import Reader, is_shared
 from turnloom.errors import UsageError
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json
 
 # How many documents are kept at once, and how many characters of them unless one has more: vectors

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from turnloom.assembly.spec import ContextRequest, Message
 from turnloom.assembly.spec.means import Search, no_search
-from turnloom.board.logic.seeing import ALWAYS
+from turnloom.board.logic.matching import ALWAYS
 from turnloom.board.spec import Artifact, Reader
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.marks import neutral

@@ -1,13 +1,15 @@
 """Messages, pieces of context before they are recorded, who gives them, and collections."""
 
-from turnloom.assembly.spec.messages import Message, Piece, Transcript
 from turnloom.assembly.spec.providers import (
     AgentRef,
     Chosen,
     ContextProvider,
     ContextRequest,
     ContextSlice,
+    Message,
+    Piece,
     RunRef,
+    Transcript,
     TurnContext,
 )
 from turnloom.assembly.spec.retrieval import (

@@ -1,12 +1,25 @@
-"""How much context there may be, and how it is written."""
+"""Formats and budgets of context, and texts with placeholders."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from turnloom.assembly.spec.templates import places_in
 from turnloom.errors import UsageError
 from turnloom.kernel.values import is_text, preview
+
+_PLACE = re.compile(r"\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
+
+
+def places_in(template: str) -> tuple[str, ...]:
+    """The names that a template has places for, each once."""
+    return tuple(dict.fromkeys(_PLACE.findall(template)))
+
+
+def fill(template: str, text_of: Callable[[str], str]) -> str:
+    """The template with a text in each place; what is put in is not looked through again."""
+    return _PLACE.sub(lambda place: text_of(place[1]), template)
+
 
 Kind = Literal["state", "retrieval", "literal", "variables", "artifact", "history"]
 Fence = Literal["none", "json", "xml"]

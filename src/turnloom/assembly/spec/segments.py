@@ -5,10 +5,9 @@ from typing import Literal
 
 import msgspec
 
-from turnloom.assembly.spec.formats import SEPARATORS, TEMPLATES
-from turnloom.assembly.spec.messages import Message
+from turnloom.assembly.spec.formats import SEPARATORS, TEMPLATES, fill
+from turnloom.assembly.spec.providers import Message
 from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.templates import fill
 from turnloom.board.spec import Audience
 from turnloom.kernel.values import Json
 

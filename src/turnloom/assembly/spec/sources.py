@@ -1,13 +1,12 @@
-"""Where the context of a turn comes from: what a step, an agent or a reaction declares."""
+"""Sources of context, as a step, an agent or a reaction declares them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction, signature
 from typing import Any, TypedDict, Unpack, cast
 
-from turnloom.assembly.spec.formats import check_whole
-from turnloom.assembly.spec.messages import Message
-from turnloom.assembly.spec.providers import Chosen, ContextProvider
+from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat, check_whole
+from turnloom.assembly.spec.providers import Chosen, ContextProvider, Message
 from turnloom.assembly.spec.retrieval import RagCollection, check_search
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, fixed_text, is_text, preview
@@ -291,3 +290,17 @@ def _check_one_parameter(function: object, what: str, parameter: str) -> None:
         raise UsageError(
             f"{what} a function with the parameters {taken}. Let it take one: {parameter}."
         ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Sources in their order, how many tokens they may come to, and how that is written."""
+
+    sources: tuple[Source, ...]
+    budget: Budget | None = None
+    format: ContextFormat = PLAIN
+
+    @property
+    def shows_history(self) -> bool:
+        """Whether what was said is among it."""
+        return any(isinstance(source, HistorySource) for source in self.sources)

@@ -1,9 +1,24 @@
-"""Whether an artifact is what a filter asks for."""
+"""Whether a reader may see an artifact, and whether a filter matches it."""
 
 from collections.abc import Set
+from datetime import UTC, datetime
 from typing import Any
 
-from turnloom.board.spec import Artifact, FilterConfig, TagFilter, TypeRegistry, Where
+from turnloom.board.spec import (
+    After,
+    Artifact,
+    FilterConfig,
+    Labelled,
+    Private,
+    Public,
+    Reader,
+    Shared,
+    TagFilter,
+    Tenant,
+    TypeRegistry,
+    Where,
+)
+from turnloom.board.spec.artifacts import is_visibility
 from turnloom.kernel.values import Json, as_array, as_object
 
 # Where a path leads that leads nowhere; null is a value.
@@ -127,3 +142,44 @@ def _ordered(operator: str, found: Any, value: Any) -> bool:
             return found > value
         case _:
             return found >= value
+
+
+# Before everything.
+ALWAYS = datetime.min.replace(tzinfo=UTC)
+
+
+def may_see(visibility: object, reader: Reader, now: datetime) -> bool:
+    """Whether a reader may see something of its tenant now; what is no visibility shows nothing."""
+    begin = visible_from(visibility, reader)
+    return begin is not None and begin <= now
+
+
+def visible_from(visibility: object, reader: Reader) -> datetime | None:
+    """The instant from which a reader may see something of its tenant; none if never."""
+    if reader.role == "developer":
+        return ALWAYS if is_visibility(visibility) else None
+    begin, audience = opening(visibility)
+    return begin if _admits(audience, reader) else None
+
+
+def opening(visibility: object) -> tuple[datetime, object]:
+    """When the last of nested instants has come, and who may see it from then on."""
+    begin = ALWAYS
+    while isinstance(visibility, After):
+        begin = max(begin, visibility.at)
+        visibility = visibility.then
+    return begin, visibility
+
+
+def _admits(audience: object, reader: Reader) -> bool:
+    match audience:
+        case Public() | Shared():
+            return True
+        case Private(agents=agents):
+            return reader.agent in agents
+        case Labelled(labels=labels):
+            return labels <= reader.labels
+        case Tenant(tenant_id=tenant):
+            return reader.tenant == tenant
+        case _:
+            return False

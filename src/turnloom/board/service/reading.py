@@ -8,16 +8,12 @@ from typing import TypeVar
 
 from anyio import to_thread
 
-from turnloom.board.logic.counting import Counts
-from turnloom.board.logic.cursors import read_cursor, write_cursor
-from turnloom.board.logic.envelopes import enclose
-from turnloom.board.logic.matching import matches
-from turnloom.board.logic.planning import Outline
+from turnloom.board.logic.matching import matches, may_see
+from turnloom.board.logic.queries import Counts, Outline, enclose, read_cursor, write_cursor
 from turnloom.board.logic.rows import read_artifact, read_visibility
-from turnloom.board.logic.seeing import may_see
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.spec import Artifact, BoardSummary, FilterConfig, Page, Reader, is_shared
-from turnloom.board.spec.index import Found, Plan, Position
+from turnloom.board.spec.queries import Found, Plan, Position
 from turnloom.errors import InvalidArtifact, UsageError
 from turnloom.kernel.values import is_name
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from turnloom.board.logic.projecting import project
+from turnloom.board.logic.rows import project
 from turnloom.board.ports import ArtifactStore
 from turnloom.errors import UnknownKind
 from turnloom.log.ports import EventLog

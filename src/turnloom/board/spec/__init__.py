@@ -1,13 +1,14 @@
 """What is put on a board, who may see it, and what is asked of it."""
 
-from turnloom.board.spec.artifacts import Artifact, BoardSummary, Consumption, Envelope, Page
-from turnloom.board.spec.filters import FilterConfig, Operator, TagFilter, Where
-from turnloom.board.spec.handle import BoardHandle, Items
-from turnloom.board.spec.types import TypeRegistry, artifact_type, type_name
-from turnloom.board.spec.visibility import (
+from turnloom.board.spec.artifacts import (
     After,
+    Artifact,
     Audience,
+    BoardSummary,
+    Consumption,
+    Envelope,
     Labelled,
+    Page,
     Private,
     Public,
     Reader,
@@ -17,6 +18,8 @@ from turnloom.board.spec.visibility import (
     Visibility,
     is_shared,
 )
+from turnloom.board.spec.queries import BoardHandle, FilterConfig, Items, Operator, TagFilter, Where
+from turnloom.board.spec.types import TypeRegistry, artifact_type, type_name
 
 __all__ = [
     "After",

@@ -29,14 +29,13 @@ from turnloom.board.spec import (
 from turnloom.cli import invocation
 from turnloom.cli.boards import opened_board
 from turnloom.cli.command import Command, as_text
-from turnloom.cli.masking import masked
-from turnloom.cli.stored import AppId, Json, StoreFile, present_store
+from turnloom.cli.stored import AppId, Json, StoreFile, masked, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant
 from turnloom.cli.visibility import visibility_of
 from turnloom.errors import InvalidArtifact, UnknownType, UsageError
 from turnloom.explain.spec.text import moment, one_line
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import as_data, nearest
 
 SUMMARY = "List and query artifacts on a board, and publish one."

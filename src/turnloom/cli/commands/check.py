@@ -11,9 +11,8 @@ import msgspec
 import typer
 
 from turnloom.cli.command import Command, EngineName, ModelName
-from turnloom.cli.problems import line, relocate
+from turnloom.cli.problems import line, relocate, sarif
 from turnloom.cli.programs import file_of, flow_at, is_program
-from turnloom.cli.sarif import sarif
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.wiring import Examination, Folders, Models, examine_code, is_code, settings

@@ -10,10 +10,9 @@ from turnloom.app import Loom
 from turnloom.app import Run as Started
 from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
-from turnloom.cli.entrances import entrance
 from turnloom.cli.invocation import again
 from turnloom.cli.problems import located
-from turnloom.cli.programs import file_of, flow_at, is_program, state_of
+from turnloom.cli.programs import entrance, file_of, flow_at, is_program, state_of
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 from turnloom.log.logic import started_of

@@ -14,15 +14,14 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli.command import Command
 from turnloom.cli.graphs import graph_of
-from turnloom.cli.masking import masked
 from turnloom.cli.problems import located, relocate
 from turnloom.cli.programs import file_of, flow_at, is_program
-from turnloom.cli.stored import AppId, Json, StoreFile, find_run, present_store
+from turnloom.cli.stored import AppId, Json, StoreFile, find_run, masked, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.flow.logic.plans import describe_plan
-from turnloom.kernel.names import LOCAL
+from turnloom.kernel.code import LOCAL
 from turnloom.log.logic import started_of
 from turnloom.wiring import Folders, describe_staff, in_force
 

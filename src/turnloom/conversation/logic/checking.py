@@ -1,6 +1,6 @@
-"""From the documents of a workflow folder to a checked conversation, or to all their problems."""
+"""Check the documents of a workflow folder and build the conversation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from turnloom.agents.logic.outputs.checking import check_outputs
@@ -14,15 +14,19 @@ from turnloom.agents.spec import (
     Script,
     Toolkit,
 )
-from turnloom.conversation.logic.contexts import check_contexts
 from turnloom.conversation.logic.dataflow import check_flow
-from turnloom.conversation.logic.ends import check_ends
-from turnloom.conversation.logic.guarding import check_guards
-from turnloom.conversation.logic.reach import check_nobody_is_asked, check_reach
-from turnloom.conversation.logic.rosters import read_agents
+from turnloom.conversation.logic.reach import (
+    check_ends,
+    check_nobody_is_asked,
+    check_reach,
+    reached,
+)
+from turnloom.conversation.logic.rosters import read_agents, roster
+from turnloom.conversation.logic.routing import TRANSFER, names_in
 from turnloom.conversation.logic.rules import check_rules
 from turnloom.conversation.logic.schemas import SCHEMAS
 from turnloom.conversation.logic.scope import Scope
+from turnloom.conversation.logic.sources import check_contexts, read_in
 from turnloom.conversation.logic.tooling import (
     Tooling,
     check_hooks,
@@ -30,15 +34,83 @@ from turnloom.conversation.logic.tooling import (
     check_toolkit,
     read_tooling,
 )
-from turnloom.conversation.logic.transfers import TRANSFER
-from turnloom.conversation.spec import Conversation, Orchestrator, UiConfig
+from turnloom.conversation.spec import Conversation, Orchestrator, Rule, UiConfig
 from turnloom.errors import Diagnostic
+from turnloom.guards.logic import budgets as checking
+from turnloom.guards.spec import Guards, Selection
 from turnloom.kernel.digests import fingerprint
-from turnloom.kernel.documents import Document, Folder
+from turnloom.kernel.documents import Document, Folder, Path
 from turnloom.kernel.models import Entry, Report
 from turnloom.kernel.values import nearest
+from turnloom.variables.events import ContextSuppressed
 from turnloom.variables.logic.checking import Known, check_variables
 from turnloom.variables.logic.derivation import Triggers
+from turnloom.variables.spec import BAKED_IN, BASE, FromEnvironment, Variables
+
+
+def check_guards(scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, Agent]) -> None:
+    """Note what is wrong with guards: what they name and nobody declares, and what cannot be."""
+    document = scope.document("orchestrator")
+    path = (*scope.report.part(document, "orchestrator").path, "guards")
+    models = {name: agent.model or orchestrator.model for name, agent in agents.items()}
+    checking.check_guards(scope.report, document, path, orchestrator.guards, models)
+    _check_escalation(scope, orchestrator, path)
+    _check_selection(scope, orchestrator)
+
+
+def _check_escalation(scope: Scope, orchestrator: Orchestrator, path: Path) -> None:
+    detection = orchestrator.guards.loop_detection
+    if detection is None or orchestrator.startup_mode != "BackendOnly":
+        return
+    document = scope.document("orchestrator")
+    for place in checking.escalations(detection):
+        scope.report.add(
+            document,
+            (*path, "loop_detection", *place),
+            "W033",
+            f"BackendOnly runs without people, and `{'.'.join(place)}: escalate` asks them.",
+            f"Set `{'.'.join(place)}` to something else, as `stop`.",
+        )
+
+
+def _check_selection(scope: Scope, orchestrator: Orchestrator) -> None:
+    selection = orchestrator.guards.selection
+    if selection is None:
+        return
+    document = scope.document("orchestrator")
+    root = (*scope.report.part(document, "orchestrator").path, "guards", "selection")
+    for number, name in enumerate(selection.candidates):
+        where = (*root, "candidates", number)
+        scope.check_agent(document, where, name, "is a candidate")
+    for path, name in _variables(selection):
+        _check_variable(scope, document, (*root, *path), name)
+
+
+def declared_guards(folder: Folder, broken: frozenset[str]) -> Guards:
+    """The guards of a folder, if they are valid, also if it has problems elsewhere."""
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("orchestrator")
+    entry = scope.report.part(document, "orchestrator")
+    orchestrator = scope.report.model(document, entry, Orchestrator)
+    return orchestrator.guards if orchestrator else Guards()
+
+
+def _variables(selection: Selection) -> Iterator[tuple[Path, str]]:
+    if selection.about.variable is not None:
+        yield ("category", "variable"), selection.about.variable
+    if selection.exclude_variable is not None:
+        yield ("exclude_variable",), selection.exclude_variable
+
+
+def _check_variable(scope: Scope, document: Document, path: Path, name: str) -> None:
+    known = [*scope.variable_names, *BASE, *BAKED_IN]
+    if name in known or not scope.variables_known:
+        return
+    hint = nearest(name, known)
+    remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+    message = f"The selection asks for variable {name!r}, which is not declared."
+    scope.report.add(document, path, "W021", message, remedy)
+
 
 PARTS = (
     "orchestrator",
@@ -230,3 +302,130 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
 
 def _is_manual(orchestrator: Orchestrator) -> bool:
     return orchestrator.orchestration_pattern == "ManualPattern"
+
+
+# The part without which a workflow can begin.
+OPTIONAL = "context_variables"
+
+_FILES = tuple(f"/{OPTIONAL}{suffix}" for suffix in (".json", ".yaml", ".yml"))
+
+
+def is_about(problem: Diagnostic) -> bool:
+    """Whether a problem is one of the context variables."""
+    return problem.file.endswith(_FILES)
+
+
+def is_invalid(problems: Iterable[Diagnostic]) -> bool:
+    """Whether the context variables are among what is wrong."""
+    return any(each.severity == "error" and is_about(each) for each in problems)
+
+
+def suppressed(conversation: Conversation) -> tuple[ContextSuppressed, ...]:
+    """The variables that conditions and sources name and that nobody has, with the reason."""
+    named = dict.fromkeys(_names(conversation))
+    names = tuple(name for name in named if name not in BAKED_IN and name not in BASE)
+    reason = "the context variables do not pass their check, and strict is off"
+    return (ContextSuppressed(names, reason),) if names else ()
+
+
+def _names(conversation: Conversation) -> Iterator[str]:
+    """The variables that handoffs and hooks depend on, and that sources read."""
+    rules = [rule for found in conversation.rules.values() for rule in found]
+    hooks = [hook for found in conversation.hooks.values() for hook in found]
+    for condition in (*(rule.condition for rule in rules), *(hook.when for hook in hooks)):
+        yield from (term.name for term in condition.terms) if condition else ()
+    yield from (name for rule in rules if rule.llm for name in names_in(rule.said))
+    choices = [choice for agent in conversation.agents.values() for choice in agent.context]
+    yield from (name for choice in choices for _, name in read_in(choice))
+
+
+def check_production(folder: Folder, conversation: Conversation) -> list[Diagnostic]:
+    """A warning per rule that never fires in production, and per agent that nobody reaches then."""
+    report = Report(folder.name)
+    absent = frozenset(_absent(conversation.variables))
+    left: dict[str, tuple[Rule, ...]] = {}
+    for source, rules in conversation.rules.items():
+        left[source] = tuple(rule for rule in rules if not _missed(rule, absent))
+        for rule in rules:
+            if missed := _missed(rule, absent):
+                _warn_rule(report, folder, source, rule, missed)
+    _warn_agents(report, folder, conversation, left)
+    return sorted(report.problems)
+
+
+def _absent(variables: Variables) -> Iterator[str]:
+    """The names that have no value in production."""
+    declared = variables.definitions
+    yield from (name for name in BAKED_IN if name not in declared)
+    for name, definition in declared.items():
+        if isinstance(definition.source, FromEnvironment):
+            yield name
+
+
+def _missed(rule: Rule, absent: frozenset[str]) -> list[str]:
+    """The names in the condition of a rule that have no value."""
+    terms = rule.condition.terms if rule.condition else ()
+    return list(dict.fromkeys(term.name for term in terms if term.name in absent))
+
+
+def _warn_rule(report: Report, folder: Folder, source: str, rule: Rule, missed: list[str]) -> None:
+    document = folder.documents["handoffs"]
+    names = " and ".join(map(repr, missed))
+    verb = "is" if len(missed) == 1 else "are"
+    report.warn(
+        document,
+        (*report.part(document, "handoff_rules").path, rule.number - 1, "condition"),
+        "W070",
+        f"Rule {rule.number}, from {source!r} to {rule.target!r}, never fires in production: "
+        f"{names} {verb} read from the environment, and absent there.",
+        "Decide by a derived variable, or add a rule that does without.",
+    )
+
+
+def _warn_agents(
+    report: Report,
+    folder: Folder,
+    conversation: Conversation,
+    left: Mapping[str, tuple[Rule, ...]],
+) -> None:
+    """Note whom the rules that are left no longer lead to."""
+    agents, setup = conversation.agents, conversation.orchestrator
+    lost = reached(agents, setup, conversation.rules) - reached(agents, setup, left)
+    document = folder.documents["agents"]
+    declared = report.named(document, report.part(document, "agents"), "Agent").entries
+    for name in sorted(lost & agents.keys()):
+        report.warn(
+            document,
+            declared[name].path,
+            "W030",
+            f"In production nothing ever hands over to agent {name!r}.",
+            "Add a handoff to it that needs no environment variable.",
+        )
+
+
+def deciding(folder: Folder, broken: frozenset[str]) -> Conversation | None:
+    """The conversation with its pattern, rules and hooks, and without variables and tools.
+
+    A run may be pinned to declarations that do not pass the check of this process: the kind of a
+    trigger, say, may be registered in another one. What decides needs none of that.
+    """
+    scope = Scope(Report(folder.name), folder, broken)
+    document = scope.document("orchestrator")
+    declared = scope.report.part(document, "orchestrator")
+    orchestrator = scope.report.model(document, declared, Orchestrator)
+    if orchestrator is None:
+        return None
+    return Conversation(
+        orchestrator.workflow_name or folder.name,
+        orchestrator.version,
+        definition_digest(folder.documents),
+        orchestrator,
+        roster(folder, broken).agents,
+        Variables(),
+        Triggers({}),
+        check_rules(scope, scope.document("handoffs")),
+        Script(),
+        Toolkit(),
+        {},
+        check_hooks(scope, read_tooling(scope)),
+    )

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Set
 
 from turnloom.agents.spec import Agent
-from turnloom.conversation.logic.contexts import read_in
 from turnloom.conversation.logic.reach import START, beyond, followers
 from turnloom.conversation.logic.rosters import placed_contexts
+from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.logic.transfers import names_in
+from turnloom.conversation.logic.sources import read_in
 from turnloom.conversation.spec import Orchestrator, Rule
 from turnloom.kernel.documents import Document, Path
 from turnloom.kernel.values import preview

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from turnloom.agents.spec import TERMINATE, USER
 from turnloom.conversation.spec import Conversation, Rule
-from turnloom.kernel.pictures import Flowchart
+from turnloom.kernel.markup import Flowchart
 
 
 def draw(conversation: Conversation) -> str:

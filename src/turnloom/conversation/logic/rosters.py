@@ -17,10 +17,10 @@ from turnloom.agents.spec import (
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
 from turnloom.conversation.spec import Orchestrator
+from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import Document, Folder, Path
 from turnloom.kernel.models import Entry, Report
 from turnloom.kernel.values import as_object
-from turnloom.lifecycle.spec import LifecycleTool, MessageHook
 
 # What agents of boards or flows can have and those of conversations cannot: why, and what to do.
 ELSEWHERE = {

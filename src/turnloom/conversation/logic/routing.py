@@ -1,5 +1,6 @@
-"""Whose turn it is: rules in declared order, then the pattern's default."""
+"""Whose turn it is: handoff rules in order, then the pattern's default."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -23,18 +24,51 @@ from turnloom.agents.spec import (
     Products,
     Question,
     RunState,
+    ToolSchema,
     Transfer,
 )
 from turnloom.conversation.events import Considered, RouteDecided
 from turnloom.conversation.logic.reach import candidates_of
-from turnloom.conversation.logic.transfers import transfer
 from turnloom.conversation.spec import Conversation, Floor, Rule
 from turnloom.guards.events import SelectionMade
-from turnloom.guards.logic.recovering import instead
+from turnloom.guards.logic.loops import instead
+from turnloom.kernel.values import Json, as_data
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Ask, Begin, Draw, Finish, Pick, Select, Work
 from turnloom.runs.form import Rest, stopped
 from turnloom.variables.logic.conditions import judge
+
+_PLACE = re.compile(r"\$\{\s*([^\W\d]\w*)\s*\}")
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+
+# What the names of these tools begin with.
+TRANSFER = "transfer_to_"
+
+# How many characters of a target's name stand in the name of its tool; providers take 64 in all.
+_NAME = 40
+
+
+def names_in(condition: str) -> list[str]:
+    """The variables that a condition in words has a place for."""
+    return list(dict.fromkeys(_PLACE.findall(condition)))
+
+
+def transfer(rule: Rule, values: Mapping[str, Json], absent: Mapping[str, str]) -> Transfer:
+    """A handoff as a tool, its condition in words with the values of this moment."""
+
+    def value(found: re.Match[str]) -> str:
+        if (name := found[1]) in values:
+            return as_data(values[name])
+        return f"absent ({absent.get(name, 'not set')})"
+
+    name = f"{TRANSFER}{_UNFIT.sub('_', rule.target)[:_NAME]}_{rule.number}"
+    told = f"Hand over to {rule.target}. {_PLACE.sub(value, rule.said)}"
+    parameters: dict[str, Json] = {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+    return Transfer(ToolSchema(name, told, parameters), rule.number, rule.target)
 
 
 def _on_route(state: RunState, fact: RouteDecided) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from turnloom.agents.spec import TERMINATE, USER
+from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.logic.transfers import names_in
 from turnloom.conversation.spec import Handoff, Rule
 from turnloom.kernel.documents import Document, Path
 from turnloom.kernel.models import Entry

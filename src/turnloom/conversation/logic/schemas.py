@@ -17,8 +17,8 @@ from turnloom.agents.spec import Agent, Script, Server, Tool
 from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
+from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
-from turnloom.lifecycle.spec import LifecycleTool, MessageHook
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.spec import Exposure, TimerExpired
 

@@ -7,11 +7,11 @@ from turnloom.agents.logic.outputs.checking import check_response
 from turnloom.agents.spec import DIGEST, SELECTOR, Agent, Outputs, Server, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
+from turnloom.hooks.logic import Checked, order_hooks, read_hooks
+from turnloom.hooks.spec import ALL, Hooks, MessageHook
 from turnloom.kernel.documents import Document, Path
 from turnloom.kernel.models import Entry
 from turnloom.kernel.values import Json, as_array, as_object, nearest
-from turnloom.lifecycle.logic import Checked, order_hooks, read_hooks
-from turnloom.lifecycle.spec import ALL, Hooks, MessageHook
 
 _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
 

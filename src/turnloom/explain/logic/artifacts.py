@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
-from turnloom.explain.logic.verdicts import words_for
+from turnloom.explain.logic.describe import words_for
 from turnloom.explain.spec.board import Named, Offered
 from turnloom.guards.events import SelectionMade
 from turnloom.log.spec import Event, Fact
@@ -17,7 +17,7 @@ from turnloom.reaction.events import (
     JoinExpired,
     RetryAsked,
 )
-from turnloom.reaction.logic.judging import TAKEN
+from turnloom.reaction.logic.gates import TAKEN
 from turnloom.reaction.logic.reacting import Reacting
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from turnloom.agents.events import QuestionAnswered
 from turnloom.board.events import ArtifactPublished
 from turnloom.explain.logic.artifacts import Artifacts
-from turnloom.explain.logic.calls import call_of, model_call_of
-from turnloom.explain.logic.words import words
+from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.frames import call_of, model_call_of
 from turnloom.explain.spec.variable import Cause
 from turnloom.log.events import CancelRequested, RunPaused, RunStarted
 from turnloom.log.spec import Event

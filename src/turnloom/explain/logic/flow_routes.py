@@ -6,8 +6,8 @@ from typing import Any
 from turnloom.agents.events import QuestionAnswered, QuestionAsked
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
-from turnloom.explain.logic.words import words
-from turnloom.explain.spec.flow import FlowRouteExplained
+from turnloom.explain.logic.describe import words
+from turnloom.explain.spec.route import FlowRouteExplained
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow import events as flow
 from turnloom.flow.logic.flowing import Flowing

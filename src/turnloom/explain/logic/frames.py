@@ -1,9 +1,10 @@
-"""Frames with what they refer to: segments of earlier frames, texts, messages."""
+"""Recorded frames with what they refer to, and the call that an event belongs to."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from turnloom.agents.events import AgentOutput, AgentText, UserText
+from turnloom.agents.events import AgentOutput, AgentText, CallsSettled, EffectDone, UserText
 from turnloom.agents.logic.folding import FOLDS
 from turnloom.agents.spec import RunState
 from turnloom.assembly.events import (
@@ -13,8 +14,8 @@ from turnloom.assembly.events import (
     Segment,
     Withheld,
 )
-from turnloom.assembly.logic.pieces import texts_of
-from turnloom.assembly.logic.searched import found_texts
+from turnloom.assembly.logic.frames import texts_of
+from turnloom.assembly.logic.retrieval import found_texts
 from turnloom.assembly.spec import Message
 from turnloom.log.spec import Event
 
@@ -68,3 +69,83 @@ class Frames:
         """The messages that a frame shows."""
         first, last = frame.history.first, frame.history.last
         return [message for message in self.messages if first <= message.seq <= last]
+
+
+_CALL = re.compile(
+    r"(?:t\d+(?:/s\d+)?(?:/e\d+)?/model(?:\#\d+)?(?:/(?:tool|auto|message_hook)\.\d+)?"
+    r"|t\d+(?:/e\d+)?/context(?:/\d+)?"
+    r"|t\d+/message_hook\.\d+"
+    r"|(?:t\d+|chat)/(?:before|after)_(?:agent|chat)\.\d+(?:@\d+)?"
+    r"|chat/pick/t\d+\.\d+)"
+)
+_TURN = re.compile(r"t(\d+)(?=[/>]|$)")
+_STEP = re.compile(r"(s\d+)/")
+_TOOL = re.compile(r"(.*)/(?:tool|auto)\.(\d+)")
+_HOOK = re.compile(r".*/(?:before|after)_(?:agent|chat)\.(\d+)(?:@\d+)?")
+_ASKED = re.compile(r".*/model(?:\#(\d+))?")
+_PART = re.compile(r"t\d+(?:/s(\d+))?(?:/e(\d+))?/")
+
+
+class Part(NamedTuple):
+    """Whose part of a turn something is: of which try, if there are several, and which engine."""
+
+    sample: int | None
+    engine: int
+
+    @property
+    def name(self) -> str:
+        """What people call it; the first engine of the only try is the turn itself."""
+        sample = [] if self.sample is None else [f"try {self.sample + 1}"]
+        return ", ".join([*sample, *([f"engine {self.engine + 1}"] if self.engine else [])])
+
+
+def part_of(id: str) -> Part:
+    """The part of a turn that an id or the key of a call belongs to."""
+    found = _PART.match(id)
+    sample, engine = (found[1], found[2]) if found else (None, None)
+    return Part(None if sample is None else int(sample), int(engine or 0))
+
+
+def call_of(event: Event) -> str:
+    """The key of the model call, tool, hook, pick or gathering that left an event, or nothing."""
+    if isinstance(event.data, CallsSettled):
+        return ""
+    id = event.data.call if isinstance(event.data, EffectDone) else event.id
+    found = _CALL.match(id)
+    return found[0] if found else ""
+
+
+def turn_of(event: Event) -> int | None:
+    """The turn that an event belongs to by its id."""
+    found = _TURN.match(event.id)
+    return int(found[1]) if found else None
+
+
+def step_of(event: Event) -> str | None:
+    """The key of the step of a flow that an event belongs to by its id."""
+    found = _STEP.match(event.id)
+    return found[1] if found else None
+
+
+def model_call_of(tool: str) -> str:
+    """The key of the model call that a tool was called for; empty if the key is no tool's."""
+    found = _TOOL.fullmatch(tool)
+    return found[1] if found else ""
+
+
+def place_of(tool: str) -> int:
+    """Which of the calls of an answer the call of a tool is, from 0."""
+    found = _TOOL.fullmatch(tool)
+    return int(found[2]) if found else 0
+
+
+def number_of(model_call: str) -> int:
+    """Which model call of its turn it is, from 1."""
+    found = _ASKED.fullmatch(model_call)
+    return int(found[1] or 1) if found else 0
+
+
+def hook_of(key: str) -> int | None:
+    """The place of a hook among all that are declared, from 0."""
+    found = _HOOK.fullmatch(key)
+    return int(found[1]) if found else None

@@ -1,23 +1,204 @@
-"""A route from the log: the rules, their verdicts, and who was picked."""
+"""Routes from the log: rules, subscriptions, choices, and what would have led elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from turnloom.agents.events import ChanceDrawn, QuestionAnswered, QuestionAsked, SpeakerPicked
-from turnloom.agents.spec import SELECTOR, ToolSchema
+from turnloom.agents.spec import SELECTOR, RunState, ToolSchema
 from turnloom.assembly.events import FrameAssembled
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.conversation.events import Considered, RouteDecided
-from turnloom.conversation.logic.transfers import transfer
+from turnloom.conversation.logic.routing import Conversing, transfer
 from turnloom.conversation.spec import Conversation, Rule
 from turnloom.errors import UsageError
-from turnloom.explain.logic.alternatives import alternatives
+from turnloom.explain.logic.artifacts import Artifacts, is_board
+from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.flow_routes import explain_flow_route, is_flow
 from turnloom.explain.logic.frames import Frames
-from turnloom.explain.logic.selection import selection_at
-from turnloom.explain.spec.explanations import NOTHING_DECLARED, Declared
-from turnloom.explain.spec.route import Picked, RouteExplained, Weighed
-from turnloom.kernel.values import as_array, as_object
-from turnloom.log.spec import Event
+from turnloom.explain.spec.board import Arrived, ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.explanations import NOTHING_DECLARED, Declared, RouteExplanation
+from turnloom.explain.spec.route import Otherwise, Picked, RouteExplained, Selected, Weighed
+from turnloom.guards.events import SelectionMade
+from turnloom.kernel.values import Json, as_array, as_object, preview
+from turnloom.log.events import RunStarted
+from turnloom.log.spec import Event, RunKey
+from turnloom.reaction.events import ArtifactOffered, ArtifactReceived, ArtifactsGiven
+from turnloom.runtime.logic import evolve, fresh
+from turnloom.variables.logic.types import same
+
+# What is said where there is no other route to tell of.
+PICKED = "no rule would have fired, and somebody would have been picked"
+UNREADABLE = "what decided this route cannot be read from the declarations of the run"
+
+
+class _Changed(NamedTuple):
+    """A value that could have been another one; `ELSE` stands for anything that nobody asks for."""
+
+    name: str
+    value: Json
+
+
+class _Else:
+    """Equal to nothing that a condition names."""
+
+
+ELSE = _Else()
+
+
+def alternatives(
+    before: Sequence[Event], found: Event, conversation: Conversation | None
+) -> tuple[list[Otherwise], str]:
+    """Each single value that would have led elsewhere, and what makes that doubtful if anything.
+
+    `before` are the events before the route that was found.
+    """
+    if conversation is None:
+        return [], UNREADABLE
+    workflow = Conversing(conversation)
+    earlier = _same_moment(before, found)
+    state = _state(workflow, before[: len(before) - len(earlier)])
+    place = len(earlier)
+    decided = _routes(workflow, state)
+    if _ways(decided[place : place + 1]) != _ways([found.data]):
+        again = [f"{route.target} ({route.reason})" for route in decided[place : place + 1]]
+        return [], f"decided again from the log, the work goes to {', '.join(again) or 'nobody'}"
+    return list(_otherwise(workflow, state, decided, place)), ""
+
+
+def _same_moment(before: Sequence[Event], found: Event) -> list[Event]:
+    """The routes that were decided together with one, before it."""
+    moment = found.id.rpartition("/")[0]
+    together: list[Event] = []
+    for event in reversed(before):
+        if not isinstance(event.data, RouteDecided) or event.id.rpartition("/")[0] != moment:
+            break
+        together.append(event)
+    return together
+
+
+def _state(workflow: Conversing, events: Sequence[Event]) -> RunState:
+    """What the run knew after these events."""
+    state = fresh(RunKey("", ""), workflow)
+    for event in events:
+        evolve(workflow, state, event)
+    return state
+
+
+def _routes(workflow: Conversing, state: RunState) -> list[RouteDecided]:
+    """The routes that are decided at this moment; none when somebody is to pick first."""
+    action = workflow.decide(state)
+    facts = [fact for _, fact in action.facts] if action is not None else []
+    return [fact for fact in facts if isinstance(fact, RouteDecided)]
+
+
+def _otherwise(
+    workflow: Conversing, state: RunState, decided: Sequence[RouteDecided], place: int
+) -> Iterator[Otherwise]:
+    """Every single change of a value after which the work goes elsewhere from this place."""
+    values = state.values
+    for change in _candidates(workflow.conversation, decided[place]):
+        if change.name in values and same(values[change.name], change.value):
+            continue
+        state.values = {**values, change.name: change.value}
+        instead = _routes(workflow, state)
+        state.values = values
+        if _ways(instead[:place]) != _ways(decided[:place]):
+            continue  # then this route would not have been decided at all
+        if _ways(instead[place:]) != _ways(decided[place:]):
+            yield _told(change, values, *_parting(decided, instead))
+
+
+def _ways(routes: Sequence[RouteDecided]) -> list[tuple[str, int]]:
+    """Where routes lead and which rule leads there."""
+    return [(route.target, _fired(route)) for route in routes]
+
+
+def _fired(route: RouteDecided) -> int:
+    return next((rule.rule for rule in route.considered if rule.fired), 0)
+
+
+def _candidates(conversation: Conversation, route: RouteDecided) -> list[_Changed]:
+    """Values that a rule asks for, and values that the rule which fired does not ask for."""
+    found: list[_Changed] = []
+    fired = _fired(route)
+    for rule in _asked(conversation, route):
+        for term in rule.condition.terms if rule.condition else ():
+            found.append(_Changed(term.name, term.value))
+            if rule.number == fired:
+                other = not term.value if isinstance(term.value, bool) else ELSE
+                found.append(_Changed(term.name, other))
+    return [each for place, each in enumerate(found) if not _listed(each, found[:place])]
+
+
+def _asked(conversation: Conversation, route: RouteDecided) -> Iterator[Rule]:
+    """The rules that a route can depend on: of who hands over, and of who would reply."""
+    yield from conversation.rules.get(route.source, ())
+    for rule in conversation.rules.get(route.target, ()) if route.target != route.source else ():
+        if rule.pre:
+            yield rule
+
+
+def _listed(change: _Changed, earlier: Sequence[_Changed]) -> bool:
+    return any(each.name == change.name and same(each.value, change.value) for each in earlier)
+
+
+def _parting(
+    decided: Sequence[RouteDecided], instead: Sequence[RouteDecided]
+) -> tuple[RouteDecided | None, str]:
+    """The first route that would have been another one, and in words where the work would go."""
+    ways, others = _ways(decided), _ways(instead)
+    place = next(n for n in range(len(ways) + 1) if ways[n : n + 1] != others[n : n + 1])
+    if place == len(instead):
+        replies = f"{decided[place].source} would have replied" if place else PICKED
+        return None, replies
+    route = instead[place]
+    fired, why = _fired(route), route.reason.removeprefix("no rule fired: ")
+    then = f"rule {fired} would have fired" if fired else "no rule would have fired"
+    told = "" if fired and why.endswith(f"rule {fired}") else f" ({why})"
+    return route, f"{then} → {route.target}{told}"
+
+
+def _told(
+    change: _Changed, values: Mapping[str, Json], route: RouteDecided | None, then: str
+) -> Otherwise:
+    anything = change.value is ELSE
+    becomes = None if anything else change.value
+    wanted = "anything else" if anything else preview(becomes)
+    was = preview(values[change.name]) if change.name in values else "absent"
+    return Otherwise(
+        change.name,
+        values.get(change.name),
+        becomes,
+        anything,
+        _fired(route) if route else 0,
+        route.target if route else "",
+        f"had {change.name} been {wanted} (it was {was}), {then}",
+    )
+
+
+def selection_at(events: Sequence[Event], moment: str) -> Selected | None:
+    """The choice that was made at a moment: that is what ids of its events begin with."""
+    for event in events:
+        if isinstance(event.data, SelectionMade) and event.id.startswith(f"{moment}/"):
+            return selected(event, event.data)
+    return None
+
+
+def selected(event: Event, fact: SelectionMade) -> Selected:
+    """A choice as it is told."""
+    return Selected(
+        event.seq,
+        fact.chosen,
+        fact.meant,
+        fact.category,
+        fact.confidence,
+        fact.candidates,
+        fact.excluded,
+        fact.notes,
+    )
+
 
 # What is said of a rule that the model could not choose.
 NOT_OFFERED = "it was not offered to the agent's model"
@@ -138,3 +319,98 @@ def _choices(asked: QuestionAsked | None) -> tuple[str, ...]:
     """Among whom a person was asked to pick."""
     schema = as_object(asked.schema) if asked else None
     return tuple(as_array((schema or {}).get("enum")) or ())
+
+
+def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | ConsumptionExplained:
+    """Who was offered an artifact, or why a subscription took what it took: at that event, for the
+    artifact that came with it, or at the next such event after it.
+
+    Raises:
+        UsageError: there is no such event, and none after it.
+    """
+    artifacts = Artifacts(events)
+    at = next((event for event in events if event.seq == seq), None)
+    if at is not None and isinstance(at.data, ArtifactPublished | ArtifactReceived):
+        return _came(at, artifacts)
+    routes = [e for e in events if isinstance(e.data, ArtifactOffered | ArtifactConsumed)]
+    found = next((event for event in routes if event.seq >= seq), None)
+    if found is None or seq < 1:
+        known = ", ".join(str(event.seq) for event in routes) or "none"
+        raise UsageError(f"Nothing was offered or taken at seq {seq} or after it. It was: {known}.")
+    if isinstance(found.data, ArtifactOffered):
+        return _offer(found, seq, artifacts)
+    return _consumption(events, found, seq, artifacts)
+
+
+def _came(event: Event, artifacts: Artifacts) -> OfferExplained:
+    """What became of an artifact that was published, or came from another run."""
+    id = event.data.artifact.id
+    for offer in artifacts.offers(id):
+        return _offer(offer, event.seq, artifacts)
+    return OfferExplained(event.run, event.seq, event.seq, artifacts.named(id), False, ())
+
+
+def _offer(offer: Event, asked: int, artifacts: Artifacts) -> OfferExplained:
+    id = offer.data.artifact
+    verdicts, chosen = artifacts.verdicts(offer), artifacts.choice(id)
+    return OfferExplained(
+        offer.run,
+        offer.seq,
+        asked,
+        artifacts.named(id),
+        True,
+        verdicts,
+        selected(chosen, chosen.data) if chosen else None,
+    )
+
+
+def _consumption(
+    events: Sequence[Event], consumed: Event, asked: int, artifacts: Artifacts
+) -> ConsumptionExplained:
+    fact: ArtifactConsumed = consumed.data
+    offers, leading = artifacts.taken(consumed), artifacts.leading(consumed)
+    arrived = [
+        Arrived(artifacts.named(id), offer.seq if offer else 0, offer.at if offer else None)
+        for id in fact.artifacts
+        for offer in (offers.get(id),)
+    ]
+    return ConsumptionExplained(
+        consumed.run,
+        consumed.seq,
+        asked,
+        fact.agent,
+        fact.subscription,
+        fact.turn,
+        fact.run,
+        tuple(arrived),
+        leading.seq if leading else 0,
+        _because(fact, leading, events[0].data),
+    )
+
+
+def _because(fact: ArtifactConsumed, leading: Event | None, started: RunStarted) -> str:
+    """What completed a set, in words."""
+    match leading.data if leading else None:
+        case ArtifactOffered(artifact=id) if len(fact.artifacts) > 1:
+            return f"{id} completed the set"
+        case ArtifactOffered(artifact=id):
+            return f"{id} was offered, and is all that was waited for"
+        case ArtifactsGiven(subscription=""):
+            return "somebody gave it to the agent directly"
+        case ArtifactsGiven():
+            return f"the set was collected in run {started.parents[0]}"
+        case _:
+            return words(leading) if leading else "the log does not say"
+
+
+def explain_any_route(events: Sequence[Event], seq: int, declared: Declared) -> RouteExplanation:
+    """Why the work went where it went, by the event that says so.
+
+    Raises:
+        UsageError: the event decides no route.
+    """
+    if is_flow(events):
+        return explain_flow_route(events, seq)
+    if is_board(events):
+        return explain_reaction(events, seq)
+    return explain_route(events, seq, declared)

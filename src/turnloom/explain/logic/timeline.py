@@ -1,18 +1,512 @@
-"""A run's timeline from its log."""
+"""The timeline of a run, row by row, from its log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
+import msgspec
+
+from turnloom.agents import events as agents
+from turnloom.agents.spec import SELECTOR, Usage
+from turnloom.assembly.events import (
+    ContextGathered,
+    FrameAssembled,
+    ProviderFailed,
+    RetrievalSearched,
+)
+from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
+from turnloom.board.spec import Artifact
+from turnloom.conversation.events import RouteDecided
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import is_board
-from turnloom.explain.logic.board_rows import BOARD_HANDLERS
+from turnloom.explain.logic.describe import amounts, changed, fault, listed, words, words_for
 from turnloom.explain.logic.flow_routes import is_flow
-from turnloom.explain.logic.flow_rows import FLOW_HANDLERS
-from turnloom.explain.logic.guard_rows import GUARD_HANDLERS, spent
-from turnloom.explain.logic.rows import HANDLERS, Rows
-from turnloom.explain.spec.timeline import Timeline
-from turnloom.log.events import RunPaused, RunStarted
+from turnloom.explain.logic.frames import call_of, step_of, turn_of
+from turnloom.explain.logic.steps import seconds_of
+from turnloom.explain.spec.board import items
+from turnloom.explain.spec.text import counted, moment
+from turnloom.explain.spec.timeline import Row, Timeline
+from turnloom.flow import events as flow
+from turnloom.guards import events as guards
+from turnloom.guards.events import SelectionMade
+from turnloom.guards.logic.loops import describe_loop
+from turnloom.guards.spec import Amounts
+from turnloom.hooks import events as lifecycle
+from turnloom.kernel.values import preview
+from turnloom.log.events import ENDS, RunPaused, RunResumed, RunStarted
 from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
+from turnloom.reaction import events as reaction
+from turnloom.reaction.logic.gates import FAILED, FORWARDED, LATER, TAKEN
+
+
+class Rows:
+    """The rows so far, by what they are about: a turn, a call, a question, or an event alone.
+
+    What belongs to no turn by its id stands in the turn that goes on, unless turns may overlap.
+    """
+
+    def __init__(self, handlers: "Handlers", *, overlapping: bool = False) -> None:
+        self._handlers = handlers
+        self._overlapping = overlapping
+        self.turns = 0
+        self.usage = Usage()
+        self._rows: dict[str, Row] = {}
+        self._paths: dict[str, tuple[int, ...]] = {}
+        self._asked: dict[str, int] = {}
+        self._models: dict[str, list[str]] = {}
+        self._notes: dict[str, str] = {}
+        self._within: dict[str, str] = {}
+        self._turn = ""
+        self._began: datetime | None = None
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
+
+    def in_order(self) -> tuple[Row, ...]:
+        """All rows as they began, but each within what it stands in."""
+        return tuple(self._rows[key] for key in sorted(self._paths, key=self._paths.__getitem__))
+
+    def take(self, event: Event) -> None:
+        """Take in the next event."""
+        self._began = self._began or event.at
+        if event.kind in ENDS:
+            self._end(event, self._began)
+        elif handle := self._handlers.get(event.kind):
+            handle(self, event, event.data)
+
+    def add(self, key: str, event: Event, what: str, who: str, **more: Any) -> None:
+        """Add a row, within the call or turn that the event belongs to."""
+        path = (*self._paths.get(self._around(key, event), ()), event.seq)
+        self._paths[key] = path
+        self._rows[key] = Row(event.seq, what, who, event.at, depth=len(path) - 1, **more)
+
+    def _around(self, key: str, event: Event) -> str:
+        """What an event stands in: the call that left it, its step, its turn, or the turn that goes
+        on."""
+        call, step, turn = call_of(event), step_of(event), turn_of(event)
+        if call != key and call in self._paths:
+            return call
+        if key in self._within or step is not None and step != key:
+            return self._within.get(key, step or "")
+        return self._turn if turn is None else f"t{turn}"
+
+    def place(self, key: str, within: str) -> None:
+        """Have a row that is about to come stand in another one."""
+        self._within[key] = within
+
+    def announce(self, key: str, note: str) -> None:
+        """Say something in a row that is about to come."""
+        self._notes[key] = note
+
+    def fill(self, key: str, **more: Any) -> None:
+        """Say more in a row."""
+        if key in self._rows:
+            self._rows[key] = msgspec.structs.replace(self._rows[key], **more)
+
+    def extend(self, key: str, note: str) -> None:
+        """Say more behind what a row says already."""
+        if key in self._rows:
+            self.fill(key, note=f"{self._rows[key].note}{note}")
+
+    def close(self, key: str, event: Event, note: str = "") -> None:
+        """Complete a row: it took until now."""
+        if key in self._rows:
+            row = self._rows[key]
+            took = (event.at - row.at).total_seconds()
+            self.fill(key, seconds=took, note=note or row.note)
+
+    def begin_turn(self, event: Event, fact: agents.TurnStarted) -> None:
+        """A turn begins; what follows stands in it."""
+        self.turns += 1
+        key = f"t{fact.turn}"
+        self.add(key, event, f"turn {fact.turn}", fact.agent, note=self._notes.pop(key, ""))
+        self._turn = "" if self._overlapping else key
+
+    def end_turn(self, event: Event, fact: agents.TurnFinished) -> None:
+        """A turn ends."""
+        key = f"t{fact.turn}"
+        asked = self._asked.get(key, 0)
+        notes = [note] if key in self._rows and (note := self._rows[key].note) else []
+        notes += [f"{asked} model calls"] if asked > 1 else []
+        notes += self._models.get(key, [])
+        notes += [f"{fact.status} {fact.error}".strip()] if fact.status != "done" else []
+        self.close(key, event, ", ".join(notes))
+        self._turn = ""
+
+    def spend(self, key: str, usage: Usage, model: str) -> None:
+        """Count what a model call used, for its row and for the run, and keep who answered."""
+        self.usage += usage
+        self._asked[key] = self._asked.get(key, 0) + 1
+        if model and model not in self._models.setdefault(key, []):
+            self._models[key].append(model)
+        if key in self._rows:
+            self.fill(key, usage=(self._rows[key].usage or Usage()) + usage)
+
+    def _end(self, event: Event, began: datetime) -> None:
+        took = (event.at - began).total_seconds()
+        what = event.kind.removeprefix("run.")
+        note = words(event)
+        self.add(event.id, event, what, event.actor, seconds=took, usage=self.usage, note=note)
+
+
+def _on_frame(rows: Rows, event: Event, fact: FrameAssembled) -> None:
+    rows.fill(f"t{fact.turn}", tokens=fact.tokens)
+
+
+def _on_called(rows: Rows, event: Event, fact: agents.ModelCalled) -> None:
+    if fact.agent == SELECTOR:
+        rows.add(call_of(event), event, "pick", SELECTOR)
+
+
+def _on_answer(rows: Rows, event: Event, fact: agents.ModelAnswered) -> None:
+    key = call_of(event) if fact.agent == SELECTOR else f"t{fact.turn}"
+    rows.spend(key, fact.usage, fact.model)
+
+
+def _on_failed(rows: Rows, event: Event, fact: agents.ModelFailed) -> None:
+    if fact.agent == SELECTOR:
+        rows.close(call_of(event), event, words(event))
+
+
+def _on_picked(rows: Rows, event: Event, fact: agents.SpeakerPicked) -> None:
+    rows.close(call_of(event), event, words(event))
+
+
+def _on_drawn(rows: Rows, event: Event, fact: agents.ChanceDrawn) -> None:
+    rows.add(event.id, event, "draw", "chance", note=words(event))
+
+
+def _on_tool(rows: Rows, event: Event, fact: agents.ToolCalled) -> None:
+    rows.add(call_of(event), event, "tool", fact.tool)
+
+
+def _on_returned(rows: Rows, event: Event, fact: agents.ToolReturned) -> None:
+    rows.close(call_of(event), event, f"returned {preview(fact.result)}")
+
+
+def _on_tool_failed(rows: Rows, event: Event, fact: agents.ToolFailed) -> None:
+    key = call_of(event)
+    if key not in rows:  # nobody could call it
+        rows.add(key, event, "tool", fact.tool)
+    rows.close(key, event, f"failed: {fact.error}: {fact.message}")
+
+
+def _on_offered(rows: Rows, event: Event, fact: agents.ToolsOffered) -> None:
+    tools = ", ".join(tool.name for tool in fact.tools)
+    note = f"failed: {fact.error}" if fact.error else f"offers {tools or 'nothing'}"
+    rows.add(event.id, event, "tools", fact.server, note=note)
+
+
+def _on_hook(rows: Rows, event: Event, fact: lifecycle.LifecycleToolCall) -> None:
+    note = f"{fact.trigger}{', restored' if fact.restored else ''}"
+    rows.add(call_of(event), event, "hook", fact.hook, note=note)
+
+
+def _on_hook_end(
+    rows: Rows,
+    event: Event,
+    fact: lifecycle.LifecycleToolResult | lifecycle.LifecycleToolError,
+) -> None:
+    key = call_of(event)
+    if key not in rows:
+        rows.add(key, event, "hook", fact.hook)
+    again = f", {fact.attempts} attempts" if fact.attempts > 1 else ""
+    again += ", restored" if fact.restored else ""
+    note = f"{fact.trigger}{again}, {_hook_said(fact)}"
+    rows.fill(key, seconds=fact.elapsed_ms / 1000, note=note)
+
+
+def _hook_said(fact: lifecycle.LifecycleToolResult | lifecycle.LifecycleToolError) -> str:
+    if isinstance(fact, lifecycle.LifecycleToolError):
+        return f"failed: {fact.error}: {fact.message}"
+    return f"skipped: {fact.result}" if fact.status == "skipped" else fact.status
+
+
+def _on_message_hook(rows: Rows, event: Event, fact: lifecycle.MessageHookCalled) -> None:
+    rows.add(call_of(event), event, "hook", fact.function, note=fact.hook_type)
+
+
+def _on_message_hooked(rows: Rows, event: Event, fact: lifecycle.MessageHooked) -> None:
+    rows.close(call_of(event), event, f"{fact.hook_type}, success")
+
+
+def _on_message_hook_failed(rows: Rows, event: Event, fact: lifecycle.MessageHookFailed) -> None:
+    note = f"{fact.hook_type}, failed: {fact.error}: {fact.message}"
+    rows.close(call_of(event), event, note)
+
+
+def _on_question(rows: Rows, event: Event, fact: agents.QuestionAsked) -> None:
+    rows.add(fact.question, event, "question", fact.to, note=fact.prompt)
+
+
+def _on_answered(rows: Rows, event: Event, fact: agents.QuestionAnswered) -> None:
+    rows.close(fact.question, event, words(event))
+
+
+def _on_expired(rows: Rows, event: Event, fact: agents.QuestionExpired) -> None:
+    rows.close(fact.question, event, words(event))
+
+
+def _on_route(rows: Rows, event: Event, fact: RouteDecided) -> None:
+    who = f"{fact.source or 'start'} → {fact.target}"
+    rows.add(event.id, event, "route", who, note=fact.reason)
+
+
+def _on_selected(rows: Rows, event: Event, fact: SelectionMade) -> None:
+    rows.add(event.id, event, "selection", fact.chosen or "nobody", note=words(event))
+
+
+def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
+    changed = f"changed since: {', '.join(fact.changed_code)}" if fact.changed_code else ""
+    rows.add(event.id, event, "resumed", event.actor, note=changed)
+
+
+# What is done with events, by their kind.
+Handlers = Mapping[str, Callable[[Rows, Event, Any], None]]
+
+HANDLERS: Handlers = {
+    agents.TurnStarted.kind: Rows.begin_turn,
+    FrameAssembled.kind: _on_frame,
+    agents.ModelCalled.kind: _on_called,
+    agents.ModelAnswered.kind: _on_answer,
+    agents.ModelFailed.kind: _on_failed,
+    agents.SpeakerPicked.kind: _on_picked,
+    agents.ChanceDrawn.kind: _on_drawn,
+    agents.ToolCalled.kind: _on_tool,
+    agents.ToolReturned.kind: _on_returned,
+    agents.ToolFailed.kind: _on_tool_failed,
+    agents.ToolsOffered.kind: _on_offered,
+    lifecycle.LifecycleToolCall.kind: _on_hook,
+    lifecycle.LifecycleToolResult.kind: _on_hook_end,
+    lifecycle.LifecycleToolError.kind: _on_hook_end,
+    lifecycle.MessageHookCalled.kind: _on_message_hook,
+    lifecycle.MessageHooked.kind: _on_message_hooked,
+    lifecycle.MessageHookFailed.kind: _on_message_hook_failed,
+    agents.TurnFinished.kind: Rows.end_turn,
+    agents.QuestionAsked.kind: _on_question,
+    agents.QuestionAnswered.kind: _on_answered,
+    agents.QuestionExpired.kind: _on_expired,
+    RouteDecided.kind: _on_route,
+    SelectionMade.kind: _on_selected,
+    RunResumed.kind: _on_resumed,
+}
+
+
+def _name(artifact: Artifact) -> str:
+    return f"{artifact.type} {artifact.id}"
+
+
+def _on_published(rows: Rows, event: Event, fact: ArtifactPublished) -> None:
+    artifact = fact.artifact
+    rows.add(_row_of(artifact.id), event, "artifact", artifact.produced_by, note=_name(artifact))
+
+
+def _on_received(rows: Rows, event: Event, fact: reaction.ArtifactReceived) -> None:
+    artifact = fact.artifact
+    note = f"{_name(artifact)} of run {artifact.run}"
+    rows.add(_row_of(artifact.id), event, "artifact", artifact.produced_by, note=note)
+
+
+def _on_made(rows: Rows, event: Event, fact: ArtifactMade) -> None:
+    note = f"{_name(fact.artifact)}, not published"
+    rows.add(event.id, event, "artifact", fact.artifact.produced_by, note=note)
+
+
+def _on_opened(rows: Rows, event: Event, fact: reaction.ArtifactOpened) -> None:
+    key = _row_of(f"{fact.artifact}/{fact.subscription}")
+    rows.add(key, event, "opened", fact.subscription, note=fact.artifact)
+
+
+def _row_of(offered: str) -> str:
+    """The row of what is offered: an artifact, or one to a subscription that can see it now."""
+    return f"artifact/{offered}"
+
+
+def _on_artifact_offered(rows: Rows, event: Event, fact: reaction.ArtifactOffered) -> None:
+    marks = {TAKEN: "", FORWARDED: "", LATER: " later"}
+    to = [f"{each.subscription}{marks[each.verdict]}" for each in fact.to if each.verdict in marks]
+    failed = [
+        f"; {each.subscription} {words_for(each, None)}"
+        for each in fact.to
+        if each.verdict in FAILED
+    ]
+    told = f" → {', '.join(to) or 'nobody'}{''.join(failed)}"
+    rows.extend(_row_of(event.id.removeprefix("offer/")), told)
+
+
+def _on_consumed(rows: Rows, event: Event, fact: ArtifactConsumed) -> None:
+    if fact.run:
+        note = f"{listed(fact.artifacts)} → run {fact.run}"
+        rows.add(event.id, event, "set", fact.subscription, note=note)
+        return
+    again = f", once more after turn {fact.retry_of}" if fact.retry_of else ""
+    taken = f"{fact.subscription or 'given'}: {listed(fact.artifacts)}{again}"
+    rows.announce(f"t{fact.turn}", taken)
+
+
+def _on_given(rows: Rows, event: Event, fact: reaction.ArtifactsGiven) -> None:
+    note = listed([each.id for each in fact.artifacts])
+    rows.add(event.id, event, "given", fact.agent, note=note)
+
+
+def _on_gathered(rows: Rows, event: Event, fact: ContextGathered) -> None:
+    note = f"{items(len(fact.items))}{', as the fallback' if fact.fallback else ''}"
+    rows.add(event.id, event, "context", fact.provider, seconds=seconds_of(fact), note=note)
+
+
+def _on_searched(rows: Rows, event: Event, fact: RetrievalSearched) -> None:
+    note = f"{preview(fact.query)}: {counted(len(fact.results), 'result')}"
+    seconds = fact.micros / 1_000_000
+    rows.add(event.id, event, "search", fact.collection, seconds=seconds, note=note)
+
+
+def _on_provider_failed(rows: Rows, event: Event, fact: ProviderFailed) -> None:
+    note = f"failed: {fact.error}: {fact.message}"
+    rows.add(event.id, event, "context", fact.provider, note=note)
+
+
+def _on_chosen(rows: Rows, event: Event, fact: reaction.SampleChosen) -> None:
+    rows.add(event.id, event, "choice", fact.agent, note=words(event))
+
+
+def _on_artifact_expired(rows: Rows, event: Event, fact: reaction.JoinExpired) -> None:
+    rows.add(event.id, event, "expired", fact.subscription, note=listed(fact.artifacts))
+
+
+def _on_closed(rows: Rows, event: Event, fact: reaction.BatchClosed) -> None:
+    rows.add(event.id, event, "batch", fact.subscription, note=fact.reason)
+
+
+def _on_retry(rows: Rows, event: Event, fact: reaction.RetryAsked) -> None:
+    rows.add(event.id, event, "retry", fact.by, note=f"turn {fact.turn}")
+
+
+def _on_limit(rows: Rows, event: Event, fact: reaction.LimitReached) -> None:
+    rows.add(event.id, event, "limit", event.actor, note=words(event))
+
+
+BOARD_HANDLERS: Handlers = {
+    ArtifactPublished.kind: _on_published,
+    ArtifactMade.kind: _on_made,
+    ArtifactConsumed.kind: _on_consumed,
+    ContextGathered.kind: _on_gathered,
+    ProviderFailed.kind: _on_provider_failed,
+    RetrievalSearched.kind: _on_searched,
+    reaction.ArtifactReceived.kind: _on_received,
+    reaction.ArtifactOpened.kind: _on_opened,
+    reaction.ArtifactOffered.kind: _on_artifact_offered,
+    reaction.ArtifactsGiven.kind: _on_given,
+    reaction.SampleChosen.kind: _on_chosen,
+    reaction.JoinExpired.kind: _on_artifact_expired,
+    reaction.BatchClosed.kind: _on_closed,
+    reaction.RetryAsked.kind: _on_retry,
+    reaction.LimitReached.kind: _on_limit,
+}
+
+
+def _on_started(rows: Rows, event: Event, fact: flow.StepStarted) -> None:
+    key = f"s{fact.number}"
+    if fact.turn:
+        rows.place(f"t{fact.turn}", key)
+    if key in rows:
+        return  # another attempt
+    what = "compensation" if fact.undoes else "step"
+    rows.add(key, event, what, fact.place, note=f"by {fact.step}" if fact.undoes else "")
+
+
+def _on_retried(rows: Rows, event: Event, fact: flow.StepRetried) -> None:
+    again = f", again at {moment(fact.due)}" if fact.due else ""
+    rows.fill(f"s{fact.number}", note=f"attempt {fact.attempt} failed: {fault(fact)}{again}")
+
+
+def _end(rows: Rows, event: Event, fact: Any, note: str) -> None:
+    """Complete the row of a step; how many attempts it took is said if they were several."""
+    attempt = getattr(fact, "attempt", 1)
+    rows.close(f"s{fact.number}", event, f"{note}, attempt {attempt}" if attempt > 1 else note)
+
+
+def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
+    if fact.cached:  # it did not begin
+        rows.add(event.id, event, "step", fact.place, note=changed(fact))
+    _end(rows, event, fact, changed(fact))
+
+
+def _on_step_failed(rows: Rows, event: Event, fact: flow.StepFailed) -> None:
+    if not fact.number:  # it did not begin
+        note = f"{fact.what} failed: {fault(fact)}".lstrip()
+        rows.add(event.id, event, "step", fact.place, note=note)
+    _end(rows, event, fact, f"failed: {fault(fact)}")
+
+
+def _on_skipped(rows: Rows, event: Event, fact: flow.StepSkipped) -> None:
+    _end(rows, event, fact, f"stopped: {fact.reason}")
+
+
+def _on_compensated(rows: Rows, event: Event, fact: flow.StepCompensated) -> None:
+    failed = f", failed: {fault(fact)}" if fact.error else ""
+    _end(rows, event, fact, f"by {fact.by}{failed}")
+
+
+def _told(what: str) -> Any:
+    """A row of its own for an event, which says what happened in words."""
+
+    def add(rows: Rows, event: Event, fact: Any) -> None:
+        rows.add(event.id, event, what, getattr(fact, "place", "flow"), note=words(event))
+
+    return add
+
+
+FLOW_HANDLERS: Handlers = {
+    flow.StepStarted.kind: _on_started,
+    flow.StepRetried.kind: _on_retried,
+    flow.StepCompleted.kind: _on_completed,
+    flow.StepFailed.kind: _on_step_failed,
+    flow.StepSkipped.kind: _on_skipped,
+    flow.StepCompensated.kind: _on_compensated,
+    flow.StepRecovered.kind: _told("recovered"),
+    flow.StepHandled.kind: _told("handled"),
+    flow.BranchTaken.kind: _told("branch"),
+    flow.ForkOpened.kind: _told("fork"),
+    flow.ForkFailed.kind: _told("fork"),
+    flow.ForkJoined.kind: _told("join"),
+    flow.LoopPassed.kind: _told("loop"),
+    flow.LoopEnded.kind: _told("loop"),
+    flow.ApprovalDecided.kind: _told("approval"),
+    flow.FlowStopped.kind: _told("stop"),
+}
+
+
+def _on_exceeded(rows: Rows, event: Event, fact: guards.BudgetExceeded) -> None:
+    rows.add(event.id, event, "budget", "exceeded", note=words(event))
+
+
+def _on_scarcity(rows: Rows, event: Event, fact: guards.ScarcityChanged) -> None:
+    note = f"{fact.share:.0%} of {fact.resource} left"
+    rows.add(event.id, event, "budget", fact.level, note=note)
+
+
+def _on_window(rows: Rows, event: Event, fact: guards.WindowNeared) -> None:
+    rows.add(event.id, event, "window", fact.agent, note=words(event))
+
+
+def _on_loop(rows: Rows, event: Event, fact: guards.LoopDetected) -> None:
+    instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
+    rows.add(event.id, event, "loop", fact.strategy, note=f"{describe_loop(fact)}{instead}")
+
+
+def spent(events: Iterable[Event]) -> str:
+    """What a run used of its budget, in words; nothing if it has none."""
+    used = [event.data.amounts for event in events if isinstance(event.data, guards.BudgetSpent)]
+    return amounts(sum(used, Amounts())) if used else ""
+
+
+GUARD_HANDLERS: Handlers = {
+    guards.BudgetExceeded.kind: _on_exceeded,
+    guards.ScarcityChanged.kind: _on_scarcity,
+    guards.WindowNeared.kind: _on_window,
+    guards.LoopDetected.kind: _on_loop,
+}
 
 
 def timeline(events: Sequence[Event]) -> Timeline:

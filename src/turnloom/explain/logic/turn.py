@@ -1,28 +1,283 @@
-"""A turn from the log: the frame as sent, whether the record is sound, what came of it."""
+"""A turn from the log: its frames, its model calls, and what came of it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import msgspec
 
-from turnloom.agents.events import ModelAnswered, TurnFinished, TurnStarted
-from turnloom.agents.spec import Usage
-from turnloom.assembly.events import HistorySummarised, RetrievalSearched
+from turnloom.agents.events import (
+    ModelAnswered,
+    ModelCalled,
+    ToolFailed,
+    ToolReturned,
+    TurnFinished,
+    TurnStarted,
+)
+from turnloom.agents.logic.dialogues import exchange_of, passed_on, request
+from turnloom.agents.logic.folding import hear
+from turnloom.agents.spec import Exchange, RunState, Usage
+from turnloom.assembly.events import (
+    ContextGathered,
+    FrameAssembled,
+    HistorySummarised,
+    RetrievalSearched,
+    Segment,
+    Withheld,
+)
+from turnloom.assembly.logic import BESIDE, COUNTER, SOURCED, frame, piece, spoken, view
+from turnloom.assembly.logic.frames import context_pieces, input_pieces
+from turnloom.assembly.spec import Message, Piece
 from turnloom.board.events import ArtifactConsumed
+from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import Artifacts, is_board
-from turnloom.explain.logic.calls import Part, turn_of
+from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.flow_routes import after_turn, is_flow
-from turnloom.explain.logic.opened import Opened, frame_doubts, open_frames, shown
-from turnloom.explain.logic.parts import Asking, asking_doubts, askings
-from turnloom.explain.logic.steps import calls, steps
-from turnloom.explain.logic.words import words
+from turnloom.explain.logic.frames import (
+    Frames,
+    Part,
+    Sighted,
+    model_call_of,
+    part_of,
+    place_of,
+    turn_of,
+)
+from turnloom.explain.logic.steps import Call, calls, exchanges_given, steps
 from turnloom.explain.spec.board import Woken
-from turnloom.explain.spec.turn import NO_FRAME, Framed, Onward, PartExplained, TurnExplained
+from turnloom.explain.spec.text import counted
+from turnloom.explain.spec.turn import (
+    NO_FRAME,
+    Framed,
+    Onward,
+    PartExplained,
+    Said,
+    Shown,
+    TurnExplained,
+)
 from turnloom.kernel.values import nearest
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
 from turnloom.reaction.events import RetryAsked
+
+
+class Asking(NamedTuple):
+    """The calls of one engine in one try, and the exchanges that the last of them was given.
+
+    The first of these are of the engines before it: one for each.
+    """
+
+    part: Part
+    calls: list[Call]
+    exchanges: tuple[Exchange, ...]
+
+
+def askings(found: Sequence[Call]) -> list[Asking]:
+    """The model calls of a turn by their part of it, in the order they began."""
+    by_part: dict[Part, list[Call]] = {}
+    for call in found:
+        if isinstance(call.events[0].data, ModelCalled):
+            by_part.setdefault(part_of(call.key), []).append(call)
+    return [
+        Asking(part, calls, (*_passed_on(part, by_part), *_exchanges(calls, found)))
+        for part, calls in by_part.items()
+    ]
+
+
+def _passed_on(part: Part, by_part: Mapping[Part, Sequence[Call]]) -> Iterator[Exchange]:
+    """What the engines before this one left for it."""
+    for engine in range(part.engine):
+        *_, last = by_part[part._replace(engine=engine)]
+        yield passed_on([event.data for event in last.events])
+
+
+def _exchanges(calls: Sequence[Call], found: Sequence[Call]) -> Iterator[Exchange]:
+    """What each model call but the last left for those behind it."""
+    for call in calls[:-1]:
+        answered = call.one(ModelAnswered)
+        said = [event.data for event in call.events]
+        tools = [each for each in found if model_call_of(each.key) == call.key]
+        outcomes = [
+            ended[1]
+            for each in sorted(tools, key=lambda tool: place_of(tool.key))
+            if (ended := each.one(ToolReturned, ToolFailed))
+        ]
+        if answered and (exchange := exchange_of(answered[1], said, outcomes)) is not None:
+            yield from (*answered[1].before, exchange)
+
+
+def asking_doubts(asking: Asking, frame: str) -> Iterator[str]:
+    """Every call that was asked with something else than the frame and the exchanges before it."""
+    part = f"{asking.part.name}, " if asking.part.name else ""
+    counts = exchanges_given(asking.calls)
+    for number, call in enumerate(asking.calls, 1):
+        given = counts[call.key]
+        said, again = call.events[0].data.request, request(frame, asking.exchanges[:given])
+        if said != again:
+            with_what = f"the frame and {counted(given, 'exchange')}" if given else "this frame"
+            asked = f"{part}model call {number} was asked with request {said}"
+            yield f"{asked}, and {with_what} is {again}"
+
+
+# Kinds of segments that show what the agent was given, and what was gathered besides.
+INPUT = frozenset({"input"})
+GIVEN = INPUT | {"context", "artifact"}
+
+
+class Opened(NamedTuple):
+    """A recorded frame with everything it refers to.
+
+    `given` is what it is to show of what was gathered and of what the agent was given; where the
+    log leaves open who gathered it, one of these.
+    """
+
+    seq: int
+    recorded: FrameAssembled
+    sighted: Sighted
+    texts: list[str]
+    heard: list[Message]
+    given: list[list[Piece]]
+
+
+def open_frames(
+    events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact]
+) -> dict[int, Opened]:
+    """The frames of a turn that is given inputs, opened: the first, and those of engines that have
+    their own, by the place of the engine."""
+    frames = (event for event in own if isinstance(event.data, FrameAssembled))
+    return {part_of(at.id).engine: _open(events, own, inputs, at) for at in frames}
+
+
+def _open(
+    events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact], at: Event
+) -> Opened:
+    recorded: FrameAssembled = at.data
+    frames = Frames(event for event in events if event.seq <= at.seq)
+    sighted = frames.sighted(recorded) or Sighted((), ())
+    texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
+    known = defaultdict(str, frames.texts)
+    whole = not _is_sourced(sighted.segments)
+    given = [
+        [
+            *(context_pieces(each, known) if each and whole else ()),
+            *input_pieces(inputs, each, known),
+        ]
+        for each in _gathered(own, at)
+    ]
+    return Opened(at.seq, recorded, sighted, texts, frames.heard(recorded), given)
+
+
+def _is_sourced(segments: Sequence[Segment]) -> bool:
+    """Whether the context was assembled from sources: then it is more than what was gathered."""
+    return any(each.kind in SOURCED for each in segments)
+
+
+def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | None]:
+    """What may have been gathered for a frame: for its engine, or else for another one too."""
+    before = [event for event in own if event.seq < at.seq]
+    found = [event for event in before if isinstance(event.data, ContextGathered)]
+    exact = [event for event in found if part_of(event.id) == part_of(at.id)]
+    return [event.data for event in exact or found] or (None,)
+
+
+def shown(opened: Opened) -> list[Shown]:
+    """The segments as they were sent: the system text, what was said, the context, the schemas."""
+    listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
+    whole = opened.recorded.tokens or 1
+    return [
+        *(_shown(each, text, whole) for each, text in listed if each.kind not in BESIDE),
+        *_history(opened, whole),
+        *(_shown(each, text, whole) for each, text in listed if each.kind in BESIDE),
+    ]
+
+
+def _shown(each: Segment, text: str, whole: int) -> Shown:
+    share = _share(each.tokens, whole)
+    return Shown(each.kind, each.origin, each.reason, each.tokens, share, each.digest, text)
+
+
+def _share(tokens: int, whole: int) -> float:
+    return round(100 * tokens / whole, 1)
+
+
+def _history(opened: Opened, whole: int) -> Iterator[Shown]:
+    history, heard = opened.recorded.history, opened.heard
+    if history.count:
+        yield Shown(
+            "history",
+            f"events {history.first} to {history.last}",
+            f"what was said so far, {counted(history.count, 'message')}",
+            history.tokens,
+            _share(history.tokens, whole),
+            history.digest,
+            "".join(spoken(message.author, message.text) for message in heard),
+            tuple(Said(each.seq, each.author, each.text) for each in heard),
+        )
+
+
+def frame_doubts(opened: Opened) -> Iterator[str]:
+    """Every way in which the record of a frame contradicts itself: digests are computed again."""
+    recorded, sighted = opened.recorded, opened.sighted
+    pairs = zip(sighted.segments, opened.texts, strict=True)
+    pieces = [_reopened(segment, text, recorded.counter) for segment, text in pairs]
+    yield from _piece_doubts(sighted.segments, pieces)
+    yield from _whole_doubts(recorded, pieces, sighted.withheld, opened.heard)
+    yield from _given_doubts(sighted.segments, opened.given)
+
+
+def _given_doubts(segments: Sequence[Segment], given: Sequence[Sequence[Piece]]) -> Iterator[str]:
+    """What the frame shows that is neither what was gathered nor what the agent was given."""
+    kinds = INPUT if _is_sourced(segments) else GIVEN
+    shown = [f"{each.origin} ({each.digest})" for each in segments if each.kind in kinds]
+    ways = [[f"{each.origin} ({each.digest})" for each in pieces] for pieces in given]
+    if shown not in ways:
+        for said, again in zip_longest(shown, ways[0], fillvalue="nothing"):
+            if said != again:
+                yield f"{said} is shown, and {again} was gathered or given"
+
+
+def _reopened(segment: Segment, text: str, counter: str) -> Piece:
+    """The piece that a segment is of; the tokens of another counter are believed."""
+    made = piece(segment.kind, segment.origin, text, segment.reason)
+    return made if counter == COUNTER else made._replace(tokens=segment.tokens)
+
+
+def _piece_doubts(segments: Sequence[Segment], pieces: Sequence[Piece]) -> Iterator[str]:
+    for number, (segment, again) in enumerate(zip(segments, pieces, strict=True), 1):
+        where = f"segment {number} ({segment.origin})"
+        if segment.digest != again.digest:
+            yield f"{where} is recorded as {segment.digest}, and its text is {again.digest}"
+        elif segment.tokens != again.tokens:
+            yield f"{where} is recorded with {segment.tokens} tokens, and has {again.tokens}"
+
+
+def _whole_doubts(
+    recorded: FrameAssembled,
+    pieces: Sequence[Piece],
+    withheld: Sequence[Withheld],
+    heard: Sequence[Message],
+) -> Iterator[str]:
+    state = RunState("")
+    for message in heard:
+        hear(state, *message)
+    history = state.history
+    if recorded.counter != COUNTER:  # the tokens of another counter are believed
+        history = msgspec.structs.replace(history, tokens=recorded.history.tokens)
+    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), history, 0, {})
+    pairs: list[tuple[str, Any, Any]] = [
+        ("view", recorded.view, again.view),
+        ("history", recorded.history.digest, again.history.digest),
+        ("number of messages", recorded.history.count, again.history.count),
+        ("digest", recorded.digest, again.digest),
+    ]
+    if recorded.counter == COUNTER or not recorded.as_in:
+        pairs.append(("number of tokens", recorded.tokens, again.tokens))
+    for what, said, found in pairs:
+        if said != found:
+            yield f"the {what} is recorded as {said}, and is {found} when computed again"
+
 
 # The part of a turn that is the turn itself, unless there are several tries.
 WHOLE = Part(None, 0)

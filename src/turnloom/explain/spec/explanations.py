@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from turnloom.conversation.spec import Conversation
-from turnloom.explain.spec.flow import FlowRouteExplained
-from turnloom.explain.spec.reaction import ConsumptionExplained, OfferExplained
-from turnloom.explain.spec.route import RouteExplained
+from turnloom.explain.spec.board import ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained

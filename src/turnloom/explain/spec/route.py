@@ -1,11 +1,89 @@
-"""One route: every rule that was considered, and what would have led elsewhere."""
+"""Routes: every rule or way considered, and what would have led elsewhere."""
 
 import msgspec
 
-from turnloom.explain.spec.selection import Selected
 from turnloom.explain.spec.text import Explained, table
-from turnloom.kernel.pages import visible
+from turnloom.explain.spec.variable import Cause
+from turnloom.guards.events import Candidate
+from turnloom.kernel.markup import visible
 from turnloom.kernel.values import Json, preview
+
+
+class FlowRouteExplained(Explained, frozen=True):
+    """Why a flow went where it went: what was decided, what that went by, what led to it and what
+    came of it; `kind` is that of the event."""
+
+    run: str
+    seq: int
+    asked: int
+    kind: str
+    place: str
+    decided: str
+    went_by: tuple[str, ...]
+    causes: tuple[Cause, ...]
+    came_of: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return visible("\n".join([self.headline, *self.parts]))
+
+    @property
+    def headline(self) -> str:
+        """What was decided where, and which event this is if another one was named."""
+        line = f"At seq {self.seq}, {self.decided}, run {self.run}"
+        if self.asked == self.seq:
+            return line
+        return f"At seq {self.asked}, nothing was decided; the next time after it:\n{line}"
+
+    @property
+    def parts(self) -> list[str]:
+        """What it went by, what led to it and what came of it, a line each."""
+        causes = [f"  seq {each.seq}: {each.says}" for each in self.causes]
+        lines = [*self.went_by]
+        lines += ["Because:", *causes] if causes else []
+        lines += ["What came of it:", *(f"  {each}" for each in self.came_of)]
+        return lines if self.came_of else lines[:-1]
+
+
+class Selected(msgspec.Struct, frozen=True):
+    """Who was chosen for a turn, in place of whom it was `meant` for; nobody, if none was left."""
+
+    seq: int
+    chosen: str
+    meant: str
+    category: str
+    confidence: float
+    candidates: tuple[Candidate, ...]
+    excluded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def says(self) -> str:
+        """The choice in a line."""
+        instead = f" in place of {self.meant}" if self.meant not in ("", self.chosen) else ""
+        sure = f", confidence {self.confidence:g}" if self.chosen else ""
+        who = f"{self.chosen or 'nobody'}{instead}"
+        return f"Selection (seq {self.seq}): {who}, in category {self.category!r}{sure}"
+
+    @property
+    def lines(self) -> list[str]:
+        """The choice, each candidate with its belief and its draw, and what was done without."""
+        rows = [COLUMNS, *map(_cells, self.candidates)]
+        candidates = [f"  {row}" for row in table(rows)] if self.candidates else []
+        excluded = [f"  excluded: {', '.join(self.excluded)}"] if self.excluded else []
+        return [self.says, *candidates, *excluded, *(f"  ! {note}" for note in self.notes)]
+
+
+COLUMNS = ("candidate", "belief", "draw", "cost", "score")
+
+
+def _cells(each: Candidate) -> tuple[str, ...]:
+    draw, score = f"{each.draw:.3f}", f"{each.score:.3f}"
+    return each.agent, belief_of(each), draw, f"{each.cost:g}", score
+
+
+def belief_of(candidate: Candidate) -> str:
+    """What was believed of a candidate."""
+    return f"Beta({candidate.alpha:g}, {candidate.beta:g})"
 
 
 class Weighed(msgspec.Struct, frozen=True):

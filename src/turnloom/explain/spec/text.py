@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from turnloom.kernel.pages import visible, written
+from turnloom.kernel.markup import visible, written
 
 
 def one_line(text: str, limit: int = 80) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from turnloom.agents.spec import Usage
 from turnloom.explain.spec.text import Explained, counted, lasting, moment, table
-from turnloom.kernel.pages import grid, visible
+from turnloom.kernel.markup import grid, visible
 from turnloom.log.spec import progress_words
 
 

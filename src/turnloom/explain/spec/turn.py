@@ -6,13 +6,42 @@ import msgspec
 
 from turnloom.agents.spec import Exchange, Usage
 from turnloom.assembly.events import Withheld
-from turnloom.board.spec import Audience
-from turnloom.explain.spec.audiences import audience
+from turnloom.board.spec import (
+    After,
+    Audience,
+    Labelled,
+    Private,
+    Public,
+    Shared,
+    Tenant,
+    Visibility,
+)
 from turnloom.explain.spec.board import Woken
 from turnloom.explain.spec.steps import Step, lines_of
-from turnloom.explain.spec.text import Explained, indent, lasting, one_line, table
-from turnloom.kernel.pages import visible
+from turnloom.explain.spec.text import Explained, indent, lasting, moment, one_line, table
+from turnloom.kernel.markup import visible
 from turnloom.kernel.values import as_data
+
+
+def audience(visibilities: Audience) -> str:
+    """Who may see what, in words."""
+    return " and ".join(map(_admitted, visibilities)) or "everybody"
+
+
+def _admitted(visibility: Visibility) -> str:
+    match visibility:
+        case Private(agents=agents):
+            return f"the agents {', '.join(sorted(agents))} only"
+        case Labelled(labels=labels):
+            return f"who has the labels {', '.join(sorted(labels))} only"
+        case Tenant(tenant_id=tenant):
+            return f"the tenant {tenant} only"
+        case After(at=at, then=then):
+            return f"{_admitted(then)} from {moment(at)} on"
+        case Public():
+            return "everybody"
+        case Shared():
+            return "everybody of every tenant"
 
 
 class Said(msgspec.Struct, frozen=True):

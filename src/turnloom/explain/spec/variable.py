@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from turnloom.explain.spec.text import Explained, one_line, table
-from turnloom.kernel.pages import visible
+from turnloom.kernel.markup import visible
 from turnloom.kernel.values import Json, preview
 
 

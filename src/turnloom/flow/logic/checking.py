@@ -3,19 +3,27 @@
 from collections.abc import Iterator
 
 from turnloom.errors import Diagnostic
-from turnloom.flow.logic.checks.approvals import check_approvals
-from turnloom.flow.logic.checks.calls import check_calls, check_nesting, check_repeats
-from turnloom.flow.logic.checks.contexts import check_context
-from turnloom.flow.logic.checks.effects import check_effects
 from turnloom.flow.logic.checks.models import as_model, check_migrate, check_model
-from turnloom.flow.logic.checks.names import check_name, check_names
 from turnloom.flow.logic.checks.problems import problem
-from turnloom.flow.logic.checks.settings import check_cache, check_timeout, check_values
-from turnloom.flow.logic.checks.shapes import check_reach, check_shapes, ends
-from turnloom.flow.logic.checks.steps import check_step
-from turnloom.flow.logic.checks.writes import check_writes
+from turnloom.flow.logic.checks.settings import (
+    check_cache,
+    check_context,
+    check_effects,
+    check_timeout,
+    check_values,
+)
+from turnloom.flow.logic.checks.shapes import (
+    check_approvals,
+    check_calls,
+    check_nesting,
+    check_reach,
+    check_repeats,
+    check_shapes,
+    ends,
+)
+from turnloom.flow.logic.checks.steps import check_name, check_names, check_step, check_writes
 from turnloom.flow.logic.plans import placed_lines, steps_of
-from turnloom.flow.spec.declared import Declared
+from turnloom.flow.spec.nodes import Declared
 
 
 def check(declared: Declared) -> list[Diagnostic]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from turnloom.flow.logic.checks.choices import missing, read_path, values_of, written
+from turnloom.flow.logic.checks.shapes import missing, read_path, values_of, written
 from turnloom.flow.logic.plans import steps_of
 from turnloom.flow.logic.walking import FAILURE, MAIN
 from turnloom.flow.spec.builder import step_name
@@ -19,7 +19,7 @@ from turnloom.flow.spec.nodes import (
     Placed,
     StepNode,
 )
-from turnloom.kernel.pictures import Flowchart
+from turnloom.kernel.markup import Flowchart
 
 # Where a run begins, where it ends well, where it does not go on, what follows then, and its end.
 START, FINISHED, STOPPED, UNDONE, FAILED = "start", "finished", "stopped", "undone", "failed"

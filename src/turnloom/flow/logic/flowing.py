@@ -45,7 +45,7 @@ from turnloom.flow.logic.walking import (
 from turnloom.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
 from turnloom.flow.spec.progress import Done, Frame, Progress, Step, Strand, Undoing
 from turnloom.flow.spec.steps import AgentStep
-from turnloom.lifecycle.spec import Hooks, MessageHook
+from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Begin, Cross, Facts, Finish, Record, Work
 from turnloom.runs.form import Rest

@@ -13,11 +13,10 @@ from turnloom.flow.logic.checking import check
 from turnloom.flow.logic.drawing import draw
 from turnloom.flow.logic.plans import close, make_plan, placed_lines
 from turnloom.flow.spec.builder import AnyPath, Path, StepSettings, as_line, calling, make_step
-from turnloom.flow.spec.declared import Declared, Misplaced
-from turnloom.flow.spec.nodes import FlowPlan, Line, Node, Site
+from turnloom.flow.spec.nodes import Declared, FlowPlan, Line, Misplaced, Node, Site
 from turnloom.flow.spec.steps import AnyStep
 from turnloom.guards.spec import Guards
-from turnloom.kernel.pages import grid, visible, written
+from turnloom.kernel.markup import grid, visible, written
 from turnloom.kernel.values import Json
 
 S = TypeVar("S", bound=BaseModel)

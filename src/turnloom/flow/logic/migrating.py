@@ -1,16 +1,33 @@
-"""States that a run began with another model of: as the model of today has them."""
+"""Runs that began with another state model or plan: migrate them, or end and undo them."""
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
+from turnloom.agents.events import EffectDone, ToolReturned
+from turnloom.agents.spec import RunState
 from turnloom.errors import InvalidUpdate
-from turnloom.flow.logic.plans import deciding, planned_reducers
-from turnloom.flow.logic.states import StateModel
-from turnloom.flow.spec.nodes import FlowPlan
-from turnloom.flow.spec.progress import Progress
-from turnloom.kernel.values import Json, preview, said
+from turnloom.flow.events import (
+    FlowStopped,
+    StateGiven,
+    StepCompensated,
+    StepCompleted,
+    StepFailed,
+    StepRecovered,
+    StepSkipped,
+    StepStarted,
+)
+from turnloom.flow.logic.endings import CANCELLED
+from turnloom.flow.logic.flowing import Around, Flowing, unasked
+from turnloom.flow.logic.folding import Folding
+from turnloom.flow.logic.plans import deciding, planned_reducers, steps_of
+from turnloom.flow.logic.states import StateModel, apply_change
+from turnloom.flow.spec.nodes import FlowPlan, StepNode
+from turnloom.flow.spec.progress import Done, Progress, Step, StepFailure, Strand, Undoing
+from turnloom.kernel.values import Json, as_array, as_object, preview, said
+from turnloom.runs.actions import Action, Finish, Record, Work
 
 
 def differs_in_state(old_text: str, new_text: str) -> bool:
@@ -105,3 +122,169 @@ def _as_state(states: StateModel, given: Any) -> Any:
         return states.model.model_validate(given, by_name=True)
     except ValidationError as error:
         raise InvalidUpdate(f"What `migrate` gives is no state: {said(error)}") from error
+
+
+# Why a step is not made up for.
+LOST = "PlanChanged"
+
+
+class Salvaged(Progress, kw_only=True):
+    """What is known of a run without its plan: which steps were taken, by their names. What a run
+    knew under its own plan does not fit, so it is read from its log."""
+
+    broken: dict[str, Done]
+
+
+class Salvaging(Flowing):
+    """A flow that ends a run which began under another plan: it takes no step but those that make
+    up for others. `undoable` are the steps that the run's own plan made up for, and `reducers` are
+    those of its state: what was recorded means what it meant then."""
+
+    progress = Salvaged
+
+    def __init__(self, present: Flowing, undoable: Set[str], reducers: Mapping[str, Json]) -> None:
+        around = Around(
+            present.agents,
+            present.outputs,
+            present.variables,
+            present.triggers,
+            present.hooks,
+            present.toolkit,
+        )
+        super().__init__(present.plan, around)
+        self._undoable = undoable
+        self._reducers = reducers or self.states.reducers
+        steps = steps_of(present.plan.paths)
+        self._nodes = {node.name: node for node in steps if node.compensate is not None}
+        common = Folding(present.plan, self.states).folds
+        self.folds: Mapping[type, Callable[[Any, Any], None]] = {
+            StateGiven: self._on_given,
+            StepStarted: self._on_started,
+            EffectDone: common[EffectDone],
+            ToolReturned: common[ToolReturned],
+            StepCompleted: self._on_completed,
+            StepFailed: self._on_failed,
+            StepRecovered: self._on_recovered,
+            StepSkipped: self._on_skipped,
+            StepCompensated: self._on_compensated,
+            FlowStopped: self._on_stopped,
+        }
+
+    def begin(self) -> Salvaged:
+        """Nothing was taken yet; all work is on one state."""
+        return Salvaged(strands={"": Strand("")}, broken={})
+
+    def decide(self, state: RunState) -> Action | None:
+        """Make up for what was done, step by step, and end."""
+        progress: Salvaged = state.progress
+        undoing = progress.undoing
+        if undoing is None:
+            if state.cancel is None:
+                return None
+            stop = FlowStopped(CANCELLED, CANCELLED, state.cancel.reason)
+            return Record((("stop", stop), *unasked(state.questions)))
+        if progress.steps:
+            return None
+        if not undoing.left:
+            return Finish("cancelled", at_once=True)
+        done = undoing.left[0]
+        return self._undo(progress, done) if done.path in self._nodes else _lose(progress, done)
+
+    def work(self, state: RunState) -> Sequence[Work]:
+        """What makes up for steps; whatever else was being taken is over."""
+        progress: Salvaged = state.progress
+        undoing = progress.undoing
+        if undoing is None:
+            return ()
+        return [
+            Work(
+                f"s{number}",
+                number,
+                step.node if step.turn else "",
+                step.turn,
+                number <= undoing.begun or not self._can_undo(undoing, step),
+                True,
+            )
+            for number, step in progress.steps.items()
+        ]
+
+    def _can_undo(self, undoing: Undoing, step: Step) -> bool:
+        done = [each for each in undoing.left if each.place == step.undoes]
+        return bool(done) and done[0].path in self._nodes
+
+    def step_at(self, done: Done) -> StepNode:
+        """The step of the present plan that has the name of one that was taken."""
+        return self._nodes[done.path]
+
+    def _on_given(self, progress: Salvaged, fact: StateGiven) -> None:
+        progress.strands[""].state = {**fact.state}
+
+    def _on_started(self, progress: Salvaged, fact: StepStarted) -> None:
+        progress.begun = max(progress.begun, fact.number)
+        before = progress.steps.get(fact.number)
+        step = Step(fact.number, fact.place, "", fact.step, fact.attempt, fact.turn, fact.undoes)
+        step.acted = before is not None and before.acted
+        if not fact.undoes and fact.step in self._undoable:
+            step.done = Done(fact.place, fact.strand, fact.step, 0, fact.number, fact.attempt)
+        progress.steps[fact.number] = step
+
+    def _on_completed(self, progress: Salvaged, fact: StepCompleted) -> None:
+        step = progress.steps.pop(fact.number, None)
+        apply_change(self._reducers, progress.strands[""].state, fact.update, fact.reduced)
+        if step is not None and step.done is not None and not fact.cached:
+            progress.completed.append(step.done)
+
+    def _on_failed(self, progress: Salvaged, fact: StepFailed) -> None:
+        step = progress.steps.pop(fact.number, None)
+        if step is not None and step.done is not None and fact.attempt:
+            progress.broken.setdefault(fact.strand, step.done)
+
+    def _on_recovered(self, progress: Salvaged, fact: StepRecovered) -> None:
+        progress.broken.pop(fact.strand, None)
+
+    def _on_skipped(self, progress: Salvaged, fact: StepSkipped) -> None:
+        step, undoing = progress.steps.pop(fact.number, None), progress.undoing
+        if step is None or step.done is None or not step.acted:
+            return
+        if undoing is None:
+            progress.completed.append(step.done)
+        elif step.done not in undoing.left:
+            undoing.left.insert(0, step.done)
+
+    def _on_compensated(self, progress: Salvaged, fact: StepCompensated) -> None:
+        progress.begun = max(progress.begun, fact.number)
+        progress.steps.pop(fact.number, None)
+        apply_change(self._reducers, progress.strands[""].state, fact.update, fact.reduced)
+        undoing = progress.undoing
+        done = [each for each in undoing.left if each.place == fact.place] if undoing else []
+        if undoing is not None and done:
+            undoing.left.remove(done[0])
+
+    def _on_stopped(self, progress: Salvaged, fact: FlowStopped) -> None:
+        own = [*progress.broken.values()]
+        steps = reversed(progress.steps.values())
+        cut_off = [step.done for step in steps if step.acted and step.done is not None]
+        left = [*own, *(each for each in cut_off if each not in own), *reversed(progress.completed)]
+        failure = StepFailure("", fact.error, fact.message)
+        progress.undoing = Undoing(failure, fact.cause, progress.begun, left)
+
+
+def _lose(progress: Progress, done: Done) -> Record:
+    """Put on record that a step is not made up for."""
+    number = progress.begun + 1
+    message = f"The flow has no step {done.path!r} any more that can be made up for."
+    fact = StepCompensated(done.path, done.place, number, "", error=LOST, message=message)
+    return Record(((f"s{number}/lost", fact),))
+
+
+def undoable_in(text: str) -> frozenset[str]:
+    """The names of the steps that a plan of this text makes up for."""
+    return frozenset(_undoable(json.loads(text)))
+
+
+def _undoable(part: Json) -> Iterator[str]:
+    said = as_object(part) or {}
+    if "compensate" in said:
+        yield cast(str, said["name"])
+    for each in (*said.values(), *(as_array(part) or ())):
+        yield from _undoable(each)

@@ -19,9 +19,8 @@ from turnloom.agents.logic.plans import (
     without_descriptions,
 )
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import Budget, ContextFormat
-from turnloom.assembly.spec.sources import Share, Source
+from turnloom.assembly.spec.sources import Assembly, Share, Source
 from turnloom.flow.logic.states import reducer_of
 from turnloom.flow.logic.walking import FAILURE, MAIN
 from turnloom.flow.spec.builder import step_name

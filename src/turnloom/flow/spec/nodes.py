@@ -1,4 +1,4 @@
-"""What a flow consists of, as its builder leaves it."""
+"""The nodes of a flow, as its builder leaves them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -177,3 +177,26 @@ class FlowPlan:
     def node(self, path: str, at: int) -> Node:
         """The node at a place of a path."""
         return self.paths[path].line.nodes[at]
+
+
+class Misplaced(NamedTuple):
+    """A call that came after another that is to be the last, or before `start_with` if `after` is
+    empty."""
+
+    call: str
+    site: Site
+    after: str
+
+
+class Declared(NamedTuple):
+    """A flow as it was built, and the calls that came before or after their time."""
+
+    name: str
+    state: Any
+    main: Line
+    failure: Line | None
+    misplaced: Sequence[Misplaced]
+    timeout: float | None
+    is_ended: bool
+    variables: Mapping[str, Any]
+    migrate: Any

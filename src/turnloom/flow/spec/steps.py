@@ -1,4 +1,4 @@
-"""Steps: what a flow does with its state, and what each is told beside it."""
+"""Steps: what they do with the state, and what they receive."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -16,10 +16,49 @@ from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Message
 from turnloom.errors import UsageError
 from turnloom.flow.spec.progress import Decided, StepFailure
-from turnloom.flow.spec.states import Update
 from turnloom.kernel.arguments import as_count, as_names, need, refuse_repeats
-from turnloom.kernel.signatures import fits
+from turnloom.kernel.code import fits
 from turnloom.variables.spec import Context
+
+S_co = TypeVar("S_co", bound=BaseModel, default=BaseModel, covariant=True)
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def append(current: list[T], given: list[T]) -> list[T]:
+    """The reducer of lists: what is given comes after what is there."""
+    return [*current, *given]
+
+
+def merge(current: Mapping[K, V], given: Mapping[K, V]) -> dict[K, V]:
+    """The reducer of mappings: what is given counts where both have a key."""
+    return {**current, **given}
+
+
+class Update(Generic[S_co]):
+    """What a step changes, field by field, and how sure it is of that, from 0 to 1.
+
+    `Update(total=3)` and `Update({"total": 3}, confidence=0.8)` change the field `total`.
+    """
+
+    __slots__ = ("changes", "confidence")
+
+    def __init__(
+        self,
+        changes: Mapping[str, object] | None = None,
+        /,
+        *,
+        confidence: float | None = None,
+        **fields: object,
+    ) -> None:
+        self.changes: dict[str, object] = {**(changes or {}), **fields}
+        self.confidence = confidence
+
+    def __repr__(self) -> str:
+        sure = "" if self.confidence is None else f", confidence={self.confidence:g}"
+        return f"Update({self.changes!r}{sure})"
+
 
 S = TypeVar("S", bound=BaseModel)
 S_contra = TypeVar("S_contra", bound=BaseModel, contravariant=True)

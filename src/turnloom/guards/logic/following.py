@@ -13,8 +13,9 @@ from turnloom.guards.events import (
     LoopDetected,
     ScarcityChanged,
 )
-from turnloom.guards.logic import budgeting, recovering
-from turnloom.guards.logic.recovering import CONTINUE, STOP
+from turnloom.guards.logic import budgets as budgeting
+from turnloom.guards.logic import loops as recovering
+from turnloom.guards.logic.loops import CONTINUE, STOP
 from turnloom.guards.spec import Escalation, Guards, Hint, Watch
 from turnloom.log.events import RunPaused, RunResumed
 from turnloom.log.spec import Event
@@ -101,15 +102,17 @@ def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
     watch.recoveries[loop] = fact.recoveries + 1
     match fact.strategy:
         case "stop":
-            _stop(state, f"{recovering.told(fact)}.")
+            _stop(state, f"{recovering.describe_loop(fact)}.")
         case "escalate":
             watch.recoveries.pop(loop)
-            prompt = f"A loop: {recovering.told(fact)}. Answer {CONTINUE}, {STOP}, or a hint."
+            prompt = (
+                f"A loop: {recovering.describe_loop(fact)}. Answer {CONTINUE}, {STOP}, or a hint."
+            )
             watch.escalation = Escalation(f"{event.id}/ask", prompt, fact.agents)
         case "rotate_agent":
             watch.avoided = fact.agents
         case _:
-            _hint(watch, fact.agents, fact.hint, recovering.told(fact))
+            _hint(watch, fact.agents, fact.hint, recovering.describe_loop(fact))
 
 
 def _on_answered(watch: Watch, state: RunState, event: Event) -> None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, RootModel
 
 from turnloom.agents.spec import USER
 from turnloom.assembly.logic.checking import Trouble, check_sources
-from turnloom.assembly.spec.assemblies import Assembly
+from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.guards.spec import Guards, Selection

@@ -1,12 +1,15 @@
-"""Artifacts that wait for others: until a set is complete, and until there are enough sets."""
+"""Match artifacts against subscriptions, and hold them until a join or batch is complete."""
 
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 
-from turnloom.reaction.spec import Subscription
-from turnloom.reaction.spec.tray import Entry, Group, Pending
+from turnloom.board.logic.matching import tagged, visible_from
+from turnloom.board.spec import Artifact
+from turnloom.reaction.events import Verdict
+from turnloom.reaction.spec import Member, Subscription
+from turnloom.reaction.spec.state import Entry, Group, Pending
 
 # The ids of artifacts that are given to an agent together.
 Set = tuple[str, ...]
@@ -119,3 +122,33 @@ def _settle(pending: Pending, key: str) -> None:
     elif len(pending.groups) > 1:
         by_age = sorted(pending.groups.items(), key=lambda each: each[1].first.number)
         pending.groups = dict(by_age)
+
+
+TAKEN = "taken"
+FORWARDED = "forwarded"
+LATER = "later"
+NOT_CHOSEN = "not_chosen"
+# Code of users failed, so that nothing was decided.
+WHERE_FAILED, KEY_FAILED = FAILED = ("where_failed", "key_failed")
+
+
+def judge(
+    subscription: Subscription, member: Member, tenant: str, artifact: Artifact, now: datetime
+) -> Verdict:
+    """What a subscription of a tenant's board makes of an artifact of one of its types, before it
+    is asked itself."""
+
+    def verdict(what: str, detail: str = "", opens: datetime | None = None) -> Verdict:
+        return Verdict(subscription.id, what, detail, opens=opens)
+
+    producer = artifact.produced_by
+    if producer == member.agent.name and not member.wakes_itself:
+        return verdict("own", "it made this itself")
+    if subscription.from_agents is not None and producer not in subscription.from_agents:
+        return verdict("from_agents", f"made by {producer}")
+    if subscription.tags is not None and not tagged(subscription.tags, artifact.tags):
+        return verdict("tags", f"tagged {', '.join(sorted(artifact.tags)) or 'with nothing'}")
+    opens = visible_from(artifact.visibility, member.reader(tenant))
+    if opens is None:
+        return verdict("not_visible")
+    return verdict(TAKEN) if opens <= now else verdict(LATER, opens=opens)

@@ -15,10 +15,9 @@ from turnloom.agents.logic.plans import (
     without_descriptions,
 )
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
-from turnloom.assembly.spec.assemblies import Assembly
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.assembly.spec.providers import Chosen
-from turnloom.assembly.spec.sources import Share
+from turnloom.assembly.spec.sources import Assembly, Share
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import fingerprint

@@ -17,9 +17,9 @@ from turnloom.agents.spec import (
 )
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.guards.events import SelectionMade
+from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
-from turnloom.lifecycle.spec import Hooks, MessageHook
 from turnloom.log.events import RunPaused
 from turnloom.log.spec import Event, Fact
 from turnloom.reaction.events import (
@@ -36,9 +36,9 @@ from turnloom.reaction.events import (
     Verdict,
 )
 from turnloom.reaction.logic import gates
-from turnloom.reaction.logic.judging import FORWARDED, LATER, TAKEN
+from turnloom.reaction.logic.gates import FORWARDED, LATER, TAKEN
 from turnloom.reaction.spec import Plan, Subscription
-from turnloom.reaction.spec.tray import Assignment, Later, Pending, Tray
+from turnloom.reaction.spec.state import Assignment, Later, Pending, Tray
 from turnloom.runs.actions import (
     Action,
     Begin,

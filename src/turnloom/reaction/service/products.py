@@ -11,8 +11,7 @@ from turnloom.agents.logic.outputs.reading import read_output
 from turnloom.agents.spec import Answer, Made, OutputSchema, Publication
 from turnloom.assembly.logic.labels import combine
 from turnloom.board.spec import Audience, TypeRegistry
-from turnloom.board.spec.values import name, names
-from turnloom.board.spec.visibility import is_shared, is_visibility
+from turnloom.board.spec.artifacts import is_shared, is_visibility, name, names
 from turnloom.errors import BoardError, UnknownType, UsageError
 from turnloom.kernel.values import Json, as_array, as_object, preview, said, writable
 from turnloom.reaction.spec import Member, Product

@@ -1,8 +1,17 @@
 """What agents on a board consume and publish, and what makes them answer."""
 
 from turnloom.reaction.spec.builder import AgentBuilder
-from turnloom.reaction.spec.members import ContextFilter, Member, Plan, Product, Score
-from turnloom.reaction.spec.subscriptions import Batch, Join, Predicate, Subscription
+from turnloom.reaction.spec.subscriptions import (
+    Batch,
+    ContextFilter,
+    Join,
+    Member,
+    Plan,
+    Predicate,
+    Product,
+    Score,
+    Subscription,
+)
 
 __all__ = [
     "AgentBuilder",

@@ -23,16 +23,13 @@ here.
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
-from turnloom.testing.contracts.beliefs import BeliefStoreContract
 from turnloom.testing.contracts.claims import ClaimsContract, FenceContract
 from turnloom.testing.contracts.documents import DocumentStoreContract
 from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
-from turnloom.testing.contracts.plans import PlansContract
 from turnloom.testing.contracts.pruner import PrunerContract
-from turnloom.testing.contracts.results import ResultsContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
     PruningContract,
@@ -42,10 +39,15 @@ from turnloom.testing.contracts.retrieval import (
     WordsContract,
 )
 from turnloom.testing.contracts.scheduler import SchedulerContract
-from turnloom.testing.contracts.snapshots import SnapshotsContract
+from turnloom.testing.contracts.small import (
+    BeliefStoreContract,
+    PlansContract,
+    ResultsContract,
+    SnapshotsContract,
+    VerifierContract,
+)
 from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
-from turnloom.testing.contracts.verifier import VerifierContract
 
 __all__ = [
     "ArtifactStoreContract",

@@ -1,4 +1,4 @@
-"""From the document that declares variables to checked ones, or to every problem it has."""
+"""What variables are for, as a document says it."""
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from types import MappingProxyType
@@ -12,7 +12,6 @@ from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
 from turnloom.variables.logic.migration.layout import OLDER
-from turnloom.variables.logic.older import check_older
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -32,6 +31,21 @@ from turnloom.variables.spec import (
     Trigger,
     Variables,
 )
+
+
+def check_older(report: Report, document: Document, root: Entry) -> None:
+    """Note what an older shape declares, at the top of the file and under its outer key."""
+    for entry in (Entry((), document.value), root):
+        for key in as_object(entry.value) or ():
+            if key in OLDER:
+                report.warn(
+                    document,
+                    (*entry.path, key),
+                    "W014",
+                    f"Key {key!r} belongs to an older shape of this file, and is ignored.",
+                    "Use `turnloom migrate` to rewrite the file, or remove the key.",
+                )
+
 
 _KEYS = ("definitions", "agents")
 
@@ -277,3 +291,20 @@ def _check_template(report: Report, document: Document, path: Path, exposure: Ex
         message = f"The template of {exposure.name!r} {says} {name!r}; `variables` says otherwise."
         remedy = "Make both say the same, or drop `variables`."
         report.add(document, (*path, "template"), "W037", message, remedy)
+
+
+def describe(document: Document) -> dict[str, str]:
+    """The description of each variable that has one.
+
+    It is read from the document as it stands, for a run may be pinned to declarations that do not
+    pass the check of this process: the kind of a trigger, say, may be registered in another one.
+    """
+    report = Report(document.file)
+    declared = as_object(report.part(document, "context_variables").value) or {}
+    named = report.named(document, Entry((), declared.get("definitions")), "Variable")
+    found: dict[str, str] = {}
+    for name, entry in named.entries.items():
+        said = (as_object(entry.value) or {}).get("description")
+        if isinstance(said, str) and said:
+            found[name] = said
+    return found

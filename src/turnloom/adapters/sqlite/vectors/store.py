@@ -31,10 +31,9 @@ from turnloom.adapters.sqlite.vectors.matrix import (
     similarity,
 )
 from turnloom.assembly.logic.retrieval import rank, read_kept, tidy, weigh
-from turnloom.assembly.spec.retrieval import RetrievalResult
-from turnloom.assembly.spec.vectors import Entry, Probe, Space, Visibilities
+from turnloom.assembly.spec.retrieval import Entry, Probe, RetrievalResult, Space, Visibilities
 from turnloom.errors import UsageError
-from turnloom.kernel.digests import chain
+from turnloom.kernel.digests import chain_digest
 
 T = TypeVar("T")
 
@@ -154,7 +153,7 @@ class SqliteVectors:
                 assert found is not None
             connection.execute(queries.ADD_TENANT, (tenant,))
             key = _Key(found.n, _number_of(connection, tenant))
-            _advance(connection, found, chain(tenant, *ids), entries)
+            _advance(connection, found, chain_digest(tenant, *ids), entries)
             gone = _drop(connection, key, ids)
             for entry in entries:
                 _put(connection, key, entry)
@@ -233,7 +232,7 @@ def _advance(
     """Make the generation that a write brings about; `dropped` is a digest of what it takes out."""
     (last,) = connection.execute(queries.LAST_CHUNK).fetchone()
     written = (text for entry in entries for text in (entry.id, entry.digest))
-    generation = chain(found.generation, str(last), dropped, *written)
+    generation = chain_digest(found.generation, str(last), dropped, *written)
     connection.execute(queries.BECOME, (found.n, generation))
     connection.execute(queries.ADD_GENERATION, (found.n, generation))
 

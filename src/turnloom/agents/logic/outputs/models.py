@@ -24,8 +24,8 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
-from turnloom.agents.logic.outputs.problems import size_of, told, unusable
-from turnloom.agents.logic.outputs.variants import candidates, is_null, labels_of
+from turnloom.agents.logic.outputs.language import candidates, is_null, labels_of
+from turnloom.agents.logic.outputs.reading import size_of, told, unusable
 from turnloom.agents.spec.outputs import (
     ArrayOf,
     Either,

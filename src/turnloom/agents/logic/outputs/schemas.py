@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
-from turnloom.agents.logic.outputs.problems import told, unusable
+from turnloom.agents.logic.outputs.reading import told, unusable
 from turnloom.agents.spec.outputs import Validated
 from turnloom.kernel.documents import Document, Path
 from turnloom.kernel.models import Entry, Report

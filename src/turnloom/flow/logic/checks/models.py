@@ -1,23 +1,83 @@
-"""Whether a flow's state is a model, and its reducers fit its fields."""
+"""Checks of a flow's state model and its reducers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from inspect import iscoroutinefunction
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
 
 from turnloom.agents.logic.plans import schema_digest
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.flow.logic.checks.frozen import loose_models
-from turnloom.flow.logic.checks.keys import lost_key
 from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.logic.states import APPENDED, MERGED, is_kind, reducer_of, reducers_in
 from turnloom.flow.spec.nodes import Site
-from turnloom.kernel.signatures import fits
+from turnloom.kernel.code import fits
 from turnloom.kernel.values import preview
+
+
+def lost_key(model: type[BaseModel]) -> tuple[Any] | None:
+    """A key of a mapping in a model that does not come back as it is, if there is one that can be
+    told before anything runs: of an enum, of a `Literal`, or null."""
+    try:
+        model.model_json_schema(schema_generator=_Looking)
+    except _Lost as lost:
+        return (lost.key,)
+    return None
+
+
+class _Lost(Exception):
+    """A key does not come back."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+
+class _Looking(GenerateJsonSchema):
+    """Comes by every mapping of a model, and looks at its keys."""
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """The schema of a mapping whose keys come back.
+
+        Raises:
+            _Lost: one does not.
+        """
+        keys = schema.get("keys_schema")
+        for key in _known(keys) if keys else ():
+            if not _comes_back(core_schema.dict_schema(keys), key):
+                raise _Lost(key)
+        return super().dict_schema(schema)
+
+
+def _known(keys: core_schema.CoreSchema) -> Iterator[Any]:
+    """The keys that there are, where that can be told."""
+    match keys:
+        case {"type": "enum", "members": [*members]}:
+            yield from members
+        case {"type": "literal", "expected": [*expected]}:
+            yield from expected
+        case {"type": "nullable", "schema": inner}:
+            yield None
+            yield from _known(cast(core_schema.CoreSchema, inner))
+        case {"type": "union", "choices": [*choices]}:
+            for each in cast(list[core_schema.CoreSchema], choices):
+                yield from _known(each)
+        case _:
+            return
+
+
+def _comes_back(mapping: core_schema.DictSchema, key: Any) -> bool:
+    whole = {key: None}
+    try:
+        text = SchemaSerializer(mapping).to_json(whole)
+        return SchemaValidator(mapping).validate_json(text) == whole
+    except ValueError:
+        return False
 
 
 def as_model(state: Any) -> type[BaseModel] | None:

@@ -1,18 +1,171 @@
-"""Whether settings of steps have values that they can have."""
+"""Checks of settings: valid values, and an effect where they stand."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from turnloom.assembly.spec.formats import Budget, ContextFormat
-from turnloom.errors import Diagnostic
-from turnloom.flow.logic.checks.contexts import definitions_in
+from turnloom.assembly.logic.checking import as_sources, check_sources
+from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
+from turnloom.errors import Diagnostic, UsageError
 from turnloom.flow.logic.checks.problems import is_count, is_number, problem
+from turnloom.flow.logic.checks.steps import as_agent
+from turnloom.flow.logic.plans import steps_of
+from turnloom.flow.logic.walking import FAILURE
 from turnloom.flow.spec.builder import StepSettings
-from turnloom.flow.spec.nodes import Site, StepNode
-from turnloom.flow.spec.steps import Retry
+from turnloom.flow.spec.nodes import ForkNode, Placed, Site, StepNode
+from turnloom.flow.spec.steps import AgentStep, Retry, agent_of
 from turnloom.guards.spec import Selection
-from turnloom.kernel.signatures import fits
-from turnloom.kernel.values import Json, as_object, nearest, preview
+from turnloom.kernel.code import fits
+from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
+from turnloom.variables.spec import BAKED_IN, BASE
+
+# Paths after which it is over anyway.
+_LAST = {
+    "main": "the flow is over then anyway",
+    "failure": "the run has failed anyway",
+    "path": "the path of a fork is joined",
+    "rescue": "the path of a fork is joined",
+}
+
+# Settings of a step that change nothing without another one, and why.
+_NEEDS = (
+    ("on_low_confidence", "require_confidence", "it requires none"),
+    ("recover", "on_failure", "nothing handles its failures"),
+    ("compensate_timeout", "compensate", "nothing makes up for it"),
+)
+
+
+def check_effects(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+    """Whether every setting, and every end of a path, changes something."""
+    for id, placed in paths.items():
+        yield from _check_end(paths, id, placed)
+        handler = placed.line.handler
+        if handler is not None and placed.part != "path":
+            message = "`Path.on_failure` has no effect outside of a fork."
+            yield problem(handler.site, "W127", message, "Give a step `on_failure=…`.")
+    for node in steps_of(paths):
+        for name, why, remedy in _idle(node):
+            message = f"`{name}` of step {node.name!r} has no effect: {why}."
+            yield problem(node.site, "W127", message, remedy)
+        yield from _check_handlers(node)
+    for node in steps_of({id: each for id, each in paths.items() if _is_after(id)}):
+        if node.compensate is not None:
+            why = "steps after a failure are not made up for"
+            message = f"`compensate` of step {node.name!r} has no effect: {why}."
+            yield problem(node.site, "W127", message, "Leave it out.")
+
+
+def _is_after(id: str) -> bool:
+    """Whether a path is walked when what was done has been made up for."""
+    return id == FAILURE or id.startswith(f"{FAILURE}/")
+
+
+def _check_end(paths: Mapping[str, Placed], id: str, placed: Placed) -> Iterator[Diagnostic]:
+    if not placed.line.ends:
+        return
+    why = _LAST.get(placed.part, "")
+    if placed.part == "handler" and not _owner(paths, placed).recover:
+        why = "without `recover`, the flow fails anyway"
+    if why:
+        message = f"`complete()` has no effect here: {why}."
+        yield problem(placed.line.site, "W127", message, "Leave it out.")
+
+
+def _owner(paths: Mapping[str, Placed], placed: Placed) -> StepNode:
+    """The step whose failures a path handles."""
+    node = paths[placed.owner].line.nodes[placed.at]
+    step = node.join if isinstance(node, ForkNode) else node
+    assert isinstance(step, StepNode)
+    return step
+
+
+def _idle(node: StepNode) -> Iterator[tuple[str, str, str]]:
+    """The settings of a step that change nothing: which, why, and what to do."""
+    said = {
+        "context": bool(node.context),
+        "budget": node.budget is not None,
+        "format": node.format != PLAIN,
+        "select": node.select is not None,
+    }
+    if not isinstance(node.step, AgentStep):
+        for name in (name for name, is_said in said.items() if is_said):
+            yield name, "no agent takes it", "Make it an `AgentStep`, or leave it out."
+    elif not node.context:
+        for name in (name for name in ("budget", "format") if said[name]):
+            yield name, "it has no `context`", "Give it sources, or leave it out."
+    yield from _spare_engines(node)
+    for name, other, why in _NEEDS:
+        if _is_said(getattr(node, name)) and not _is_said(getattr(node, other)):
+            yield name, why, f"Add `{other}=…`."
+
+
+def _is_said(value: object) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+def _spare_engines(node: StepNode) -> Iterator[tuple[str, str, str]]:
+    """What is said of who answers for an agent, and changes nothing."""
+    agent = as_agent(node.step)
+    if agent is None:
+        return
+    if agent.engines and node.select is None:
+        yield "engines", "nothing selects one of them", "Add `select=Selection(candidates=…)`."
+    if agent_of(agent).engines and node.select is not None:
+        yield "with_engines", "`select` says who answers", "Keep one of them."
+    if agent_of(agent).engines and agent.engine is not None:
+        yield "engine", "`with_engines` says who answers", "Keep one of them."
+
+
+def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:
+    """Whether each path for failures, and that for too little confidence, does something."""
+    wider: list[type] = []
+    for given, line in node.on_failure:
+        kind = cast(object, given)
+        if not isinstance(kind, type):
+            continue
+        what = f"The path of step {node.name!r} for {kind.__name__}"
+        if any(issubclass(kind, each) for each in wider):
+            message = f"{what} is never taken: one before it takes all such failures."
+            yield problem(node.site, "W127", message, "Put it first.")
+        if not line.nodes and not node.recover:
+            message = f"{what} is empty, and the flow fails anyway."
+            yield problem(node.site, "W127", message, "Add `recover=True`, or a step.")
+        wider.append(kind)
+    low = node.on_low_confidence
+    if low is not None and not low.nodes and not low.ends:
+        message = f"`on_low_confidence` of step {node.name!r} is empty."
+        yield problem(node.site, "W127", message, "Add a step, or `complete()`.")
+
+
+def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Whether the sources of a step name what the state and the variables have."""
+    given: object = node.context
+    if not isinstance(given, list | tuple):
+        message = f"`context` of step {node.name!r} is {preview(given)}."
+        yield problem(node.site, "W126", message, "Give a list of sources.")
+        return
+    try:
+        sources = as_sources(node.context)
+    except UsageError as error:
+        message, _, remedy = str(error).partition(". ")
+        yield problem(node.site, "W126", f"Step {node.name!r}: {message}.", remedy)
+        return
+    budget = node.budget if isinstance(cast(object, node.budget), Budget) else None
+    for trouble in check_sources(sources, state, _names(variables), budget=budget):
+        message = f"Step {node.name!r}, {trouble.message}"
+        yield problem(node.site, trouble.code, message, trouble.remedy)
+
+
+def _names(variables: Mapping[str, Any]) -> list[str]:
+    """The variables that there are."""
+    return [*BASE, *BAKED_IN, *definitions_in(variables)]
+
+
+def definitions_in(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions of variables by name, however they are declared."""
+    outer = as_object(variables.get("context_variables", variables)) or {}
+    declared = outer.get("definitions")
+    listed = [as_object(each) or {} for each in as_array(declared) or ()]
+    return as_object(declared) or {each["name"]: each for each in listed if "name" in each}
 
 
 def check_values(node: StepNode) -> Iterator[Diagnostic]:

@@ -1,14 +1,97 @@
-"""Whether forks, loops and branches have what they need, and everything can be come to."""
+"""Checks of forks, loops, branches and approvals, and of the order of builder calls."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import dis
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from turnloom.assembly.logic.states import type_at
 from turnloom.errors import Diagnostic
-from turnloom.flow.logic.checks.choices import missing, strangers, values_of, written
+from turnloom.flow.logic.approvals import DEFER
 from turnloom.flow.logic.checks.problems import is_count, problem
-from turnloom.flow.spec.nodes import BranchNode, ForkNode, Line, LoopNode, Node, Placed
-from turnloom.kernel.signatures import fits
+from turnloom.flow.logic.checks.settings import check_timeout
+from turnloom.flow.logic.plans import lines_of
+from turnloom.flow.spec.nodes import (
+    ApprovalNode,
+    Asking,
+    BranchNode,
+    Declared,
+    ForkNode,
+    Line,
+    LoopNode,
+    Misplaced,
+    Node,
+    Placed,
+)
+from turnloom.kernel.code import fits
 from turnloom.kernel.values import preview
+
+# What a function consists of that only reads attributes of its argument.
+_READING = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE"}
+
+
+def read_path(function: Any) -> tuple[str, ...]:
+    """The attributes that a function reads one out of the other, if it does nothing else; it is
+    not called to find out."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_argcount != 1:
+        return ()
+    instructions = [*dis.get_instructions(code)]
+    if {each.opname for each in instructions} - _READING:
+        return ()
+    return tuple(each.argval for each in instructions if each.opname == "LOAD_ATTR")
+
+
+def values_of(on: Any, state: Any) -> tuple[Any, ...] | None:
+    """Every value that a branch can go by, if there are only so many."""
+    return _values(_type_of(on, state))
+
+
+def _type_of(on: Any, state: Any) -> Any:
+    """What a function gives for a state, by its annotation or by what it reads."""
+    try:
+        said = get_type_hints(on).get("return", Any)
+    except (NameError, TypeError, AttributeError):
+        said = Any
+    path = read_path(on)
+    return type_at(state, path).type if said is Any and path and state is not None else said
+
+
+def _values(of: Any) -> tuple[Any, ...] | None:
+    if of is bool:
+        return True, False
+    if of is NoneType:
+        return (None,)
+    if isinstance(of, type) and issubclass(of, Enum):
+        return tuple(of)
+    if get_origin(of) is Literal:
+        return get_args(of)
+    if get_origin(of) in (Union, UnionType):
+        found = [_values(each) for each in get_args(of)]
+        return None if None in found else tuple(each for values in found for each in values or ())
+    return None
+
+
+def missing(node: BranchNode, values: Iterable[Any]) -> list[Any]:
+    """The values that a branch has no path for."""
+    return [value for value in values if not _has([case for case, _ in node.cases], value)]
+
+
+def strangers(node: BranchNode, values: Sequence[Any]) -> list[Any]:
+    """The values that a branch has a path for and that it never goes by."""
+    return [case for case, _ in node.cases if not _has(values, case)]
+
+
+def _has(values: Iterable[Any], value: Any) -> bool:
+    return any(each == value and type(each) is type(value) for each in values)
+
+
+def written(value: Any) -> str:
+    """A value as a program has it."""
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    return preview(value)
 
 
 def check_shapes(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
@@ -109,3 +192,150 @@ def _ends(node: Node, state: Any) -> bool:
             return ends(body, state)
         case _:
             return False
+
+
+# How many paths a path may be inside of: flows are checked, drawn and walked path in path.
+DEEPEST = 100
+
+
+def check_calls(declared: Declared) -> Iterator[Diagnostic]:
+    """Whether every call came when it could."""
+    early = [each for each in declared.misplaced if not each.after]
+    for each in early[:1]:
+        yield problem(
+            each.site,
+            "W101",
+            f"Flow {declared.name!r} begins with `{each.call}`.",
+            "Begin it with `start_with`.",
+        )
+    for each in declared.misplaced:
+        if each.after:
+            yield _late(declared.name, each)
+    if not declared.main.nodes:
+        message = f"Flow {declared.name!r} has no steps."
+        yield problem(declared.main.site, "W104", message, "Add one with `start_with`.")
+
+
+def _late(flow: str, misplaced: Misplaced) -> Diagnostic:
+    call, site, after = misplaced
+    if call == after:
+        code = "W102" if call == "start_with" else "W103"
+        remedy = "Use `then` for the other step." if code == "W102" else "Keep one of them."
+        return problem(site, code, f"Flow {flow!r} has `{call}` twice.", remedy)
+    message = f"In flow {flow!r}, `{call}` comes after `{after}`."
+    return problem(site, "W103", message, f"Put it before `{after}`.")
+
+
+def check_repeats(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+    """Whether each path says once what can be said once, and none is a flow."""
+    for placed in paths.values():
+        for call, site in placed.line.again:
+            yield problem(site, "W103", f"A path has `{call}` twice.", "Keep one of them.")
+        if placed.line.flow is not None:
+            message = (
+                f"Flow {placed.line.flow!r} is given as a path. Its timeout, variables, hooks, "
+                "guards and `on_failure` would be ignored."
+            )
+            yield problem(placed.line.site, "W130", message, "Give its steps: `Path(…)`.")
+
+
+def check_nesting(declared: Declared) -> Iterator[Diagnostic]:
+    """Whether a path contains itself, or so many others that nobody could follow them."""
+    for line in (declared.main, declared.failure):
+        if line is not None:
+            yield from _nested(line, ())
+
+
+def _nested(line: Line, around: tuple[int, ...]) -> Iterator[Diagnostic]:
+    if id(line) in around:
+        message = "A path is inside of itself."
+        yield problem(line.site, "W115", message, "Build another path, or use `repeat_until`.")
+        return
+    if len(around) > DEEPEST:
+        message = f"A path is inside of more than {DEEPEST} others."
+        remedy = "Put cases side by side in one branch, or use `repeat_until`."
+        yield problem(line.site, "W129", message, remedy)
+        return
+    inner = [each for node in line.nodes for _, _, each in lines_of(node)]
+    for each in (*inner, *([line.handler] if line.handler is not None else [])):
+        yield from _nested(each, (*around, id(line)))
+
+
+# Parts of paths after whose end the flow continues behind the node that they belong to.
+_REJOINING = frozenset({"case", "low", "rejected", "late"})
+
+
+def check_approvals(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
+    """Whether every approval asks somebody, who has a choice."""
+    for placed in paths.values():
+        for at, node in enumerate(placed.line.nodes):
+            if isinstance(node, ApprovalNode):
+                yield from _check(node)
+                yield from _check_refusals(node, _next(paths, placed, at), state)
+
+
+def _check_refusals(node: ApprovalNode, after: Node | None, state: Any) -> Iterator[Diagnostic]:
+    """Whether a rejection, or that there is no answer, leads where an approval does."""
+    asked = [*_asked(node)]
+    refusals = [
+        ("on_rejection", node.on_rejection, any(o.rejects for each in asked for o in each.options)),
+        ("on_timeout", asked[-1].then, asked[-1].timeout is not None),
+    ]
+    for setting, line, can_be in refusals:
+        if after is not None and can_be and isinstance(line, Line) and not ends(line, state):
+            message = (
+                f"`{setting}` of {node.name!r} leads to {after.name!r} at its end, as an approval "
+                "does."
+            )
+            remedy = f"End the flow there: `{setting}=Path(…).complete()`."
+            yield problem(node.site, "W132", message, remedy, "warning")
+
+
+def _next(paths: Mapping[str, Placed], placed: Placed, at: int) -> Node | None:
+    """What follows a node where nothing is decided in between; after the last one of a path that
+    is walked for a while, what follows that."""
+    if at + 1 < len(placed.line.nodes):
+        return placed.line.nodes[at + 1]
+    if placed.line.ends or placed.part not in _REJOINING:
+        return None
+    return _next(paths, paths[placed.owner], placed.at)
+
+
+def _check(node: ApprovalNode) -> Iterator[Diagnostic]:
+    asked = [*_asked(node)]
+    for asking in asked:
+        yield from _check_asking(node, asking)
+    options = [option for asking in asked for option in asking.options]
+    if node.on_rejection is not None and not any(option.rejects for option in options):
+        message = f"`on_rejection` of {node.name!r} has no effect: no option rejects."
+        yield problem(node.site, "W127", message, "Add `Option(…, rejects=True)`.")
+
+
+def _asked(node: ApprovalNode) -> Iterator[Asking]:
+    """Whom an approval asks, one after the other."""
+    asking = node.asking
+    yield asking
+    while isinstance(asking.then, Asking):
+        asking = asking.then
+        yield asking
+
+
+def _check_asking(node: ApprovalNode, asking: Asking) -> Iterator[Diagnostic]:
+    approver = cast(object, asking.approver)
+    if not isinstance(approver, str) or not approver.strip():
+        message = f"Approval {node.name!r} asks {preview(approver)}."
+        yield problem(node.site, "W126", message, "Say who is asked.")
+    yield from check_timeout(f"`timeout` of approval {node.name!r}", asking.timeout, node.site)
+    if asking.then is not None and asking.timeout is None:
+        message = f"`on_timeout` of {node.name!r} has no effect: it waits without an end."
+        yield problem(node.site, "W127", message, "Add `timeout=…`.")
+    if not isinstance(asking.context, str):
+        yield from check_asked(node, asking.context, "context")
+    ids = [option.id for option in asking.options]
+    if len({*ids}) < len(ids) or DEFER in ids or not all(ids):
+        message = f"The options of {node.name!r} are {', '.join(map(repr, ids))}."
+        remedy = f"Give each an id of its own; {DEFER!r} can always be said."
+        yield problem(node.site, "W126", message, remedy)
+    if all(option.rejects for option in asking.options):
+        message = f"Every option of {node.name!r} rejects."
+        yield problem(node.site, "W126", message, "Add one that approves.")

@@ -1,14 +1,17 @@
 """What every store of artifacts does."""
 
-from turnloom.testing.contracts.artifacts.counting import CountingContract
-from turnloom.testing.contracts.artifacts.finding import FindingContract
-from turnloom.testing.contracts.artifacts.following import FollowingContract
 from turnloom.testing.contracts.artifacts.indexing import IndexingContract
-from turnloom.testing.contracts.artifacts.keeping import KeepingContract
-from turnloom.testing.contracts.artifacts.paging import PagingContract
-from turnloom.testing.contracts.artifacts.seeing import SeeingContract
-from turnloom.testing.contracts.artifacts.taking import TakingContract
-from turnloom.testing.contracts.artifacts.tenants import TenantsContract
+from turnloom.testing.contracts.artifacts.querying import (
+    CountingContract,
+    FindingContract,
+    PagingContract,
+)
+from turnloom.testing.contracts.artifacts.storing import (
+    FollowingContract,
+    KeepingContract,
+    TakingContract,
+)
+from turnloom.testing.contracts.artifacts.visibility import SeeingContract, TenantsContract
 
 __all__ = ["ArtifactStoreContract", "FollowingContract"]
 

@@ -1,10 +1,8 @@
 """What every engine does, in whole runs against a model on loopback."""
 
-from turnloom.testing.contracts.engines.answers import AnswersContract
-from turnloom.testing.contracts.engines.calling import CallingContract
-from turnloom.testing.contracts.engines.ending import EndingContract
-from turnloom.testing.contracts.engines.showing import ShowingContract
+from turnloom.testing.contracts.engines.answers import AnswersContract, EndingContract
 from turnloom.testing.contracts.engines.stage import RETRIES
+from turnloom.testing.contracts.engines.tools import CallingContract, ShowingContract
 from turnloom.testing.contracts.engines.trouble import TroubleContract
 
 

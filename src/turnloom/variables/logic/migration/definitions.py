@@ -4,8 +4,7 @@ from typing import Any, NamedTuple, cast
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.migration.fitting import Draft, accepted, fit, probe
-from turnloom.variables.logic.migration.layout import SECTIONS, Item
-from turnloom.variables.logic.migration.notes import Became, Note, Remarks
+from turnloom.variables.logic.migration.layout import SECTIONS, Became, Item, Note, Remarks
 from turnloom.variables.logic.migration.sources import SOURCE_TYPES, convert_source
 from turnloom.variables.logic.migration.triggers import fault_of
 from turnloom.variables.logic.options import faults

@@ -1,14 +1,170 @@
-"""A whole file of any shape as a file of today's."""
+"""A whole variables file of any shape, rewritten into the current one."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
-from turnloom.kernel.values import Json
-from turnloom.variables.logic.migration.definitions import Result, define
-from turnloom.variables.logic.migration.layout import OUTER, VIEWS, Item, read
-from turnloom.variables.logic.migration.notes import Migrated, Note
-from turnloom.variables.logic.migration.views import join, show
-from turnloom.variables.spec import BAKED_IN, BASE
+from pydantic import ValidationError
+
+from turnloom.kernel.values import Json, as_array, as_object, preview
+from turnloom.variables.logic.exposure import names_in, names_of
+from turnloom.variables.logic.migration.definitions import Result, define, note_of, unread
+from turnloom.variables.logic.migration.layout import (
+    OUTER,
+    VIEWS,
+    Item,
+    Migrated,
+    Note,
+    Remarks,
+    is_text,
+    name_keys,
+    read,
+)
+from turnloom.variables.logic.types import same
+from turnloom.variables.spec import BAKED_IN, BASE, Exposure
+
+_LOOKS = ("header", "template", "placement", "null_label")
+_PLACEMENTS = ("append", "prepend", "replace")
+
+
+def show(item: Item, names: Set[str]) -> Result:
+    """What an agent is shown, as it is declared today; `names` are the variables there are."""
+    body = _body(item)
+    if item.fault or body is None:
+        fault = item.fault or f"{preview(item.value)} does not say what the agent is shown."
+        return Result(Note(item.where, item.name, unread(item), "lost", (fault,)), None)
+    was = f"older shape {item.section!r}"
+    today = item.today and as_object(item.value) is not None
+    if item.section == "agents":
+        was = "'agents' with 'exposures'" if "exposures" in body else "'agents'"
+    remarks = Remarks()
+    if body.pop("name", item.name) != item.name:
+        remarks.lost.append(f"It called itself something else; {item.name!r} counts.")
+    if today and not remarks.lost and _passes(item.name, body, names):
+        return Result(Note(item.where, item.name, was, "unchanged"), body)
+    entry = _rewrite(dict(body), names, remarks)
+    if today and not remarks.lost and same(entry, body):
+        return Result(Note(item.where, item.name, was, "unchanged"), entry)
+    return Result(note_of(item, was, "exposure", remarks), entry)
+
+
+def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """One entry out of what `agents` and `exposures` say of one agent, and what that loses."""
+    entry = {**listed, **exposed}
+    unshown = [name for name in listed.get("variables", ()) if name not in entry["variables"]]
+    lost = [_unexposed(name) for name in unshown]
+    for key in _LOOKS:
+        if key in listed and listed[key] != entry[key]:
+            lost.append(f"Key {key!r} ({preview(listed[key])}) is dropped: an exposure says more.")
+    _agree(entry, lost)
+    return entry, lost
+
+
+def _body(item: Item) -> dict[str, Any] | None:
+    """What an entry says; a list is one of variables, or of exposures under `exposures`."""
+    entry, items = as_object(item.value), as_array(item.value)
+    if item.section == "exposures" and (entry or items):
+        named = {key: said for key, said in (entry or {}).items() if key in name_keys("agents")}
+        rest = {key: said for key, said in (entry or {}).items() if key not in named}
+        return {**named, "exposures": items if items is not None else [rest]}
+    if items is not None:
+        return {"variables": items}
+    if isinstance(item.value, str):
+        return {"variables": [item.value]}
+    return {} if item.value is None else dict(entry) if entry is not None else None
+
+
+def _passes(name: str, body: dict[str, Any], names: Set[str]) -> bool:
+    """Whether today's check has nothing to say about an entry."""
+    try:
+        exposure = Exposure.model_validate({**body, "name": name})
+    except ValidationError:
+        return False
+    if exposure.template is not None and {*names_of(exposure)} != {*exposure.variables}:
+        return False
+    return all(variable in names for variable in exposure.variables)
+
+
+def _rewrite(body: dict[str, Any], names: Set[str], remarks: Remarks) -> dict[str, Any]:
+    exposures = _exposures(body.pop("exposures", None), remarks)
+    entry: dict[str, Any] = {}
+    listed = _names(body.pop("variables"), remarks) if "variables" in body else None
+    shown = [name for each in exposures for name in _names(each.pop("variables", None), remarks)]
+    if listed is not None or shown:
+        variables = list(dict.fromkeys(shown)) if shown else listed or []
+        entry["variables"] = [name for name in variables if _is_known(name, names, remarks)]
+        for name in listed or ():
+            if name not in variables:
+                remarks.lost.append(_unexposed(name))
+    for number, each in enumerate([body, *exposures]):
+        _look(each, entry, remarks)
+        remarks.drop(each, "an exposure" if number else "the agent")
+    _agree(entry, remarks.lost)
+    return entry
+
+
+def _agree(entry: dict[str, Any], lost: list[str]) -> None:
+    """Let the list say what the template shows; a template that shows more is dropped."""
+    if "template" not in entry:
+        return
+    shown, listed = names_in(entry["template"]), entry.get("variables", [])
+    more = [name for name in shown if name not in listed]
+    if more or not shown:
+        why = f"it shows {more[0]!r}, which is not listed" if more else "it shows no variable"
+        lost.append(f"Key 'template' is dropped: {why}.")
+        del entry["template"]
+        return
+    lost += [
+        f"{name!r} is dropped: the template leaves it out." for name in listed if name not in shown
+    ]
+    entry["variables"] = [name for name in listed if name in shown]
+
+
+def _unexposed(name: str) -> str:
+    return f"{name!r} was listed but in no exposure; it is not shown."
+
+
+def _exposures(value: Json, remarks: Remarks) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    items = as_array(value)
+    found: list[dict[str, Any]] = []
+    for item in items if items is not None else [value]:
+        if (entry := as_object(item)) is not None:
+            found.append(dict(entry))
+        else:
+            remarks.lost.append(f"An exposure is dropped: {preview(item)} is not an object.")
+    if len(found) > 1:
+        remarks.assumed.append(f"Its {len(found)} exposures are one now, in their order.")
+    return found
+
+
+def _names(value: Json, remarks: Remarks) -> list[str]:
+    items = as_array(value)
+    found: list[str] = []
+    for name in items if items is not None else [] if value is None else [value]:
+        if isinstance(name, str):
+            found += [name] if name not in found else []
+        else:
+            remarks.lost.append(f"{preview(name)} is not the name of a variable.")
+    return found
+
+
+def _is_known(name: str, names: Set[str], remarks: Remarks) -> bool:
+    if name not in names:
+        remarks.lost.append(f"{name!r} is no longer shown: no variable of that name is declared.")
+    return name in names
+
+
+def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None:
+    """How the variables are shown; what is said first counts."""
+    for key in _LOOKS:
+        value = said.get(key)
+        if value is None or (key in entry and entry[key] != value):
+            continue
+        if (value == "" or is_text(value)) and (key != "placement" or value in _PLACEMENTS):
+            entry[key] = said.pop(key)
+        else:
+            remarks.lost.append(f"Key {key!r} cannot be {preview(said.pop(key))}; it is dropped.")
 
 
 def migrate(value: Json) -> Migrated:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from turnloom.kernel.values import Json, as_array, kind_of, preview, type_names
-from turnloom.variables.logic.migration.layout import is_text
-from turnloom.variables.logic.migration.notes import Remarks
+from turnloom.variables.logic.migration.layout import Remarks, is_text
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.logic.types import coerce, misfit
 from turnloom.variables.spec import Definition

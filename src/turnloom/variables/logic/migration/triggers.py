@@ -6,8 +6,7 @@ from typing import Any
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.matching import reader
 from turnloom.variables.logic.migration.fitting import Draft, accepted
-from turnloom.variables.logic.migration.layout import is_text
-from turnloom.variables.logic.migration.notes import Remarks
+from turnloom.variables.logic.migration.layout import Remarks, is_text
 from turnloom.variables.logic.types import misfit
 from turnloom.variables.spec import AgentText, Definition
 

@@ -1,0 +1,236 @@
+"""Answer a filter from the term index, in pages, with consumption and counts."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from datetime import datetime
+from itertools import chain
+
+import msgspec
+
+from turnloom.board.logic.rows import (
+    EVERYTHING,
+    Key,
+    Scope,
+    microseconds,
+    scopes_of,
+    tagged,
+    term,
+    typed,
+    valued,
+)
+from turnloom.board.spec import (
+    Artifact,
+    BoardSummary,
+    Consumption,
+    Envelope,
+    FilterConfig,
+    Reader,
+    Visibility,
+)
+from turnloom.board.spec.queries import Branch, Plan, Position
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import chain_digest
+from turnloom.kernel.values import as_array
+
+# Before and behind every position, within 64 bits.
+BEGINNING: Position = (-(2**62), 0)
+END: Position = (2**62, 0)
+# How many values of fields are looked up for a condition; with more, each artifact is compared.
+MOST_VALUES = 100
+
+
+class Outline:
+    """A filter in terms, scope by scope of a reader: each of its groups needs one."""
+
+    def __init__(self, filter: FilterConfig, reader: Reader) -> None:
+        self._filter = filter
+        self._reader = reader
+        self._scopes = scopes_of(reader)
+        self._groups = tuple(_groups(filter)) or ((EVERYTHING,),)
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is at most one way to look: one group, or one that nothing can be in."""
+        return len(self._groups) == 1 or not all(self._groups)
+
+    def groups(self) -> list[tuple[int, ...]]:
+        """The terms of each group in the first scope, then in the next one, and so on."""
+        return [
+            tuple(term(scope, fact) for fact in group)
+            for scope in self._scopes
+            for group in self._groups
+        ]
+
+    def plan(self, weights: Sequence[int] | None, now: datetime) -> Plan:
+        """Look in each scope by the group with the fewest entries and check the others; not at all
+        where a group has none. The weights are those of `groups`, if there is a choice."""
+        filter, size, groups = self._filter, len(self._groups), self.groups()
+        branches: list[Branch] = []
+        for first, scope in zip(range(0, len(groups), size), self._scopes, strict=True):
+            here = groups[first : first + size]
+            weighed = weights[first : first + size] if weights else list(map(len, here))
+            if all(weighed):
+                leads = here.pop(weighed.index(min(weighed)))
+                branches.append(Branch(leads, tuple(here), self._excluded(scope)))
+        low = BEGINNING if filter.since is None else (microseconds(filter.since), 0)
+        # Numbers begin with 1, so this is behind everything of that microsecond.
+        high = END if filter.until is None else (microseconds(filter.until) + 1, 0)
+        newest_first = filter.order == "-created_at"
+        at = microseconds(now)
+        opened = END[0] if self._reader.role == "developer" else at
+        tenant = self._reader.tenant
+        return Plan(tuple(branches), low, high, newest_first, now=at, tenant=tenant, opened=opened)
+
+    def _excluded(self, scope: Scope) -> tuple[int, ...]:
+        tags = self._filter.tags
+        return tuple(term(scope, ("tag", tag)) for tag in sorted(tags.exclude)) if tags else ()
+
+
+def _groups(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
+    if filter.correlation_id is not None:
+        yield (("correlation", filter.correlation_id),)
+    if filter.runs is not None:
+        yield _each("run", filter.runs)
+    if filter.partition is not None:
+        yield (("partition", filter.partition),)
+    if filter.produced_by is not None:
+        yield _each("producer", filter.produced_by)
+    if filter.tags and filter.tags.include is not None:
+        yield from _tagged(filter.tags.include, filter.tags.match, filter.types)
+        yield from _valued(filter)
+    elif filter.types is not None:
+        # What has a value in a field of a type is of that type.
+        yield from tuple(_valued(filter)) or (_typed(filter.types),)
+
+
+def _typed(types: Set[str]) -> tuple[Key, ...]:
+    return tuple(chain.from_iterable(map(typed, sorted(types))))
+
+
+def _valued(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
+    """One group for each condition that a field of these types equals a simple value."""
+    types = sorted(filter.types or ())
+    for path, operator, value in filter.where:
+        values = as_array(value) if operator == "in" else [value]
+        if operator not in ("eq", "in") or "." in path or not values:
+            continue
+        if len(types) * len(values) > MOST_VALUES:
+            continue
+        found = [valued(type, path, values) for type in types]
+        if group := tuple(chain.from_iterable(each for each in found if each)):
+            yield group
+
+
+def _tagged(tags: Set[str], match: str, types: Set[str] | None) -> Iterator[tuple[Key, ...]]:
+    """Tags by themselves, or each with each type: that the two are often asked for together is
+    worth an entry that says both."""
+    pairs = [_pairs(tag, types) for tag in sorted(tags)]
+    if match == "all" and pairs:
+        yield from pairs
+    else:
+        yield tuple(chain.from_iterable(pairs))
+
+
+def _pairs(tag: str, types: Set[str] | None) -> tuple[Key, ...]:
+    if types is None:
+        return (("tag", tag),)
+    return tuple(tagged(type, tag) for type in sorted(types))
+
+
+def _each(kind: str, values: Set[str]) -> tuple[Key, ...]:
+    return tuple((kind, value) for value in sorted(values))
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder[tuple[str, int, str]](tuple[str, int, str]).decode
+
+
+def write_cursor(filter: FilterConfig, reader: Reader, id: str, which: int) -> str:
+    """The cursor that stands behind an artifact in what a filter finds for a reader."""
+    return urlsafe_b64encode(_encode((id, which, _question(filter, reader)))).decode()
+
+
+def read_cursor(filter: FilterConfig, reader: Reader, cursor: str) -> tuple[str, int]:
+    """The artifact that a cursor stands behind, and which of those of that id it is.
+
+    Raises:
+        UsageError: it is none, or belongs to another filter or reader.
+    """
+    try:
+        id, which, question = _decode(urlsafe_b64decode(cursor.encode()))
+    except (Error, ValueError) as error:
+        raise UsageError(
+            f"{cursor!r} is no cursor. Give back the one of the page before, as it was."
+        ) from error
+    if question != _question(filter, reader):
+        raise UsageError(
+            "The cursor belongs to another filter or reader. Only the limit may differ from page "
+            "to page; begin again without a cursor."
+        )
+    return id, which
+
+
+def _question(filter: FilterConfig, reader: Reader) -> str:
+    asked = _encode(filter.model_dump(exclude={"limit"})).decode()
+    return chain_digest(asked, reader.agent, reader.tenant, reader.role, *sorted(reader.labels))
+
+
+_FIELDS = Artifact.__struct_fields__
+
+
+def enclose(artifacts: Iterable[Artifact], consumptions: Iterable[Consumption]) -> list[Envelope]:
+    """Each artifact with its consumptions, the oldest first."""
+    taken: defaultdict[str, list[Consumption]] = defaultdict(list)
+    for consumption in sorted(consumptions, key=_order):
+        taken[consumption.artifact].append(consumption)
+    return [_envelope(artifact, taken[artifact.id]) for artifact in artifacts]
+
+
+def _order(consumption: Consumption) -> tuple[datetime, str, int, str]:
+    """What orders the consumptions of one artifact wherever they are kept: time, and where that is
+    the same, what tells them apart."""
+    return (consumption.at, consumption.run, consumption.turn, consumption.subscription)
+
+
+def _envelope(artifact: Artifact, consumptions: Iterable[Consumption]) -> Envelope:
+    said = {name: getattr(artifact, name) for name in _FIELDS}
+    return Envelope(**said, consumptions=tuple(consumptions))
+
+
+class Counts:
+    """What was counted so far."""
+
+    def __init__(self) -> None:
+        self._types: Counter[str] = Counter()
+        self._producers: Counter[str] = Counter()
+        self._visibilities: Counter[str] = Counter()
+        self._tags: Counter[str] = Counter()
+
+    def add(self, artifacts: Iterable[Artifact]) -> None:
+        """Count some more."""
+        for artifact in artifacts:
+            self._types[artifact.type] += 1
+            self._producers[artifact.produced_by] += 1
+            self._visibilities[kind_of(artifact.visibility)] += 1
+            self._tags.update(artifact.tags)
+
+    def summary(self) -> BoardSummary:
+        """All counts, each by name."""
+        return BoardSummary(
+            total=self._types.total(),
+            by_type=_by_name(self._types),
+            by_producer=_by_name(self._producers),
+            by_visibility=_by_name(self._visibilities),
+            by_tag=_by_name(self._tags),
+        )
+
+
+def kind_of(visibility: Visibility) -> str:
+    """The kind of a visibility, as it is written."""
+    return str(visibility.__struct_config__.tag)
+
+
+def _by_name(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

@@ -1,0 +1,483 @@
+"""Static checks of programs that use AG2's classic group chats."""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple, TypeGuard
+
+from turnloom.errors import Diagnostic
+
+# The package of the classic line.
+PACKAGE = "autogen"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+# Where names are looked for: what a class has is reached by the class only.
+Scope = ast.Module | Function | ast.Lambda | Comprehension
+
+
+def classic(text: bytes) -> "Program | None":
+    """A text as a program that uses the classic line; nothing if it does not, or is no Python."""
+    if PACKAGE.encode() not in text:
+        return None
+    try:
+        program = Program(text)
+    except (SyntaxError, ValueError, RecursionError):  # told where it is run
+        return None
+    return program if program.is_classic else None
+
+
+class Program:
+    """A file of code: what its names stand for, and what surrounds what."""
+
+    def __init__(self, text: bytes) -> None:
+        self.tree = ast.parse(text)
+        self.nodes = [*ast.walk(self.tree)]
+        self._above = {each: node for node in self.nodes for each in ast.iter_child_nodes(node)}
+        self._imported = dict(_imports(self.nodes))
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it imports anything of the classic line."""
+        return bool(self._imported)
+
+    @property
+    def names_flows(self) -> bool:
+        """Whether it may build a flow."""
+        return any(
+            isinstance(node, ast.alias | ast.Attribute)
+            and (node.name if isinstance(node, ast.alias) else node.attr) == "Flow"
+            for node in self.nodes
+        )
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """Its functions, those inside of classes and others too."""
+        return [node for node in self.nodes if isinstance(node, Function)]
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """Whatever it calls."""
+        return [node for node in self.nodes if isinstance(node, ast.Call)]
+
+    def named(self, node: ast.AST | None) -> str:
+        """What of the classic line an expression names, without its module; else nothing."""
+        steps: list[str] = []
+        while isinstance(node, ast.Attribute):
+            steps.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self._imported:
+            return ""
+        return [*self._imported[node.id].split("."), *reversed(steps)][-1]
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What it stands in, from the inside."""
+        while node in self._above:
+            node = self._above[node]
+            yield node
+
+    def is_method(self, function: Function) -> bool:
+        """Whether a function is one of a class."""
+        return isinstance(self._above[function], ast.ClassDef)
+
+    def bound(self, node: ast.Name) -> list["Binding"]:
+        """What a name that is used there stands for: everything that is said of it in the first
+        scope that has it."""
+        for scope in (each for each in self.around(node) if isinstance(each, Scope)):
+            if found := self._bindings.get((scope, node.id)):
+                return found
+        return []
+
+    def reached(
+        self, node: ast.AST, stands: Callable[[ast.Name], Iterable["Binding"]] | None = None
+    ) -> Iterator["Binding"]:
+        """What the names of an expression stand for, and the names in that, each once; what a name
+        stands for may be asked of somebody else."""
+        waiting, seen = [node], set[Binding]()
+        while waiting:
+            for name in (each for each in ast.walk(waiting.pop()) if isinstance(each, ast.Name)):
+                for binding in (stands or self.bound)(name):
+                    if binding not in seen:
+                        seen.add(binding)
+                        yield binding
+                        waiting += [binding.value] if binding.value else []
+
+    @cached_property
+    def _bindings(self) -> dict[tuple[ast.AST, str], list["Binding"]]:
+        found: dict[tuple[ast.AST, str], list[Binding]] = {}
+        for node in self.nodes:
+            for binding in _bindings(node):
+                around = self.around(node)
+                scope = next(each for each in around if isinstance(each, Scope | ast.ClassDef))
+                found.setdefault((scope, binding.name), []).append(binding)
+        return found
+
+
+class Binding:
+    """A name that is given a value; one whose value is not told has none."""
+
+    __slots__ = ("name", "place", "value")
+
+    def __init__(self, name: str, place: ast.AST, value: ast.expr | None) -> None:
+        self.name = name
+        self.place = place
+        self.value = value
+
+
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    """The names that stand for something of the classic line, and for what."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                root = each.name.partition(".")[0]
+                if root == PACKAGE:
+                    yield (each.asname, each.name) if each.asname else (root, root)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            if node.module.partition(".")[0] == PACKAGE:
+                for each in node.names:
+                    yield each.asname or each.name, f"{node.module}.{each.name}"
+
+
+def _bindings(node: ast.AST) -> Iterator[Binding]:
+    """The names that a statement or expression gives a value."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _targets(target, node, value)
+        case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+            yield from _targets(target, node, value)
+        case (
+            ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target)
+        ):
+            yield from _targets(target, node, None)
+        case ast.withitem(optional_vars=ast.expr() as target):
+            yield from _targets(target, node, None)
+        case ast.arg(arg=name):
+            yield Binding(name, node, None)
+        case _:
+            return
+
+
+def _targets(target: ast.expr, place: ast.AST, value: ast.expr | None) -> Iterator[Binding]:
+    for each in ast.walk(target):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            yield Binding(each.id, place, value)
+
+
+# What starts a chat: functions of the classic line, and methods of its agents.
+GROUP_CHATS = frozenset(
+    f"{prefix}{name}"
+    for name in ("initiate_group_chat", "run_group_chat", "run_group_chat_iter")
+    for prefix in ("", "a_")
+)
+CHATS = frozenset({"initiate_chat", "a_initiate_chat", "initiate_chats", "a_initiate_chats"})
+
+# What is made of agents and is an agent too.
+MANAGER = "GroupChatManager"
+
+Loop = ast.For | ast.AsyncFor | ast.While | Comprehension
+Repeated = Function | ast.Lambda | Loop
+
+
+class Reuse(NamedTuple):
+    """A chat that is started at a line, each time that something is repeated, with the same agents:
+    the names that hold these."""
+
+    line: int
+    repeated: Repeated
+    agents: tuple[str, ...]
+
+
+def reuses_of(program: Program) -> Iterator[Reuse]:
+    """The chats that a program starts with agents of an earlier one."""
+    makers = _makers(program)
+    for call in program.calls:
+        is_group = program.named(call.func) in GROUP_CHATS
+        if not is_group and not _starts_chat(call):
+            continue
+        for repeated in _repeated(program, call, with_loops=is_group):
+            agents = sorted({each.name for each in _made_before(program, call, repeated, makers)})
+            if agents:
+                yield Reuse(call.lineno, repeated, tuple(agents))
+                break
+
+
+def _starts_chat(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in CHATS
+
+
+def _makers(program: Program) -> frozenset[str]:
+    """The names of the program's own classes of agents."""
+    found: set[str] = set()
+    for node in program.nodes:
+        if isinstance(node, ast.ClassDef) and any(
+            _is_maker(program, base, found) for base in node.bases
+        ):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _is_maker(program: Program, node: ast.expr, own: Iterable[str]) -> bool:
+    """Whether calling it makes an agent."""
+    if isinstance(node, ast.Name) and node.id in own:
+        return True
+    name = program.named(node)
+    return name.endswith("Agent") or name == MANAGER
+
+
+def _repeated(program: Program, call: ast.Call, *, with_loops: bool) -> Iterator[Repeated]:
+    """What surrounds a call and may happen more than once, from the inside.
+
+    Chats of two agents forget what was said when they are started one after the other, so that
+    loops do them no harm.
+    """
+    inner: ast.AST = call
+    for node in program.around(call):
+        if isinstance(node, Function):
+            if not _happens_once(program, node):
+                yield node
+        elif _repeats(node, inner) and (with_loops or isinstance(node, ast.Lambda)):
+            yield node
+        inner = node
+
+
+def _repeats(node: ast.AST, inner: ast.AST) -> TypeGuard[Loop | ast.Lambda]:
+    """Whether a part of something happens each time: what a loop goes through is there before."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return inner is not node.iter
+    if isinstance(node, Comprehension):
+        return not isinstance(inner, ast.comprehension)
+    return isinstance(node, ast.While | ast.Lambda)
+
+
+def _happens_once(program: Program, function: Function) -> bool:
+    """Whether a function is surely called once: in one place, which is passed once."""
+    seen: list[ast.AST] = []
+    here: ast.AST = function
+    while isinstance(here, Function):
+        seen.append(here)
+        call = _only_call(program, here)
+        if call is None or here.decorator_list:
+            return False
+        around = [*program.around(call)]
+        if any(_repeats(each, inner) for each, inner in zip(around, (call, *around), strict=False)):
+            return False
+        here = next((each for each in around if isinstance(each, Function)), program.tree)
+        if here in seen:
+            return False
+    return True
+
+
+def _only_call(program: Program, function: Function) -> ast.Call | None:
+    """The call of a function that is used in no other way."""
+    kind = ast.Attribute if program.is_method(function) else ast.Name
+    uses = [
+        node for node in program.nodes if isinstance(node, kind) and _name(node) == function.name
+    ]
+    calls = [call for call in program.calls if call.func in uses]
+    return calls[0] if len(uses) == len(calls) == 1 else None
+
+
+def _name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
+
+
+def _made_before(
+    program: Program, call: ast.Call, repeated: Repeated, makers: frozenset[str]
+) -> Iterator[Binding]:
+    """The agents that a chat is started with and that were made outside of what is repeated."""
+    for binding in program.reached(call, lambda name: _in_force(program, name, repeated)):
+        is_inside = repeated in program.around(binding.place)
+        if binding.value and not is_inside and _makes(program, binding.value, makers):
+            yield binding
+
+
+def _in_force(program: Program, name: ast.Name, repeated: Repeated) -> list[Binding]:
+    """What a name stands for: what is said of it inside of what is repeated, if anything is."""
+    found = program.bound(name)
+    inside = [each for each in found if repeated in program.around(each.place)]
+    return inside or found
+
+
+def _makes(program: Program, value: ast.expr, makers: frozenset[str]) -> bool:
+    """Whether an expression is an agent that is made there, or a collection of such."""
+    match value:
+        case ast.Call(func=made):
+            return _is_maker(program, made, makers)
+        case ast.List(elts=held) | ast.Tuple(elts=held) | ast.Dict(values=held):
+            return any(_makes(program, each, makers) for each in held)
+        case ast.ListComp(elt=each) | ast.GeneratorExp(elt=each) | ast.DictComp(value=each):
+            return _makes(program, each, makers)
+        case _:
+            return False
+
+
+# The parameter that gets the variables, there and here.
+CONTEXT = "context_variables"
+
+# What changes variables in place.
+CHANGING = frozenset({"set", "update", "remove", "clear", "pop", "setdefault"})
+
+
+class Writing(NamedTuple):
+    """How a function sets variables: the line of its first write in place, and that of the first
+    result that has them."""
+
+    in_place: int | None
+    given: int | None
+
+
+def writing(program: Program, function: Function) -> Writing | None:
+    """How a function sets the variables that it gets; nothing if it gets none, or if it is not
+    known what becomes of them."""
+    name = _parameter(program, function)
+    nodes = [node for each in function.body for node in ast.walk(each)]
+    if name is None or any(_is_taken_along(node, name) for node in nodes):
+        return None
+    parts = [node for node in nodes if isinstance(node, ast.expr)]
+    written = [part.lineno for part in parts if _writes(part, name)]
+    given = [part.lineno for part in parts if _gives(program, part)]
+    return Writing(min(written, default=None), min(given, default=None))
+
+
+def _parameter(program: Program, function: Function) -> str | None:
+    declared = function.args
+    for each in (*declared.posonlyargs, *declared.args, *declared.kwonlyargs):
+        hint = ast.walk(each.annotation) if each.annotation else ()
+        if each.arg == CONTEXT or "ContextVariables" in map(program.named, hint):
+            return each.arg
+    return None
+
+
+def _is_taken_along(node: ast.AST, name: str) -> bool:
+    """Whether the variables become something else's: the name is given another value, or what a
+    call makes of them is used."""
+    match node:
+        case ast.Name(id=id, ctx=ast.Store()):
+            return id == name
+        case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.Return(value=value):
+            calls = (each for each in ast.walk(value or node) if isinstance(each, ast.Call))
+            return any(_is_plain(each, name) for call in calls for each in call.args)
+        case _:
+            return False
+
+
+def _is_plain(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _writes(node: ast.expr, name: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=held, attr=attr)):
+            return attr in CHANGING and _holds(held, name)
+        case ast.Subscript(value=held, ctx=ast.Store() | ast.Del()):
+            return _holds(held, name)
+        case _:
+            return False
+
+
+def _holds(node: ast.expr, name: str) -> bool:
+    """Whether something is the variables: by their name, or as their `data`."""
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        node = node.value
+    return _is_plain(node, name)
+
+
+def _gives(program: Program, node: ast.expr) -> bool:
+    """Whether a result with variables is made there."""
+    return (
+        isinstance(node, ast.Call)
+        and program.named(node.func) == "ReplyResult"
+        and any(each.arg in (CONTEXT, None) for each in node.keywords)
+    )
+
+
+# ------------------------------------------------------------------ which functions are tools
+
+# Methods of agents whose result makes a function a tool, as a decorator or called with it.
+REGISTERING = frozenset({"register_for_llm", "register_for_execution"})
+
+# Calls that are given tools, and the arguments that these are.
+TAKING = {"register_function": ("f",), "Tool": ("func_or_tool",)}
+
+
+def tools_of(program: Program) -> Iterator[Function]:
+    """The functions that the program makes tools of chats."""
+    handed = {name for call in program.calls for name in _handed(program, call)}
+    for function in program.functions:
+        if function.name in handed or any(
+            _registers(program, each) for each in function.decorator_list
+        ):
+            yield function
+
+
+def _registers(program: Program, node: ast.expr) -> bool:
+    """Whether what an expression gives makes a tool of a function."""
+    made = node.func if isinstance(node, ast.Call) else node
+    is_method = isinstance(made, ast.Attribute) and made.attr in REGISTERING
+    return is_method or program.named(made) == "tool"
+
+
+def _handed(program: Program, call: ast.Call) -> Iterator[str]:
+    """The names of functions that a call takes for tools."""
+    given = {each.arg: each.value for each in call.keywords if each.arg}
+    wanted = TAKING.get(program.named(call.func), ())
+    if wanted or _registers(program, call.func):
+        yield from (each.id for each in call.args[:1] if isinstance(each, ast.Name))
+    elif program.named(call.func):
+        wanted = ("functions",)
+    for value in (given[key] for key in wanted if key in given):
+        held = (each.value for each in program.reached(value) if each.value)
+        for node in (value, *held):
+            yield from (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+
+
+def check_chats(program: Program, file: str) -> Iterator[Diagnostic]:
+    """What goes wrong in the chats of a program: tools whose writes are lost, agents that come
+    from one run into the next."""
+    for tool in tools_of(program):
+        found = writing(program, tool)
+        if found is not None and found.in_place is not None and found.given is None:
+            message = f"What tool {tool.name!r} sets is lost: it gets a copy of the variables."
+            remedy = "Give it back: `ReplyResult(message=…, context_variables=…)`."
+            yield _warning(file, found.in_place, "W071", message, remedy)
+    for reuse in reuses_of(program):
+        names = ", ".join(map(repr, reuse.agents))
+        what = _told(reuse.repeated)
+        message = f"Each {what} starts a chat with agents that were made once: {names}."
+        remedy = "Make agents for each run: they keep variables and messages of the one before."
+        yield _warning(file, reuse.line, "W072", message, remedy)
+
+
+def check_tool(program: Program, file: str, name: str) -> Iterator[Diagnostic]:
+    """What a tool of a workflow folder does in one of the two worlds only."""
+    for function in program.functions:
+        found = writing(program, function) if function.name == name else None
+        if found is None or (found.in_place is None) == (found.given is None):
+            continue
+        if found.in_place is not None:
+            message = f"What tool {name!r} sets is kept here and lost in a chat of AG2."
+            remedy = "If one has it, also return `ReplyResult(…, context_variables=…)`."
+            yield _warning(file, found.in_place, "W071", message, remedy)
+        else:
+            message = f"What tool {name!r} gives back as variables is kept by AG2 and lost here."
+            remedy = "Write it: `context_variables[name] = value`."
+            yield _warning(file, found.given or 1, "W071", message, remedy)
+
+
+def _told(repeated: Repeated) -> str:
+    match repeated:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return f"call of {name!r}"
+        case ast.Lambda():
+            return "call of a function"
+        case _:
+            return "round of a loop"
+
+
+def _warning(file: str, line: int, code: str, message: str, remedy: str) -> Diagnostic:
+    return Diagnostic(file, line, code, message, remedy, "warning")
+
+
+__all__ = ["check_chats", "check_tool", "classic"]

@@ -1,0 +1,163 @@
+"""Budgets: what is left, and whether the declared limits make sense."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from turnloom.agents.spec import Exchange, Usage
+from turnloom.assembly.logic import estimate
+from turnloom.guards.events import BudgetExceeded, Shortage
+from turnloom.guards.spec import (
+    ANY_MODEL,
+    RESOURCES,
+    WALL_TIME,
+    Amounts,
+    Guards,
+    LoopDetection,
+    RunBudget,
+    Strategies,
+    Watch,
+)
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.models import Report
+
+MILLION = 1_000_000
+
+# The level of a budget of which more than that share is left.
+LEVELS = ((0.7, "abundant"), (0.3, "normal"), (0.1, "scarce"))
+WORST = "critical"
+
+
+class Scarcity(NamedTuple):
+    """How scarce a budget is, by the resource of which the smallest share is left."""
+
+    level: str
+    resource: str
+    share: float
+
+
+def wanted_by(
+    budget: RunBudget, model: str | None, shown: int, exchanges: Sequence[Exchange]
+) -> Amounts:
+    """What a model call is to reserve: the tokens that it is shown, and some for the answer."""
+    exchanged = estimate(msgspec.json.encode(exchanges).decode()) if exchanges else 0
+    usage = Usage(shown + exchanged, budget.answer_tokens)
+    return used_by(budget, model, usage)
+
+
+def used_by(budget: RunBudget, model: str | None, usage: Usage) -> Amounts:
+    """What a model call used."""
+    price = budget.price(model)
+    cost = 0.0
+    if price is not None:
+        cost = (usage.input_tokens * price.input + usage.output_tokens * price.output) / MILLION
+    return Amounts(tokens=usage.input_tokens + usage.output_tokens, model_calls=1, cost=cost)
+
+
+def shortages(
+    budget: RunBudget, watch: Watch, wanted: Amounts, now: datetime
+) -> tuple[Shortage, ...]:
+    """Every resource of which more is wanted than is left; that just enough is left is enough."""
+    used = sum(watch.held.values(), watch.spent)
+    return tuple(_short(budget, watch, wanted, used, now))
+
+
+def _short(
+    budget: RunBudget, watch: Watch, wanted: Amounts, used: Amounts, now: datetime
+) -> Iterator[Shortage]:
+    for resource in Amounts.__struct_fields__:
+        limit, amount = getattr(budget, resource), getattr(wanted, resource)
+        if limit is None or not amount:
+            continue
+        left = _left(limit, getattr(used, resource))
+        if amount > left:
+            yield Shortage(resource, amount, left, limit)
+    seconds = seconds_left(budget, watch, now)
+    if seconds is not None and seconds <= 0:
+        yield overtime(budget, seconds)
+
+
+def overtime(budget: RunBudget, left: float = 0.0) -> Shortage:
+    """That no time is left."""
+    return Shortage(WALL_TIME, 0.0, left, budget.wall_time or 0.0)
+
+
+def _left(limit: float, used: float) -> float:
+    """What is left of a limit; sums of prices are no more exact than that."""
+    return round(limit - used, 9)
+
+
+def seconds_left(budget: RunBudget, watch: Watch, now: datetime) -> float | None:
+    """How long the run may go on; nothing if that is not limited."""
+    if budget.wall_time is None:
+        return None
+    going = (now - watch.at).total_seconds() if watch.at is not None else 0.0
+    return _left(budget.wall_time, watch.seconds + max(going, 0.0))
+
+
+def scarcity(budget: RunBudget, watch: Watch) -> Scarcity:
+    """How scarce the budget is by what was spent: its scarcest resource decides."""
+    shares = [
+        (max(0.0, _left(limit, _spent(watch, resource)) / limit), resource)
+        for resource in RESOURCES
+        if (limit := getattr(budget, resource)) is not None
+    ]
+    share, resource = min(shares, default=(1.0, ""))
+    level = next((name for least, name in LEVELS if share > least), WORST)
+    return Scarcity(level, resource, share)
+
+
+def _spent(watch: Watch, resource: str) -> float:
+    return watch.seconds if resource == WALL_TIME else getattr(watch.spent, resource)
+
+
+def told(fact: BudgetExceeded) -> str:
+    """What was short, and what to do about it."""
+    short = "; ".join(map(_told, fact.short))
+    return (
+        f"There is no budget for {_subject(fact)}: {short}. Raise the limit in `guards.budget`, or "
+        "let the workflow do less."
+    )
+
+
+def _subject(fact: BudgetExceeded) -> str:
+    """For whom the budget is short, with the place of the call in the log."""
+    if not fact.of:
+        return fact.call
+    return f"{'step' if fact.call.startswith('s') else 'agent'} {fact.of!r} ({fact.call})"
+
+
+def _told(short: Shortage) -> str:
+    if short.resource == WALL_TIME:
+        return f"the wall_time of {short.limit:g} s is over"
+    return f"{short.resource}: {short.wanted:g} wanted, {short.left:g} of {short.limit:g} left"
+
+
+def check_guards(
+    report: Report,
+    document: Document,
+    path: Path,
+    guards: Guards,
+    models: Mapping[str, str | None],
+) -> None:
+    """Note what is wrong with guards of agents that answer with these models."""
+    budget = guards.budget
+    if budget is None or budget.cost is None:
+        return
+    for agent, model in models.items():
+        if budget.price(model) is None:
+            which = "a model without a name" if model is None else f"model {model!r}"
+            message = f"Agent {agent!r} answers with {which}, which has no price."
+            remedy = f"Add it to `prices`, or a price for any model: `{ANY_MODEL!r}`."
+            report.add(document, (*path, "budget", "prices"), "W068", message, remedy)
+
+
+def escalations(detection: LoopDetection) -> Iterator[tuple[str, ...]]:
+    """Where it is declared that people are asked about loops."""
+    for loop in Strategies.model_fields:
+        if getattr(detection.strategies, loop) == "escalate":
+            yield "strategies", loop
+    if detection.then == "escalate":
+        yield ("then",)

@@ -1,0 +1,261 @@
+"""Detect loops, and decide how to recover."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from turnloom.agents.events import (
+    AgentOutput,
+    AgentText,
+    ModelFailed,
+    OutputRefused,
+    QuestionAsked,
+    ToolCalled,
+    ToolFailed,
+)
+from turnloom.agents.spec import Question, RunState
+from turnloom.assembly.logic import apart, piece
+from turnloom.assembly.logic.retrieval import unit
+from turnloom.assembly.spec import Piece
+from turnloom.guards.events import LoopDetected, Scores
+from turnloom.guards.spec import Entry, LoopDetection, Watch, Weights
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import Json, as_data
+from turnloom.log.spec import Fact
+from turnloom.variables.events import ContextChanged
+
+# There are too few turns to say anything.
+INSUFFICIENT = "insufficient"
+
+# How many characters of what a turn said are compared.
+COMPARED = 1000
+
+_TROUBLE = (ToolFailed, OutputRefused, ModelFailed)
+
+
+class Verdict(NamedTuple):
+    """The loop that turns are, if they are one, the turns, and the signs of it."""
+
+    loop: str
+    entries: Sequence[Entry]
+    scores: Scores
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether something is to be done."""
+        return self.loop not in ("", INSUFFICIENT)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Whose turns they are."""
+        return tuple(sorted({each.agent for each in self.entries}))
+
+
+def entry_of(
+    turn: int,
+    agent: str,
+    facts: Iterable[Fact],
+    inputs: Sequence[Json],
+    before: Sequence[Entry],
+) -> Entry:
+    """A turn that is about some inputs, by what is on record of it.
+
+    What it did is the tools that it called, or else what it said. Something came of it if a
+    variable changed, or if it did what no turn before did and nothing went wrong.
+    """
+    facts = list(facts)
+    called = [(each.tool, each.arguments) for each in facts if isinstance(each, ToolCalled)]
+    said = [*_said(facts)]
+    action = digest(as_data([agent, called or said, *inputs]))
+    is_troubled = any(isinstance(each, _TROUBLE) for each in facts)
+    is_new = all(each.action != action for each in before)
+    return Entry(
+        turn,
+        agent,
+        action,
+        "\n".join(said)[:COMPARED],
+        _changed(facts) or (is_new and not is_troubled),
+        is_troubled or any(isinstance(each, QuestionAsked) for each in facts),
+    )
+
+
+def _said(facts: Iterable[Fact]) -> Iterator[str]:
+    for fact in facts:
+        if isinstance(fact, AgentText):
+            yield fact.text.strip()
+        elif isinstance(fact, AgentOutput):
+            yield as_data(fact.output)
+
+
+def _changed(facts: Iterable[Fact]) -> bool:
+    return any(isinstance(each, ContextChanged) and each.value != each.previous for each in facts)
+
+
+def needs_similarity(detection: LoopDetection, entries: Sequence[Entry]) -> bool:
+    """Whether texts have to be compared, which takes a model, to know if turns are a loop."""
+    return detection.similarity is not None and not detect(detection, entries).loop
+
+
+def similarity(vectors: Sequence[Sequence[float]]) -> float:
+    """How much alike texts are, by their vectors: the mean over all pairs, from 0 to 1."""
+    units = [unit(each) for each in vectors]
+    pairs = [
+        sum(a * b for a, b in zip(one, other, strict=True)) if one and other else 0.0
+        for one, other in combinations(units, 2)
+    ]
+    return min(1.0, max(0.0, sum(pairs) / len(pairs))) if pairs else 0.0
+
+
+def detect(
+    detection: LoopDetection, entries: Sequence[Entry], semantic: float | None = None
+) -> Verdict:
+    """Whether the last turns are a loop, and of which kind.
+
+    The last `window` of them count; for turns that alternate, as many as were kept.
+    """
+    recent = entries[-detection.window :]
+    if len(recent) < detection.window:
+        return Verdict(INSUFFICIENT, recent, Scores())
+    period, oscillation = _oscillation(entries)
+    scores = _scored(detection.weights, recent, oscillation, semantic or 0.0)
+    if scores.repetition == 1:
+        return Verdict("exact_repetition", recent, scores)
+    if oscillation == 1:
+        return Verdict("oscillation", entries[-2 * period :], scores)
+    if scores.no_progress == 1:
+        return Verdict("no_progress", recent, scores)
+    if detection.similarity is not None and scores.semantic >= detection.similarity:
+        return Verdict("semantic_repetition", recent, scores)
+    if scores.confidence >= detection.threshold:
+        return Verdict(_dominant(detection.weights, scores), recent, scores)
+    return Verdict("", recent, scores)
+
+
+def _oscillation(entries: Sequence[Entry]) -> tuple[int, float]:
+    """The period after which turns come again, and the share of them that does.
+
+    Any period counts that fits twice into what was kept; turns that are all the same alternate
+    with nothing.
+    """
+    actions = [each.action for each in entries]
+    found = [(0.0, 0)]
+    for period in range(2, len(actions) // 2 + 1):
+        first, second = actions[-2 * period : -period], actions[-period:]
+        if len(set(second)) > 1:
+            again = sum(one == other for one, other in zip(first, second, strict=True))
+            found.append((again / period, -period))
+    share, period = max(found)
+    return -period, share
+
+
+def _scored(
+    weights: Weights, recent: Sequence[Entry], oscillation: float, semantic: float
+) -> Scores:
+    size = len(recent)
+    ((_, most),) = Counter(each.action for each in recent).most_common(1)
+    signs = {
+        "repetition": most / size,
+        "semantic": semantic,
+        "no_progress": sum(not each.progress for each in recent) / size,
+        "frustration": sum(each.frustrated for each in recent) / size,
+    }
+    confidence = sum(getattr(weights, name) * score for name, score in signs.items())
+    return Scores(oscillation=oscillation, confidence=round(confidence, 9), **signs)
+
+
+# The loop that each sign is one of.
+_LOOPS = {
+    "semantic": "semantic_repetition",
+    "no_progress": "no_progress",
+    "repetition": "exact_repetition",
+    "frustration": "frustration",
+}
+
+
+def _dominant(weights: Weights, scores: Scores) -> str:
+    """The loop whose sign counts most; of equals, the first."""
+    shares = {sign: getattr(weights, sign) * getattr(scores, sign) for sign in _LOOPS}
+    return _LOOPS[max(shares, key=lambda sign: shares[sign])]
+
+
+# Who asks people about loops.
+ASKER = "loop_detection"
+
+# What a person answers who wants the run to go on as it is, and to end.
+CONTINUE, STOP = "continue", "stop"
+
+# What agents are told, by strategy.
+HINTS = {
+    "inject_variation": (
+        "Your last turns repeat each other. Do it differently now: with another tool, other "
+        "arguments or another approach. If there is none, say what stands in the way."
+    ),
+    "decompose": (
+        "Your last turns brought nothing forward. Split the task into smaller steps, name them, "
+        "and do only the first one."
+    ),
+    "synthesise": (
+        "The last turns go back and forth. Sum up what is settled and what is open, then decide."
+    ),
+}
+
+
+def recover(
+    detection: LoopDetection, watch: Watch, verdict: Verdict, others: Sequence[str]
+) -> LoopDetected:
+    """What is done about a loop; `others` are those whose turn it could be instead."""
+    recoveries = watch.recoveries.get(name_of(verdict.loop, verdict.agents), 0)
+    is_enough = recoveries >= detection.max_resets
+    wanted = detection.then if is_enough else getattr(detection.strategies, verdict.loop)
+    has_others = any(name not in verdict.agents for name in others)
+    strategy = "inject_variation" if wanted == "rotate_agent" and not has_others else wanted
+    return LoopDetected(
+        verdict.loop,
+        verdict.agents,
+        tuple(each.turn for each in verdict.entries),
+        verdict.scores,
+        strategy,
+        wanted if strategy != wanted else "",
+        HINTS.get(strategy, ""),
+        recoveries,
+    )
+
+
+def name_of(loop: str, agents: Sequence[str]) -> str:
+    """What tells one loop from another."""
+    return f"{loop} of {', '.join(agents)}"
+
+
+def describe_loop(fact: LoopDetected) -> str:
+    """What goes round in circles, and since when."""
+    turns = f"turns {fact.turns[0]} to {fact.turns[-1]}" if fact.turns else "its turns"
+    return f"{name_of(fact.loop, fact.agents)} in {turns}"
+
+
+def escalation(state: RunState) -> Question | None:
+    """What a person is to be asked about a loop, before anything else begins."""
+    watch: Watch | None = state.guards
+    if watch is None or watch.escalation is None:
+        return None
+    asked, schema = watch.escalation, {"type": "string"}
+    return Question(asked.question, asked.prompt, state.user, ASKER, schema=schema)
+
+
+def hint_piece(state: RunState, turn: int) -> Piece | None:
+    """What an agent is told in a turn because of a loop."""
+    watch: Watch | None = state.guards
+    hint = watch.told.get(turn) if watch is not None else None
+    if hint is None:
+        return None
+    return apart(piece("hint", "guards.loop_detection", hint.text, hint.reason))
+
+
+def instead(state: RunState, target: str, roster: Sequence[str]) -> str | None:
+    """Who is to speak in place of an agent that goes round in circles; the next in the roster."""
+    watch: Watch | None = state.guards
+    if watch is None or target not in watch.avoided:
+        return None
+    place = roster.index(target)
+    ring = (*roster[place:], *roster[:place])
+    return next((name for name in ring if name not in watch.avoided), None)

@@ -1,1 +1,0 @@
-"""Choices over what is known, and what is learned from them."""

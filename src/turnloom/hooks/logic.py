@@ -1,0 +1,122 @@
+"""Which hooks run at a point of the lifecycle, in which order, and which are skipped."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from turnloom.hooks.spec import Hook, Hooks, LifecycleTool
+from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.values import Json, as_array, nearest
+from turnloom.variables.logic.conditions import Condition, judge
+from turnloom.variables.logic.cycles import cycle_of
+
+# How a run that ended is called, and which hooks after the chat run then.
+ENDINGS = {"finished": "success", "failed": "failure", "cancelled": "failure"}
+
+
+def hooks_at(hooks: Hooks, trigger: str, agent: str | None) -> list[Hook]:
+    """The hooks of a trigger that go with this agent's turns."""
+    found = hooks.get(trigger, ())
+    return [hook for hook in found if hook.declared.agent in (None, agent)]
+
+
+def hooks_after(hooks: Hooks, status: str) -> list[Hook]:
+    """The hooks that run after a chat that ended so."""
+    ended = ENDINGS[status]
+    return [hook for hook in hooks.get("after_chat", ()) if hook.declared.on in (ended, "always")]
+
+
+def skipped(
+    hook: Hook, values: Mapping[str, Json], absent: Mapping[str, str], succeeded: Set[str]
+) -> str:
+    """Why a hook does not run at this moment; nothing when it does."""
+    missing = [name for name in hook.declared.after if name not in succeeded]
+    if missing:
+        return f"runs after {', '.join(missing)}, which did not succeed"
+    if hook.when is not None:
+        verdict = judge(hook.when, values, absent)
+        if not verdict.holds:
+            return f"only when {hook.declared.when}: {verdict.why_not}"
+    return ""
+
+
+class Checked(NamedTuple):
+    """A declared hook that is valid, and where it stands."""
+
+    path: Path
+    declared: LifecycleTool
+
+
+def read_hooks(report: Report, document: Document, entry: Entry) -> list[Checked]:
+    """The hooks that a document declares, as far as each is valid by itself."""
+    items = as_array(entry.value)
+    if items is None:
+        if entry.value is not None:
+            message = "'lifecycle_tools' must be an array."
+            report.add(document, entry.path, "W012", message, "Write one entry per hook.")
+        return []
+    found: list[Checked] = []
+    for number, value in enumerate(items):
+        path = (*entry.path, number)
+        declared = report.model(document, Entry(path, value), LifecycleTool)
+        if declared is not None:
+            found.append(Checked(path, declared))
+    return found
+
+
+def order_hooks(
+    report: Report,
+    document: Document,
+    checked: Sequence[Checked],
+    conditions: Mapping[int, Condition | None],
+) -> dict[str, tuple[Hook, ...]]:
+    """The hooks by trigger, in declared order, but each behind those it runs after."""
+    hooks = [Hook(n, each.declared, conditions.get(n)) for n, each in enumerate(checked)]
+    ordered: dict[str, tuple[Hook, ...]] = {}
+    for trigger in dict.fromkeys(hook.declared.trigger for hook in hooks):
+        some = [hook for hook in hooks if hook.declared.trigger == trigger]
+        _check_names(report, document, checked, some)
+        ordered[trigger] = tuple(_sorted(report, document, checked, some))
+    return ordered
+
+
+def _check_names(
+    report: Report, document: Document, checked: Sequence[Checked], hooks: Sequence[Hook]
+) -> None:
+    names = [hook.name for hook in hooks]
+    for place, hook in enumerate(hooks):
+        path = checked[hook.number].path
+        if hook.name in names[:place] and _is_named(hook.name, hooks):
+            message = f"Two hooks of {hook.declared.trigger!r} are called {hook.name!r}."
+            report.add(document, path, "W013", message, "Give one of them another `name`.")
+        for name in hook.declared.after:
+            if name not in names:
+                hint = nearest(name, names)
+                remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(names)}."
+                message = f"Hook {hook.name!r} runs after {name!r}, no hook of its trigger."
+                report.add(document, (*path, "after"), "W052", message, remedy)
+
+
+def _is_named(name: str, hooks: Iterable[Hook]) -> bool:
+    """Whether some hook refers to this name, so that it must mean one hook."""
+    return any(name in hook.declared.after for hook in hooks)
+
+
+def _sorted(
+    report: Report, document: Document, checked: Sequence[Checked], hooks: Sequence[Hook]
+) -> list[Hook]:
+    names = {hook.name for hook in hooks}
+    waiting, placed, done = list(hooks), list[Hook](), set[str]()
+    while waiting:
+        ready = next((h for h in waiting if not (set(h.declared.after) & names) - done), None)
+        if ready is None:
+            circle = cycle_of({hook.name: hook.declared.after for hook in waiting})
+            message = f"Hooks wait for each other in a circle: {' → '.join(circle)}."
+            first = next(hook.number for hook in waiting if hook.name in circle)
+            where = (*checked[first].path, "after")
+            report.add(document, where, "W053", message, "Drop one `after`.")
+            return [*placed, *waiting]
+        waiting.remove(ready)
+        placed.append(ready)
+        done.add(ready.name)
+    return placed

@@ -1,0 +1,209 @@
+"""Guards at work: budgets, and the windows of models."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from turnloom.agents.events import ModelAnswered
+from turnloom.agents.spec import Engine, Exchange, Task, Usage
+from turnloom.errors import BudgetExceeded, ContextTooLarge, UsageError
+from turnloom.guards import events
+from turnloom.guards.events import WindowNeared
+from turnloom.guards.logic.budgets import (
+    overtime,
+    scarcity,
+    seconds_left,
+    shortages,
+    told,
+    used_by,
+    wanted_by,
+)
+from turnloom.guards.logic.windows import POLICY, CallSize, is_near, told_near
+from turnloom.guards.spec import Amounts, RunBudget
+from turnloom.kernel.values import preview
+from turnloom.log.spec import Fact
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.logic import scope_of
+
+STEP = Amounts(steps=1)
+TOOL_CALL = Amounts(tool_calls=1)
+
+T = TypeVar("T")
+
+log = logging.getLogger("turnloom.guards")
+
+
+def afford(journal: Journal, charge: str, of: str) -> bool:
+    """Reserve a step of the budget for a step or an agent; whether there is one left. An empty
+    charge is free."""
+    if journal.guards.budget is None or not charge:
+        return True
+    try:
+        reserve(journal, {charge: STEP}, of)
+    except BudgetExceeded:
+        return False  # on record, and the run fails
+    return True
+
+
+def end_turn(journal: Journal, number: int) -> None:
+    """Settle the step of a turn."""
+    settle(journal, f"t{number}", STEP)
+
+
+def begin_model_call(
+    journal: Journal, key: str, model: str | None, shown: int, exchanges: Sequence[Exchange] = ()
+) -> None:
+    """Reserve a model call that is shown so many tokens, and what was exchanged since.
+
+    Raises:
+        BudgetExceeded: there is not enough left for it.
+    """
+    budget = journal.guards.budget
+    if budget is not None:
+        reserve(journal, {key: wanted_by(budget, model, shown, exchanges)})
+
+
+def end_model_call(journal: Journal, key: str, model: str | None, facts: Sequence[Fact]) -> None:
+    """Settle a model call by what its engine says that it used; one that failed says nothing."""
+    budget = journal.guards.budget
+    if budget is not None:
+        first = facts[0]
+        usage = first.usage if isinstance(first, ModelAnswered) else Usage()
+        settle(journal, key, used_by(budget, model, usage))
+
+
+def begin_tool_calls(journal: Journal, keys: Sequence[str]) -> None:
+    """Reserve calls of tools that are made side by side: all of them, or none.
+
+    Raises:
+        BudgetExceeded: there are not enough left for all of them.
+    """
+    reserve(journal, dict.fromkeys(keys, TOOL_CALL))
+
+
+def end_tool_call(journal: Journal, key: str) -> None:
+    """Settle a call of a tool."""
+    settle(journal, key, TOOL_CALL)
+
+
+def reserve(journal: Journal, wanted: dict[str, Amounts], of: str = "") -> None:
+    """Keep what calls are about to use, by their keys; what is on record is not kept twice. `of` is
+    the name of the step or the agent that is not begun yet.
+
+    Raises:
+        BudgetExceeded: there is not enough left.
+    """
+    budget, watch = journal.guards.budget, journal.state.guards
+    if budget is None:
+        return
+    left = {key: each for key, each in wanted.items() if not journal.recorded(f"{key}/reserved")}
+    if not left:
+        return
+    total = sum(left.values(), Amounts())
+    call, short = ", ".join(left), shortages(budget, watch, total, journal.clock.now())
+    if short or journal.recorded(f"{call}/exceeded"):
+        refuse(journal, call, short, of)
+    for key, amounts in left.items():
+        journal.record(f"{key}/reserved", events.BudgetReserved(key, amounts))
+
+
+def refuse(
+    journal: Journal, call: str, short: tuple[events.Shortage, ...], of: str = ""
+) -> NoReturn:
+    """Put on record that there is not enough left for a call.
+
+    Raises:
+        BudgetExceeded: always.
+    """
+    scope = scope_of(journal.state, call)
+    fact = events.BudgetExceeded(call, short, of or (scope.agent if scope else ""))
+    raise BudgetExceeded(told(journal.keep(f"{call}/exceeded", lambda: fact)))
+
+
+def settle(journal: Journal, key: str, spent: Amounts) -> None:
+    """Put on record what a call used in the end, and that the budget became scarcer if it did."""
+    budget, watch = journal.guards.budget, journal.state.guards
+    if budget is None or journal.recorded(f"{key}/spent"):
+        return
+    journal.record(f"{key}/spent", events.BudgetSpent(key, spent))
+    now = scarcity(budget, watch)
+    if now.level != watch.level:
+        fact = events.ScarcityChanged(now.level, watch.level, now.resource, now.share)
+        journal.record(f"{key}/scarcity", fact)
+        if now.level in ("scarce", "critical"):
+            said = (journal.state.run, now.level, 100 * now.share, now.resource)
+            log.warning("run %s: the budget is %s, %d %% of %s are left", *said)
+
+
+def within(journal: Journal, seconds: float) -> float:
+    """So many seconds, or as many as the run may still go on."""
+    budget = journal.guards.budget
+    if budget is None:
+        return seconds
+    left = seconds_left(budget, journal.state.guards, journal.clock.now())
+    return seconds if left is None else max(0.0, min(seconds, left))
+
+
+def in_time(journal: Journal, key: str, answering: Awaitable[T]) -> Awaitable[T]:
+    """A call that is cut off when the time of the run is over.
+
+    Raises:
+        BudgetExceeded: it was.
+    """
+    budget = journal.guards.budget
+    if budget is None or budget.wall_time is None:
+        return answering
+    return _cut_off(journal, budget, key, answering)
+
+
+async def _cut_off(journal: Journal, budget: RunBudget, key: str, answering: Awaitable[T]) -> T:
+    deadline = asyncio.timeout(seconds_left(budget, journal.state.guards, journal.clock.now()))
+    try:
+        async with deadline:
+            return await answering
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        refuse(journal, key, (overtime(budget),))
+
+
+def window_of(engine: Engine | None, model: str | None, setting: int) -> int:
+    """How many tokens fit into the window of a model: as the setting says, else as the engine
+    knows; 0 if neither does.
+
+    Raises:
+        UsageError: the engine gives no number.
+    """
+    known: Any = getattr(engine, "context_window", None)
+    if setting or not callable(known):
+        return setting
+    window = known(model)
+    if window is not None and (type(window) is not int or window < 1):
+        who = type(engine).__name__
+        raise UsageError(
+            f"`context_window` of {who} gives {preview(window)}. Let it give tokens, or None."
+        )
+    return window or 0
+
+
+async def heed_window(journal: Journal, id: str, task: Task, size: CallSize, window: int) -> None:
+    """Refuse a call that does not fit into a window, and put it on record, once in a run for each
+    agent, when one takes most of it; `id` is that of the record.
+
+    Raises:
+        ContextTooLarge: it does not fit.
+    """
+    if size.tokens > window:
+        model = f"model {task.model!r}" if task.model else "the model"
+        raise ContextTooLarge(
+            f"The window of {model} has {window:,} tokens, too few for this call."
+        )
+    if not is_near(size.tokens, window) or task.agent in journal.state.crowded:
+        return
+    fact = WindowNeared(
+        task.turn, task.agent, size.tokens, window, size.largest, task.model or "", size.counter
+    )
+    journal.record(id, fact)
+    await journal.commit()
+    log.warning("run %s: %s. %s", journal.state.run, told_near(fact), POLICY)

@@ -1,0 +1,225 @@
+"""Lifecycle hooks: run in order, each once, and none of them stops the run."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import anyio
+
+from turnloom.agents.spec import Callee, Question
+from turnloom.hooks.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
+from turnloom.hooks.logic import hooks_after, hooks_at, skipped
+from turnloom.hooks.spec import TRIGGERS, Hook, Hooks
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import digest
+from turnloom.kernel.marks import neutral
+from turnloom.kernel.values import Json, as_data, preview, said
+from turnloom.log.spec import Fact
+from turnloom.runtime.calls import Call, Caller, Parked, as_json, park
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.user_code import stack_of
+from turnloom.variables.spec import RUN_STATUS
+
+# Seconds before the first retry of a hook; each further one waits twice as long.
+BACKOFF = 0.1
+
+# How many characters of a result or an error are recorded.
+SHOWN = 2000
+
+CHAT = "chat"
+
+log = logging.getLogger("turnloom.lifecycle")
+
+
+class Occasion(NamedTuple):
+    """When hooks run: in which scope, with whose turn, and what they alone are shown."""
+
+    scope: str
+    agent: str | None = None
+    shown: Mapping[str, Json] = {}
+
+    def key(self, hook: Hook) -> str:
+        """What the hook's call on this occasion is known by."""
+        return f"{self.scope}/{hook.declared.trigger}.{hook.number}"
+
+
+class HookRunner:
+    """Runs the hooks of one run."""
+
+    def __init__(self, journal: Journal, functions: Mapping[int, Callee]) -> None:
+        self._journal = journal
+        self._functions = functions
+        self._tried: set[str] = set()
+
+    @property
+    def any(self) -> bool:
+        """Whether there are hooks at all."""
+        return bool(self._hooks)
+
+    async def before_chat(self) -> None:
+        """What runs before the first turn."""
+        await self._run(hooks_at(self._hooks, "before_chat", None), Occasion(CHAT))
+
+    async def after_chat(self, status: str) -> None:
+        """What runs when the run ended so."""
+        await self._run(hooks_after(self._hooks, status), Occasion(CHAT, None, _told(status)))
+
+    async def before_agent(self, turn: int, agent: str) -> None:
+        """What runs when an agent's go began."""
+        hooks = hooks_at(self._hooks, "before_agent", agent)
+        await self._run(hooks, Occasion(f"t{turn}", agent))
+
+    async def after_agent(self, turn: int, agent: str) -> None:
+        """What runs when an agent's go is over."""
+        hooks = hooks_at(self._hooks, "after_agent", agent)
+        await self._run(hooks, Occasion(f"t{turn}", agent))
+
+    @property
+    def _hooks(self) -> Hooks:
+        return self._journal.workflow.hooks
+
+    async def _run(self, hooks: Iterable[Hook], occasion: Occasion) -> None:
+        succeeded: set[str] = set()
+        for hook in hooks:
+            outcome = self._journal.outcome(occasion.key(hook))
+            outcome = outcome or self._skip(hook, occasion, succeeded)
+            if not outcome:
+                outcome = await self._call(hook, occasion)
+            if isinstance(outcome[-1], LifecycleToolResult) and outcome[-1].status == "success":
+                succeeded.add(hook.name)
+
+    def _skip(self, hook: Hook, occasion: Occasion, succeeded: set[str]) -> list[Fact]:
+        key = occasion.key(hook)
+        if self._journal.recorded(f"{key}?") is not None:
+            return []  # it has begun: what made it begin is not asked again
+        state = self._journal.state
+        reason = skipped(hook, state.values, state.absent, succeeded)
+        if not reason:
+            return []
+        fact = LifecycleToolResult(*_about(hook, occasion), "skipped", 0.0, reason, 0)
+        return self._journal.complete(key, [fact])
+
+    def give_up(self) -> None:
+        """Put on record that hooks which had begun to prepare something do not go on."""
+        for hook, occasion in self._open("before_chat", "before_agent"):
+            key = occasion.key(hook)
+            if self._journal.recorded(f"{key}?") is not None and not self._journal.outcome(key):
+                why = ("Cancelled", "The run was cancelled.")
+                fact = LifecycleToolError(*_about(hook, occasion), "error", 0.0, *why)
+                self._journal.complete(key, [fact])
+
+    async def _call(self, hook: Hook, occasion: Occasion, mark: str = "") -> Sequence[Fact]:
+        """The outcome of a hook, on record or by calling it; a marked call restores objects."""
+        journal, key, waits = self._journal, occasion.key(hook), list[Question]()
+        told = hook.declared.description
+        intent = LifecycleToolCall(digest(hook.name), *_about(hook, occasion), told, bool(mark))
+
+        async def effect() -> Sequence[Fact]:
+            caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, occasion.shown)
+            call, ended = await self._attempt(hook, caller, waits)
+            outcome = self._outcome(_about(hook, occasion), ended, bool(mark))
+            if mark:
+                call.recover()
+                return [outcome]
+            return [*call.facts(), outcome]
+
+        try:
+            return await journal.once(key + mark, effect, intent=intent)
+        except Parked:
+            park(journal, waits[0])
+
+    async def _attempt(
+        self, hook: Hook, caller: Caller, waits: list[Question]
+    ) -> tuple[Call, "Ended"]:
+        """Call the hook, and again if it fails and may be; what it wrote stays."""
+        clock, callee = self._journal.clock, self._functions[hook.number]
+        began, attempts, call = clock.now(), 1, Call(self._journal, caller, callee)
+        result, problem = await self._try(hook, call, waits)
+        while problem is not None and attempts <= hook.declared.retries:
+            await anyio.sleep(BACKOFF * 2 ** (attempts - 1))
+            attempts, call = attempts + 1, Call(self._journal, caller, callee, call)
+            result, problem = await self._try(hook, call, waits)
+        took = (clock.now() - began).total_seconds() * 1000
+        return call, Ended(result, problem, took, attempts)
+
+    async def _try(
+        self, hook: Hook, call: Call, waits: list[Question]
+    ) -> tuple[Json, Exception | None]:
+        """One call of the hook: what it gave, or how it failed."""
+        try:
+            return neutral(_shown(await call.carry_out({}))), None
+        except Parked:
+            assert call.question is not None
+            waits.append(call.question)
+            raise
+        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            log.error("hook %s of run %s failed\n%s", hook.name, call.run, call.stack(error))
+            return None, error
+
+    def _outcome(self, about: "About", ended: "Ended", restored: bool) -> Fact:
+        mask = self._journal.secrets.masked
+        how = (ended.attempts, restored)
+        if ended.problem is None:
+            text = mask(as_data(ended.result))
+            shown = ended.result if len(text) <= SHOWN else _cut(text)
+            return LifecycleToolResult(*about, "success", ended.took, shown, *how)
+        name, message = named(ended.problem), mask(said(ended.problem))
+        stack = stack_of(ended.problem, self._journal.secrets)
+        return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how, stack)
+
+    async def restore(self) -> None:
+        """Run again the hooks whose objects were lost with another process, while they count."""
+        journal, state = self._journal, self._journal.state
+        lost = {each[1] for each in state.ephemeral.items() if each not in journal.objects}
+        for hook, occasion in self._open(*TRIGGERS):
+            key = occasion.key(hook)
+            if key in lost - self._tried:
+                self._tried.add(key)
+                await self._call(hook, occasion, f"@{state.position}")
+
+    def _open(self, *triggers: str) -> Iterator[tuple[Hook, Occasion]]:
+        """The hooks of some triggers whose scope is open, and on which occasion."""
+        state = self._journal.state
+        for trigger in triggers:
+            for hook in self._hooks.get(trigger, ()):
+                if trigger == "before_chat":
+                    yield hook, Occasion(CHAT)
+                elif trigger == "after_chat":
+                    yield hook, Occasion(CHAT, None, _told(state.ending))
+                else:
+                    for turn in state.open.values():
+                        yield hook, Occasion(f"t{turn.number}", turn.agent)
+
+
+class Ended(NamedTuple):
+    """How a call ended: what it gave, or what went wrong; after how long and how many attempts."""
+
+    result: Json
+    problem: Exception | None
+    took: float
+    attempts: int
+
+
+# What every fact about a hook begins with: trigger, agent, function, file, name.
+About = tuple[str, str | None, str, str, str]
+
+
+def _about(hook: Hook, occasion: Occasion) -> About:
+    declared = hook.declared
+    return declared.trigger, occasion.agent, declared.function, declared.file, hook.name
+
+
+def _told(status: str) -> Mapping[str, Json]:
+    return {RUN_STATUS: status} if status else {}
+
+
+def _shown(given: Any) -> Json:
+    """What a hook gave as it is recorded: nobody uses it, so what is not JSON is only pictured."""
+    try:
+        return as_json(given)
+    except TypeError:
+        return preview(given)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

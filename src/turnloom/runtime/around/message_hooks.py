@@ -1,0 +1,235 @@
+"""AG2's message hooks: functions that change what an agent reads, and what it says."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from turnloom.agents.spec import USER, WORKFLOW, Prepared, ToolSchema
+from turnloom.assembly.spec import Message
+from turnloom.hooks.events import MessageHookCalled, MessageHooked, MessageHookFailed
+from turnloom.hooks.spec import MessageHook
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import digest
+from turnloom.kernel.marks import neutral
+from turnloom.kernel.values import Json, as_array, as_data, as_object, preview, said
+from turnloom.log.spec import Fact
+from turnloom.runtime.calls import Call, Caller, as_json
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.user_code import stack_of
+from turnloom.variables.spec import Context
+
+# Seconds that a message hook may take.
+DEADLINE = 60.0
+
+log = logging.getLogger("turnloom.lifecycle")
+
+# Calls a function of the workflow's code, in the loop or off it.
+Function = Callable[..., Awaitable[Any]]
+
+
+class HookedAgent:
+    """An agent as `update_agent_state` sees it."""
+
+    def __init__(self, name: str, system_message: str, context_variables: Context) -> None:
+        self.name = name
+        self.system_message = system_message
+        self.context_variables = context_variables
+
+    def update_system_message(self, system_message: str) -> None:
+        """Let the agent be told something else in this turn."""
+        self.system_message = system_message
+
+
+class MessageHooks:
+    """Runs the message hooks of one run."""
+
+    def __init__(self, journal: Journal, functions: Mapping[int, Function]) -> None:
+        self._journal = journal
+        self._functions = functions
+
+    async def prepare(self, turn: int, agent: str) -> Prepared:
+        """What the agent is to be told and to read in this turn."""
+        instructions, messages = None, None
+        for kind in ("update_agent_state", *_READING):
+            for number, hook in self._of(agent, kind):
+                key = f"t{turn}/message_hook.{number}"
+                if kind == "update_agent_state":
+                    given = await self._update(key, turn, agent, hook, instructions)
+                    instructions = given if isinstance(given, str) else instructions
+                else:
+                    heard = self._heard() if messages is None else messages
+                    read = await self._read(key, (turn, agent), hook, heard)
+                    messages = messages if read == heard else read
+        return Prepared(instructions, messages)
+
+    async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
+        """What the agent says in place of a text."""
+        for number, hook in self._of(agent, "process_message_before_send"):
+            arguments = (agent, text, "", False)
+
+            def args(context: Context, given: tuple[Any, ...] = arguments) -> tuple[Any, ...]:
+                return given
+
+            given = await self._call(f"{key}/message_hook.{number}", (turn, agent), hook, args)
+            text = withheld(hook) if given is FAILED else str(_content(given))
+        return text
+
+    def has(self, agent: str, kind: str) -> bool:
+        """Whether hooks of a kind go with an agent."""
+        return any(True for _ in self._of(agent, kind))
+
+    def _of(self, agent: str, kind: str) -> list[tuple[int, MessageHook]]:
+        hooks = enumerate(self._journal.workflow.message_hooks)
+        return [(n, h) for n, h in hooks if h.hook_type == kind and h.goes_with(agent)]
+
+    def _heard(self) -> tuple[Message, ...]:
+        return tuple(self._journal.state.messages)
+
+    async def _update(
+        self, key: str, turn: int, agent: str, hook: MessageHook, instructions: str | None
+    ) -> Json:
+        told = instructions or self._journal.workflow.agents[agent].instructions
+        read = [_shown(message, agent) for message in self._heard()]
+        seen: list[HookedAgent] = []
+
+        def args(context: Context) -> tuple[Any, ...]:
+            seen.append(HookedAgent(agent, told, context))
+            return seen[-1], read
+
+        return await self._call(
+            key, (turn, agent), hook, args, lambda given: seen[-1].system_message
+        )
+
+    async def _read(
+        self, key: str, who: tuple[int, str], hook: MessageHook, heard: Sequence[Message]
+    ) -> tuple[Message, ...]:
+        """The messages as a hook gives them back; without those that it was to look at when it
+        fails."""
+        if not heard:
+            return ()
+        last_only = hook.hook_type == "process_last_received_message"
+        shown: Any = heard[-1].text if last_only else [_shown(each, who[1]) for each in heard]
+        given = await self._call(key, who, hook, lambda context: (shown,))
+        if last_only:
+            if given == neutral(shown):  # it is as it was: what hooks give holds no marks
+                return tuple(heard)
+            text = withheld(hook) if given is FAILED else str(given)
+            return (*heard[:-1], heard[-1]._replace(text=text))
+        if given is FAILED:
+            return (Message(0, WORKFLOW, withheld(hook)),)
+        return tuple(map(_message, as_array(given) or ()))
+
+    async def _call(
+        self,
+        key: str,
+        who: tuple[int, str],
+        hook: MessageHook,
+        args: Callable[[Context], tuple[Any, ...]],
+        outcome: Callable[[Any], Any] = lambda given: given,
+    ) -> Json:
+        """What a hook gave, from the record or by calling it; `FAILED` when it failed, or gave what
+        a hook of its kind cannot give."""
+        turn, agent = who
+        about = (turn, agent, hook.hook_type, hook.function, hook.filename)
+        number = self._journal.workflow.message_hooks.index(hook)
+        callee = _Callee(self._functions[number], args, outcome)
+
+        async def effect() -> Sequence[Fact]:
+            caller = Caller(key, f"hook:{hook.function}", DEADLINE)
+            call = Call(self._journal, caller, callee)
+            try:
+                given = as_json(await call.carry_out({}))
+                _refuse_misfit(hook, given)
+                fact: Fact = MessageHooked(*about, given)
+            except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+                log.error("message hook %s failed\n%s", hook.function, call.stack(error))
+                stack = stack_of(error, self._journal.secrets)
+                fact = MessageHookFailed(*about, named(error), said(error), stack)
+            return [*call.facts(), fact]
+
+        intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)
+        fact = (await self._journal.once(key, effect, intent=intent))[-1]
+        if isinstance(fact, MessageHooked) and _fits(hook, fact.result):
+            return fact.result
+        return FAILED
+
+
+# What stands for the result of a hook that failed.
+FAILED: Any = object()
+
+
+def withheld(hook: MessageHook) -> str:
+    """What stands in the place of a message that a hook was to change, and did not."""
+    return f"[withheld: message hook {hook.function!r} failed]"
+
+
+def _fits(hook: MessageHook, given: Json) -> bool:
+    """Whether a hook of this kind can give that."""
+    match hook.hook_type:
+        case "process_all_messages_before_reply":
+            listed = as_array(given)
+            return listed is not None and all(_content(each) is not None for each in listed)
+        case "process_message_before_send":
+            return isinstance(_content(given), str)
+        case _:
+            return isinstance(given, str)
+
+
+def _refuse_misfit(hook: MessageHook, given: Json) -> None:
+    """Refuse what a hook of this kind cannot give.
+
+    Raises:
+        TypeError: it is that; most often, a `return` was forgotten.
+    """
+    if not _fits(hook, given):
+        raise TypeError(f"It gave {preview(given)}. Let it return {_RETURNED[hook.hook_type]}.")
+
+
+_RETURNED = {
+    "update_agent_state": "nothing, and set a text as the system message",
+    "process_all_messages_before_reply": "the list of messages",
+    "process_last_received_message": "the text of the message",
+    "process_message_before_send": "the message: a text, or an object with its `content`",
+}
+_READING = ("process_all_messages_before_reply", "process_last_received_message")
+_NOTHING = ToolSchema("", "", {})
+
+
+class _Callee:
+    """A message hook with the arguments that AG2 gives it."""
+
+    schema = _NOTHING
+    may_ask = False
+
+    def __init__(
+        self,
+        function: Function,
+        args: Callable[[Context], tuple[Any, ...]],
+        outcome: Callable[[Any], Any],
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._outcome = outcome
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        return self._outcome(await self._function(*self._args(context)))
+
+
+def _shown(message: Message, agent: str) -> dict[str, str]:
+    """A message as AG2 has it: its own are the assistant's."""
+    role = "assistant" if message.author == agent else "user"
+    return {"content": message.text, "role": role, "name": message.author}
+
+
+def _message(value: Json) -> Message:
+    content, name = _content(value), (as_object(value) or {}).get("name")
+    text = content if isinstance(content, str) else as_data(content)
+    return Message(0, name if isinstance(name, str) else USER, text)
+
+
+def _content(value: Json) -> Json:
+    """What a message says: a text is the message itself, an object has a content."""
+    given = as_object(value)
+    if given is not None:
+        return given.get("content")
+    return value if isinstance(value, str) else None

@@ -1,0 +1,145 @@
+"""Choices among candidates in one run: made once, on record, and judged by how the turn ends."""
+
+import logging
+import traceback
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from turnloom.guards.events import SelectionJudged, SelectionMade
+from turnloom.guards.logic.selection import (
+    Asked,
+    answer_of,
+    category_of,
+    credit_of,
+    names_in,
+    read_credit,
+)
+from turnloom.guards.service import Selecting
+from turnloom.guards.spec import GENERAL, Category, Guards, Selection
+from turnloom.kernel.code import qualified
+from turnloom.kernel.contained import named
+from turnloom.kernel.values import said, writable
+from turnloom.log.spec import Fact
+from turnloom.runs.brief import Brief, TurnOutcome
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.user_code import ask_user_code
+
+log = logging.getLogger("turnloom.guards")
+
+# Seconds that a function may take to say a category or a score.
+DEADLINE = 5.0
+
+
+class Wanted(NamedTuple):
+    """A choice that is wanted: among whom, and what the function that says the category is given.
+
+    `meant` is whom the turn would go to, `artifact` what wakes the candidates.
+    """
+
+    among: Sequence[str]
+    about: Any
+    meant: str = ""
+    artifact: str = ""
+
+
+class Selections:
+    """The choices of one run."""
+
+    def __init__(self, journal: Journal, guards: Guards, selecting: Selecting) -> None:
+        self.own = guards.selection
+        self._journal = journal
+        self._selecting = selecting
+        self._owes = False
+
+    async def choose(self, key: str, selection: Selection, wanted: Wanted) -> SelectionMade:
+        """The choice on record under a key; if there is none, the one made now."""
+
+        async def effect() -> Sequence[Fact]:
+            state = self._journal.state
+            await self._journal.commit()  # what this run has learned counts too
+            asked = await self._asked(selection, wanted)
+            made = self._selecting.choose(selection, asked, state.tenant, state.workflow)
+            return (await made,)
+
+        (made,) = await self._journal.once(key, effect)
+        assert isinstance(made, SelectionMade)
+        return made
+
+    async def _asked(self, selection: Selection, wanted: Wanted) -> Asked:
+        values, excluded = self._journal.state.values, set(selection.exclude)
+        if selection.exclude_variable is not None:
+            excluded.update(names_in(values.get(selection.exclude_variable)))
+        category, notes = await self._category(selection.about, wanted.about)
+        return Asked(
+            category,
+            wanted.among,
+            tuple(excluded),
+            wanted.meant,
+            wanted.artifact,
+            notes,
+        )
+
+    async def _category(self, category: Category, about: Any) -> tuple[str, tuple[str, ...]]:
+        """What a turn is about, and why that is not known if it is not."""
+        if category.constant is not None:
+            return category.constant, ()
+        if category.variable is not None:
+            found, why = self._journal.state.values.get(category.variable), "has no value"
+            source = f"variable {category.variable!r}"
+        else:
+            found, why = await self._called(category.function, about)
+            source, why = "the function that says the category", why or "gave none"
+        text = self._journal.secrets.received(category_of(found))
+        return (text, ()) if text else (GENERAL, (f"{source} {why}",))
+
+    async def judge(
+        self, brief: Brief, outcome: TurnOutcome, *, failed: bool
+    ) -> list[SelectionJudged]:
+        """What the end of a turn says of who was chosen for it, in each category."""
+        choice = brief.choice
+        if choice is None or not choice.categories:
+            return []
+        state, selection = self._journal.state, choice.selection
+        credit, note = (0.0, "") if failed else await self._credit(selection, outcome.facts)
+        self._owes = not self._selecting.follows_log
+        return [
+            SelectionJudged(
+                brief.turn,
+                choice.chosen,
+                state.tenant,
+                state.workflow,
+                each,
+                credit,
+                selection.decay,
+                note,
+            )
+            for each in dict.fromkeys(choice.categories)
+        ]
+
+    async def settle(self) -> None:
+        """Let outcomes be known before anything else: nobody looks at a run again that ended."""
+        if self._owes:
+            self._owes = False
+            await self._journal.commit()
+
+    async def _credit(self, selection: Selection, facts: Sequence[Fact]) -> tuple[float, str]:
+        """How much of a success an accepted answer is; and why not as its function says, if so."""
+        answer = answer_of(facts)
+        if selection.score is None:
+            return credit_of(answer), ""
+        given, why = await self._called(selection.score, answer)
+        try:
+            return (credit_of(answer), f"the score {why}") if why else (read_credit(given), "")
+        except ValueError as error:
+            return credit_of(answer), said(error)
+
+    async def _called(self, function: Any, about: Any) -> tuple[Any, str]:
+        """What a function gives, or how it failed; what it says then may quote what it was given,
+        and is for the program's log only, without secrets."""
+        try:
+            return await ask_user_code(function, about, deadline=DEADLINE), ""
+        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            lines = "".join(traceback.format_exception(error))
+            stack = self._journal.secrets.masked(writable(lines)).rstrip()
+            log.warning("%s failed\n%s", qualified(function), stack)
+            return None, f"failed with {named(error)}"

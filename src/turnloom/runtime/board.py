@@ -1,0 +1,318 @@
+"""Boards at run time: offer artifacts, take reactions, collect joins and batches."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from turnloom.agents.events import AgentOutput
+from turnloom.agents.spec import Engine, Prepared
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.service.providers import DefaultCorrelationProvider
+from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec.sources import Assembly
+from turnloom.board.events import ArtifactMade, ArtifactPublished
+from turnloom.board.logic.matching import value_at
+from turnloom.board.spec import Artifact, Public, TypeRegistry
+from turnloom.errors import UsageError
+from turnloom.guards.spec import Selection
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import as_data, canonical, said
+from turnloom.log.spec import Fact
+from turnloom.reaction.events import ArtifactForwarded, ArtifactOffered, RunOpened, Verdict
+from turnloom.reaction.logic.gates import (
+    FORWARDED,
+    KEY_FAILED,
+    LATER,
+    NOT_CHOSEN,
+    TAKEN,
+    WHERE_FAILED,
+    judge,
+)
+from turnloom.reaction.logic.reacting import Reacting, expiring, selected
+from turnloom.reaction.spec import Subscription
+from turnloom.reaction.spec.state import Tray
+from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
+from turnloom.runs.brief import (
+    UNSETTLED,
+    Choice,
+    Contexts,
+    Settlement,
+    Sinks,
+    TurnOutcome,
+    contexts_of,
+)
+from turnloom.runtime.around.selection import Selections, Wanted
+from turnloom.runtime.calls import as_json, opened
+from turnloom.runtime.drive.live import LiveRun, Post
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.user_code import ask_condition, ask_user_code
+
+# Seconds that a predicate, or what gives a key, may take.
+DEADLINE = 5.0
+
+
+async def offer(
+    journal: Journal,
+    workflow: Reacting,
+    types: TypeRegistry,
+    asked: Judge,
+    selections: Selections,
+) -> None:
+    """Let those who subscribe to an artifact say whether it is for them, and put that on record."""
+    tray: Tray = journal.state.progress
+    artifact, now = tray.held[asked.artifact], journal.clock.now()
+    tenant = journal.run.tenant
+    to = [
+        await _verdict(workflow, each, tenant, artifact, types=types, now=now)
+        for each in workflow.subscribers(artifact.type)
+        if asked.only in ("", each.id)
+    ]
+    if selections.own is not None and not asked.only:
+        to = await _chosen(workflow, selections, selections.own, artifact, types, to)
+    for verdict in to:
+        if verdict.verdict == TAKEN:
+            subscription = workflow.plan.subscription(verdict.subscription)
+            for id, fact in [*expiring(journal.state, subscription, now)]:
+                journal.record(id, fact, actor="clock")
+    id = f"offer/{artifact.id}/{asked.only}" if asked.only else f"offer/{artifact.id}"
+    journal.record(id, ArtifactOffered(artifact.id, now, tuple(to)))
+
+
+async def _chosen(
+    workflow: Reacting,
+    selections: Selections,
+    selection: Selection,
+    artifact: Artifact,
+    types: TypeRegistry,
+    to: Sequence[Verdict],
+) -> list[Verdict]:
+    """The verdicts when of the candidates whom the artifact wakes only the chosen one is woken."""
+    agents = [workflow.plan.subscription(each.subscription).agent for each in to]
+    would = [each.verdict in (TAKEN, LATER) for each in to]
+    woken = {agent for agent, wakes in zip(agents, would, strict=True) if wakes}
+    among = [name for name in selection.candidates if name in woken]
+    if not among:
+        return [*to]
+    about = types.read(artifact.type, artifact.payload)
+    wanted = Wanted(among, about, artifact=artifact.id)
+    made = await selections.choose(f"offer/{artifact.id}/selection", selection, wanted)
+    passed_over = {*among} - {made.chosen}
+    why = f"{made.chosen or 'nobody'} was chosen"
+    return [
+        Verdict(each.subscription, NOT_CHOSEN, why) if wakes and agent in passed_over else each
+        for each, agent, wakes in zip(to, agents, would, strict=True)
+    ]
+
+
+async def _verdict(
+    workflow: Reacting,
+    subscription: Subscription,
+    tenant: str,
+    artifact: Artifact,
+    *,
+    types: TypeRegistry,
+    now: datetime,
+) -> Verdict:
+    if subscription.spans and workflow.collects is None:  # another run decides for it
+        return Verdict(subscription.id, FORWARDED)
+    member = workflow.plan.members[subscription.agent]
+    verdict = judge(subscription, member, tenant, artifact, now=now)
+    if verdict.verdict != TAKEN:
+        return verdict
+    refused = await _refused(subscription, artifact, types)
+    return refused or await _keyed(verdict, subscription, artifact, types)
+
+
+async def _refused(
+    subscription: Subscription, artifact: Artifact, types: TypeRegistry
+) -> Verdict | None:
+    """Why the subscription's own conditions do not hold, if they do not."""
+    for number, predicate in enumerate(subscription.where, 1):
+        try:
+            value = types.read(artifact.type, artifact.payload)
+            if not await ask_condition(predicate, value, deadline=DEADLINE):
+                return Verdict(subscription.id, "where", f"condition {number} does not hold")
+        except Exception as error:  # noqa: BLE001 - recorded: it is not the same as "no"
+            what = f"condition {number} failed: {named(error)}: {said(error)}"
+            return Verdict(subscription.id, WHERE_FAILED, what)
+    return None
+
+
+async def _keyed(
+    verdict: Verdict, subscription: Subscription, artifact: Artifact, types: TypeRegistry
+) -> Verdict:
+    """The verdict with the key that the artifact is joined by."""
+    if subscription.join is None:
+        own = (artifact.correlation_id or "") if subscription.spans else ""
+        return msgspec.structs.replace(verdict, key=own)
+    by = subscription.join.by
+    try:
+        if isinstance(by, str):
+            key: Any = value_at(artifact.payload, by)
+        else:
+            value = types.read(artifact.type, artifact.payload)
+            key = as_json(await ask_user_code(by, value, deadline=DEADLINE))
+    except Exception as error:  # noqa: BLE001 - recorded
+        return Verdict(subscription.id, KEY_FAILED, f"{named(error)}: {said(error)}")
+    if key is None:
+        return Verdict(subscription.id, "no_key", "it has no key to be joined by")
+    return msgspec.structs.replace(verdict, key=canonical(key))
+
+
+# What an agent sees of its correlation unless it declares something else: the newest, so that no
+# turn costs more than those before it.
+DEFAULT = Chosen(DefaultCorrelationProvider(limit=50))
+
+
+class BoardRuntime:
+    """The acting half of a board's agents, for one run."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._journal = live.journal
+        form = live.journal.workflow
+        assert isinstance(form, Reacting)
+        self._form = form
+
+    async def act(self, action: Action) -> Action | None:
+        """Offer an artifact, or carry something to another run."""
+        journal, live = self._journal, self._live
+        match action:
+            case Judge():
+                await offer(journal, self._form, live.loaded.types, action, live.selections)
+            case OpenRun(run=run, artifacts=artifacts):
+                await journal.commit()  # that they are taken comes first, then the run
+                await self._post.open(self._form.name, action, journal.state.run)
+                ids = tuple(artifact.id for artifact in artifacts)
+                journal.record(f"set/{run}/opened", RunOpened(run, ids))
+            case Forward(artifact=artifact, subscription=to):
+                await journal.commit()  # what others collect is on record here first
+                await self._post.deliver(self._form.name, action)
+                fact = ArtifactForwarded(artifact.id, to)
+                journal.record(f"forward/{artifact.id}/{to}", fact)
+            case _:
+                raise AssertionError(f"a board does not decide on {action!r}")
+        return None
+
+    @property
+    def _post(self) -> Post:
+        post = self._live.means.post
+        if post is None:
+            raise UsageError("Nothing here goes from one run to another. Use `Loom.board`.")
+        return post
+
+    async def run(self, work: Work) -> None:
+        """Take a turn."""
+        sinks = self._live.sinks(work.turn, work.agent)
+        await self._live.turns.take(ReactionBrief(self._live, work), sinks)
+
+    async def cut_off(self, work: Work) -> None:
+        """Record that a turn was cancelled."""
+        await self._live.cut_off_turn(work)
+
+    async def fail(self, work: Work, error: str) -> None:
+        """Record that a turn ended itself."""
+        outcome = TurnOutcome(f"CancelledError: {error}")
+        brief = ReactionBrief(self._live, work)
+        await self._live.turns.end(brief, outcome, UNSETTLED)
+
+
+class ReactionBrief:
+    """A turn that artifacts woke an agent for."""
+
+    hears_history = False
+    applies_context = False
+    timeout: float | None = None
+    engines: tuple[Engine, ...] | None = None
+
+    def __init__(self, live: LiveRun, work: Work) -> None:
+        state = live.journal.state
+        tray: Tray = state.progress
+        self.turn = work.turn
+        self.agent = work.agent
+        self.correlation = state.correlation
+        self._live = live
+        self._journal = live.journal
+        self._assigned = tray.working[work.turn]
+        self.inputs: tuple[Artifact, ...] = tuple(tray.held[id] for id in self._assigned.artifacts)
+
+    @cached_property
+    def about(self) -> Any:
+        """The value of the only input; or of each by the simple name of its type, in a list where
+        there are several of one."""
+        values: dict[str, list[Any]] = {}
+        for each in self.inputs:
+            values.setdefault(each.type.rpartition(".")[2], []).append(self._value(each))
+        if len(self.inputs) == 1:
+            return next(iter(values.values()))[0]
+        return {name: some if len(some) > 1 else some[0] for name, some in values.items()}
+
+    def _value(self, artifact: Artifact) -> Any:
+        payload = opened(self._journal, artifact.payload)
+        return self._live.loaded.types.read(artifact.type, payload)
+
+    @property
+    def choice(self) -> Choice | None:
+        """The guard's selection, for the artifacts that it chose this agent for."""
+        selection = self._live.selections.own
+        if selection is None:
+            return None
+        categories = selected(self._journal.state, self.turn)
+        return Choice(selection, categories, self.agent)
+
+    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+        """The subscription's provider, else that of each engine, else the agent's, else what was
+        published in the correlation."""
+        subscribed = self._live.loaded.contexts.get(self._assigned.subscription)
+        if subscribed is not None:
+            return (subscribed,)
+        return contexts_of(agent, agent.context or DEFAULT)
+
+    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+        """Nothing but the inputs, which every frame shows."""
+        return prepared
+
+    def listen(self, sinks: Sinks) -> Sinks:
+        """Nobody else listens."""
+        return sinks
+
+    async def settle(self, outcome: TurnOutcome) -> Settlement:
+        """What the agent made, published or only on record."""
+        if outcome.error:
+            return UNSETTLED
+        return Settlement([*self._published(outcome.facts)])
+
+    def _published(self, facts: Sequence[Fact]) -> Iterator[tuple[str, Fact, str]]:
+        run = self._journal.state.run
+        made = (fact for fact in facts if isinstance(fact, AgentOutput))
+        for number, fact in enumerate(made):
+            artifact = Artifact(
+                id=f"{self._origin}.{number}",
+                type=fact.model,
+                payload=fact.output,
+                produced_by=self.agent,
+                created_at=self._journal.clock.now(),
+                correlation_id=self.correlation,
+                run=run,
+                parents=tuple(each.id for each in self.inputs),
+                tags=frozenset(fact.tags),
+                visibility=fact.visibility or Public(),
+                partition=fact.partition,
+                version=self._live.loaded.types.version(fact.model),
+                indexed=self._live.loaded.types.indexed(fact.model),
+            )
+            published = ArtifactPublished(artifact, self.turn, self._assigned.root)
+            kept = published if self._assigned.publish else ArtifactMade(artifact, self.turn)
+            yield f"t{self.turn}/artifact.{number}", kept, self.agent
+
+    @cached_property
+    def _origin(self) -> str:
+        """What the ids of this turn's artifacts begin with. It follows from what the turn is about,
+        so it does not depend on the order in which turns are taken side by side."""
+        inputs = [each.id for each in self.inputs]
+        about = [self._journal.state.run, self.agent, self._assigned.subscription, *inputs]
+        return digest(as_data(about))

@@ -1,0 +1,549 @@
+"""The runs of a board: publish, collect, retry."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from turnloom.agents.events import TurnFinished
+from turnloom.agents.spec import USER, Publication
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
+from turnloom.board.service.rebuilding import index
+from turnloom.board.spec import Artifact, Public
+from turnloom.errors import ArtifactExists, Conflict, InvalidArtifact, UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.marks import BEGIN, neutral
+from turnloom.kernel.values import as_data
+from turnloom.log.events import ENDS, RunFinished, RunPaused, RunStarted
+from turnloom.log.ports import Clock, EventLog
+from turnloom.log.service import all_runs
+from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey
+from turnloom.reaction.events import ArtifactsGiven, RetryAsked
+from turnloom.reaction.logic.plans import describe_plan, subscription_digest
+from turnloom.reaction.logic.reacting import Reacting
+from turnloom.runs.actions import Finish, Forward, OpenRun
+from turnloom.runtime.activity import Activity
+from turnloom.runtime.drive.intake import already, is_same, mail_of, resting
+from turnloom.runtime.drive.live import LiveRun
+from turnloom.runtime.drive.plans import PLAN, pin
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
+from turnloom.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
+
+# How many correlations are remembered with the run that they are at.
+REMEMBERED = 10_000
+
+
+class Correlations:
+    """The runs of the correlations of a board: one after the other, each begun when something is
+    published and the one before has ended. What is collected for a subscription, over all of them,
+    is at its runs in the same way."""
+
+    def __init__(self, board: str, tenant: str, log: EventLog) -> None:
+        self._board = board
+        self._tenant = tenant
+        self._log = log
+        self._generations: dict[str, int] = {}
+
+    async def run_of(self, correlation: str, plan: str) -> tuple[str, bool]:
+        """The run that a correlation is at under a plan, and whether it goes on; else the id of its
+        next one."""
+        seed = as_data([self._board, correlation, plan])
+        number, last = await self._latest(seed, self._generations.pop(seed, 0))
+        self._remember(seed, number)
+        if not number and await self._is_its_own(correlation, plan):
+            return correlation, True
+        is_going = last is not None and last.kind not in ENDS
+        return _generation(self._board, seed, number if is_going else number + 1), is_going
+
+    async def _is_its_own(self, correlation: str, plan: str) -> bool:
+        """Whether a correlation is that of a run which began without one, and which goes on."""
+        ends = await self._log.ends(RunKey(self._tenant, correlation))
+        if ends is None:
+            return False
+        first, last = ends
+        return (
+            (first.data.workflow, first.data.definition) == (self._board, plan)
+            and first.data.correlation == correlation
+            and last.kind not in ENDS
+        )
+
+    async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
+        """The number of the last run of a correlation from one that is there on, or 0, and that
+        run's last event; found in ever longer steps."""
+        last = await self._last(seed, number) if number else None
+        step = 1
+        while True:
+            found = await self._last(seed, number + step)
+            if found is not None:
+                number, last, step = number + step, found, step * 2
+            elif step == 1:
+                return number, last
+            else:
+                step = 1
+
+    async def _last(self, seed: str, number: int) -> Event | None:
+        run = RunKey(self._tenant, _generation(self._board, seed, number))
+        ends = await self._log.ends(run)
+        return ends[1] if ends else None
+
+    def _remember(self, seed: str, generation: int) -> None:
+        self._generations[seed] = generation
+        if len(self._generations) > REMEMBERED:
+            del self._generations[next(iter(self._generations))]
+
+
+def _generation(board: str, seed: str, number: int) -> str:
+    return f"{board}-{digest(f'{seed}{number}')}"
+
+
+# How many runs are begun at the same time when many things are published at once.
+AT_ONCE = 64
+
+
+class Mail(Protocol):
+    """Brings messages to runs, and wakes them."""
+
+    async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
+        """Bring a message, and wait until something is on record under its id; what that is, or
+        nothing if the run ended."""
+        ...
+
+    async def drop(self, run: RunKey, id: str, message: Message) -> None:
+        """Bring a message, and wait for nothing."""
+        ...
+
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
+        """Let a run be driven, now or at an instant."""
+        ...
+
+
+class Starter(Protocol):
+    """Begins runs, and has them driven as they are in memory."""
+
+    async def begin(
+        self,
+        run: RunKey,
+        loaded: Loaded,
+        started: RunStarted,
+        facts: Sequence[tuple[str, Fact, str]] = (),
+    ) -> LiveRun:
+        """A new run whose first facts are recorded, but not stored yet."""
+        ...
+
+    def adopt(self, live: LiveRun) -> None:
+        """Drive a run that was begun here as it is in memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the runs of a board are, and who has to do with them."""
+
+    log: EventLog
+    plans: Plans
+    inbox: Inbox
+    artifacts: Artifacts
+    clock: Clock
+    entropy: Entropy
+    starter: Starter
+    mail: Mail
+    activities: dict[RunKey, Activity]
+
+
+class BoardRuns:
+    """The runs of one board of one tenant, by their ids; `load` gives it as it is declared now. A
+    board that `is_served` gets mail for all of its runs here, whichever process began them."""
+
+    def __init__(
+        self, name: str, place: Place, load: Callable[[], Loaded], user: str, tenant: str
+    ) -> None:
+        self.name = name
+        self.activity = Activity()
+        self._place = place
+        self._load = load
+        self.user = user
+        self.tenant = tenant
+        self._correlations = Correlations(name, tenant, place.log)
+        self._pinned: set[str] = set()
+        self._collectors: set[str] = set()
+        self._in_turn = asyncio.Lock()
+        self.is_served = False
+
+    def key(self, run: str) -> RunKey:
+        """Which run of the board's tenant an id names."""
+        return RunKey(self.tenant, run)
+
+    def has(self, started: RunStarted) -> bool:
+        """Whether a run is one of this board's."""
+        is_of_board = bool(started.correlation or started.collects)  # as every run of a board has
+        return is_of_board and (started.workflow, started.tenant) == (self.name, self.tenant)
+
+    async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
+        """Put something on the board: in a run of its own, or in that of a correlation.
+
+        Raises:
+            InvalidArtifact: it cannot be what it says it is.
+            ArtifactExists: an artifact of this id is there, with other content.
+        """
+        loaded = await self._declared()
+        made = self._artifact(loaded, what, correlation, id)
+        if id is not None and (there := await already(self._place.artifacts, self.tenant, made)):
+            return there
+        return await self._publish(loaded, made, correlation)
+
+    async def _publish(self, loaded: Loaded, made: Artifact, correlation: str | None) -> Artifact:
+        if correlation is not None:
+            return await self._publish_in(loaded, made, correlation)
+        run = made.correlation_id or ""
+        if await self._begin(run, loaded, made):
+            return made
+        events = await self._place.log.read(self.key(run))
+        begun = next(event for event in events if event.id == f"publish/{made.id}")
+        return await self._published(begun, made)
+
+    async def publish_many(
+        self, things: Sequence[Publication], correlation: str | None
+    ) -> list[Artifact]:
+        """Put things on the board; nothing is, if one of them is not right."""
+        loaded = await self._declared()
+        made = [self._artifact(loaded, what, correlation, None) for what in things]
+        if correlation is not None:
+            return [await self._publish_in(loaded, each, correlation) for each in made]
+        published: list[Artifact] = []
+        for first in range(0, len(made), AT_ONCE):
+            some = made[first : first + AT_ONCE]
+            published += await asyncio.gather(*(self._publish(loaded, each, None) for each in some))
+        return published
+
+    async def give(self, agent: str, what: Publication, publish: bool) -> str:
+        """Give an agent something directly, in a run of its own; that run's id."""
+        loaded = await self._declared()
+        if agent not in loaded.workflow.agents:
+            known = ", ".join(loaded.workflow.agents) or "none"
+            raise UsageError(f"There is no agent {agent!r} on this board. There is: {known}.")
+        made = self._artifact(loaded, what, None, None)
+        _refuse_stranger(_reacting(loaded), agent, made.type)
+        run = made.correlation_id or ""
+        artifact = msgspec.structs.replace(made, run=run)
+        started = self._started(loaded, run)
+        given = ArtifactsGiven(agent, (artifact,), "", publish)
+        self._attend(run)
+        facts = [("given", given, self.user)]
+        live = await self._place.starter.begin(self.key(run), loaded, started, facts)
+        self.activity.leave(run)
+        await live.journal.commit()
+        self._place.starter.adopt(live)
+        await self._wake(run)
+        return run
+
+    async def deliver(self, what: Forward) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        async with self._in_turn:  # nobody overtakes who has to begin that run
+            run = await self._collector(what.subscription)
+        self._want(run)
+        message = Deliver(what.artifact, what.depth, what.root)
+        await self._place.mail.drop(self.key(run), f"in/{what.artifact.id}", message)
+
+    async def open(self, opening: OpenRun, parent: str) -> None:
+        """Begin the run of a set that was collected, if it has not begun."""
+        loaded = self._load()
+        parents = tuple(dict.fromkeys(each.run for each in opening.artifacts if each.run))
+        started = self._started(loaded, opening.run, (parent, *parents))
+        given = ArtifactsGiven(
+            opening.agent,
+            opening.artifacts,
+            opening.subscription,
+            depth=opening.depth,
+            root=opening.root,
+        )
+        self._attend(opening.run)
+        facts = [("given", given, opening.agent)]
+        live = await self._place.starter.begin(self.key(opening.run), loaded, started, facts)
+        with suppress(Conflict):  # it was begun before whoever opens it was stopped
+            await live.journal.commit()
+            self._place.starter.adopt(live)
+        await self._wake(opening.run)
+
+    async def close(self, seconds: float | None) -> None:
+        """Let every batch be taken as it is, once all that was published has come to it.
+
+        Raises:
+            TimeoutError: that takes longer than so many seconds.
+        """
+        members = _reacting(self._load()).plan.members.values()
+        batched = [s for member in members for s in member.subscriptions if s.batch is not None]
+        if not batched:
+            return
+        await self.activity.until(self._is_collected, seconds)
+        for each in batched:
+            run = await self._collector(each.id)
+            self._want(run)
+            id = f"close/{self._place.entropy.token()}"
+            await self._place.mail.drop(self.key(run), id, Close(each.id))
+
+    async def _is_collected(self) -> bool:
+        """Whether nothing but what collects is going on."""
+        return all(run in self._collectors for run in self.activity.runs)
+
+    async def retry(self, of: str, agent: str, turn: int = 0) -> int:
+        """Let failed turns be taken again: of a run, or those that took an artifact.
+
+        Raises:
+            UsageError: there is none, or their run has ended.
+        """
+        wanted = [
+            (run, number)
+            for run in await self._runs_with(of)
+            for number, taken in (await self._failed(run)).items()
+            if agent in ("", taken.agent)
+            and turn in (0, number)
+            and (of == run or of in taken.artifacts)
+        ]
+        if not wanted:
+            raise UsageError(f"Nothing failed with {of!r}, so there is nothing to try again.")
+        for run, number in wanted:
+            self._want(run)
+            message = Retry(number, self.user)
+            await self._place.mail.send(self.key(run), f"retry/{number}", message)
+        return len(wanted)
+
+    async def _runs_with(self, of: str) -> Sequence[str]:
+        """The run that an id names, or those in which somebody took the artifact that it names.
+
+        Raises:
+            UsageError: it names neither.
+        """
+        place = self._place
+        if await place.log.ends(self.key(of)):
+            return (of,)
+        rows = await place.artifacts.find(self.tenant, of)
+        if not any(row.tenant == self.tenant for row in rows):
+            raise UsageError(f"There is neither a run nor an artifact {of!r}.")
+        taken = await place.artifacts.consumptions(self.tenant, (of,))
+        return sorted({each.run for each in taken})
+
+    async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
+        """What the turns of a run took that failed, if they can be tried again.
+
+        Raises:
+            UsageError: they cannot: the run has ended.
+        """
+        events = await self._place.log.read(self.key(run))
+        failed = failed_turns(events)
+        if failed and events[-1].kind in ENDS:
+            raise UsageError(f"Run {run!r} has ended, so there is nothing to try again.")
+        return failed
+
+    async def resume(self, run: str, last: Event) -> None:
+        """Go on with a run now, or at the instant that it waits for."""
+        due = last.data.due if isinstance(last.data, RunPaused) else None
+        is_due = due is None or due <= self._place.clock.now()
+        if is_due or await mail_of(self._place.inbox, self.key(run)):
+            await self._wake(run)
+        else:
+            self._attend(run)
+            await self._place.mail.wake(self.key(run), due)
+
+    async def unfinished(self) -> list[tuple[Event, Event]]:
+        """The first and last event of every run of this board that is to go on by itself, or with
+        what was brought to it."""
+        return [
+            (first, last)
+            async for first, last in all_runs(self._place.log, self.tenant, unfinished=True)
+            if isinstance(first.data, RunStarted)
+            and self.has(first.data)
+            and last.kind != UNREADABLE
+            and last.kind not in ENDS
+            and (not _rests(last) or await mail_of(self._place.inbox, self.key(first.run)))
+        ]
+
+    async def _declared(self) -> Loaded:
+        """The board as it is declared now; its plan is on record, for runs are pinned to it."""
+        loaded = self._load()
+        if loaded.definition not in self._pinned:
+            plan = _reacting(loaded).plan
+            await pin(self._place.plans, self.tenant, plan, describe_plan(plan))
+            self._pinned.add(loaded.definition)
+        return loaded
+
+    def _artifact(
+        self, loaded: Loaded, what: Publication, correlation: str | None, id: str | None
+    ) -> Artifact:
+        """An artifact as it comes from outside; without a correlation, its run is that."""
+        loaded.types.register(what.value.__class__)
+        type_name, payload = loaded.types.write(what.value)
+        _check_names(id, correlation)
+        token = self._place.entropy.token
+        own = token() if id is None else f"{self.name}-{digest(as_data([self.name, id]))}"
+        return Artifact(
+            id=token() if id is None else id,
+            type=type_name,
+            payload=neutral(payload),
+            produced_by=USER,
+            created_at=self._place.clock.now(),
+            correlation_id=own if correlation is None else correlation,
+            run=own if correlation is None else None,
+            tags=neutral(what.tags or frozenset()),
+            visibility=what.visibility or Public(),
+            partition=neutral(what.partition),
+            version=loaded.types.version(type_name),
+            indexed=loaded.types.indexed(type_name),
+        )
+
+    async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:
+        """Publish in the run of a correlation, or begin the next one if that has ended."""
+        while True:
+            run, is_going = await self._correlations.run_of(correlation, loaded.definition)
+            artifact = msgspec.structs.replace(made, run=run)
+            if is_going:
+                self._want(run)
+                message = Publish(artifact)
+                key, id = self.key(run), f"publish/{made.id}"
+                if event := await self._place.mail.send(key, id, message):
+                    return await self._published(event, artifact)
+            elif await self._begin(run, loaded, artifact):
+                return artifact
+
+    async def _published(self, event: Event, meant: Artifact) -> Artifact:
+        """The artifact that is on record, if it is what it was meant to be.
+
+        Raises:
+            ArtifactExists: it is another one, that somebody published meanwhile.
+        """
+        fact = event.data
+        if not (isinstance(fact, ArtifactPublished) and is_same(fact.artifact, meant)):
+            raise ArtifactExists(meant.id)
+        if not self._place.artifacts.follows_log:  # whoever stored it may not have come to this
+            await index(self._place.artifacts, self.tenant, [event])
+        return fact.artifact
+
+    async def _begin(self, run: str, loaded: Loaded, artifact: Artifact) -> bool:
+        """Begin a run with an artifact; whether it had not begun already."""
+        place, workflow = self._place, loaded.workflow
+        started = self._started(loaded, artifact.correlation_id or run)
+        published = ArtifactPublished(artifact, 0, artifact.id)
+        fact = (f"publish/{artifact.id}", published, artifact.produced_by)
+        self._attend(run)
+        live = await place.starter.begin(self.key(run), loaded, started, [fact])
+        journal = live.journal
+        is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
+        is_over = is_alone and place.artifacts.follows_log
+        if is_over:
+            journal.record("end", RunFinished("nobody subscribes to it"))
+        try:
+            await journal.commit()
+        except Conflict:
+            return False
+        if is_over:
+            place.activities.pop(self.key(run), None)
+            self.activity.change()  # it is not driven, and who waits may wait for this
+        else:
+            place.starter.adopt(live)
+            await self._wake(run)
+        return True
+
+    async def _wake(self, run: str) -> None:
+        self._want(run)
+        await self._place.mail.wake(self.key(run))
+
+    def _want(self, run: str) -> None:
+        """Take notice that a run is about to be driven."""
+        self._attend(run)
+        self.activity.want(run)
+
+    def _attend(self, run: str) -> None:
+        self._place.activities[self.key(run)] = self.activity
+
+    async def _collector(self, id: str) -> str:
+        """The run that collects for a subscription, begun if there is none that goes on."""
+        loaded = self._load()
+        plan = _reacting(loaded).plan
+        pinned = subscription_digest(plan, plan.subscription(id))
+        run, is_going = await self._correlations.run_of(id, pinned)
+        self._collectors.add(run)
+        if not is_going:
+            started = msgspec.structs.replace(
+                self._started(loaded, ""), definition=pinned, collects=id, code={PLAN: plan.digest}
+            )
+            await self._collect(run, loaded, started)
+        return run
+
+    async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
+        collector = collecting(loaded, started.collects)
+        live = await self._place.starter.begin(self.key(run), collector, started)
+        live.journal.record("rest@0", resting(live.journal, None))
+        with suppress(Conflict):  # somebody else began it at the same time
+            await live.journal.commit()
+
+    def _started(
+        self, loaded: Loaded, correlation: str, parents: tuple[str, ...] = ()
+    ) -> RunStarted:
+        return RunStarted(
+            self.name,
+            "",
+            loaded.definition,
+            loaded.root,
+            {},
+            {},
+            self.tenant,
+            self.user,
+            (),
+            Reacting.form,
+            correlation,
+            parents,
+        )
+
+
+def _check_names(*names: str | None) -> None:
+    """Refuse names that hold what could pass for the mark of a secret.
+
+    Raises:
+        InvalidArtifact: one does.
+    """
+    for name in names:
+        if name is not None and BEGIN in name:
+            raise InvalidArtifact(f"{name!r} cannot be a name: {BEGIN!r} begins a mark.")
+
+
+def _refuse_stranger(form: Reacting, agent: str, type: str) -> None:
+    """Refuse to give an agent what it does not consume; one that consumes nothing takes all."""
+    subscriptions = form.plan.members[agent].subscriptions
+    consumed = list(dict.fromkeys(name for each in subscriptions for name in each.types))
+    if consumed and type not in consumed:
+        raise UsageError(
+            f"Agent {agent!r} consumes {', '.join(consumed)}, and is given a {type!r}. Give it "
+            "what it consumes, or let it consume that."
+        )
+
+
+def collecting(loaded: Loaded, subscription: str) -> Loaded:
+    """A board as a run has it that collects for one subscription."""
+    return replace(loaded, workflow=_reacting(loaded).collecting(subscription))
+
+
+def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
+    """What the turns took that failed and were not tried again since."""
+    taken: dict[int, ArtifactConsumed] = {}
+    failed: dict[int, ArtifactConsumed] = {}
+    for event in events:
+        fact = event.data
+        if isinstance(fact, ArtifactConsumed):
+            taken[fact.turn] = fact
+        elif isinstance(fact, TurnFinished) and fact.status == "failed":
+            failed[fact.turn] = taken[fact.turn]
+        elif isinstance(fact, RetryAsked):
+            failed.pop(fact.turn, None)
+    return failed
+
+
+def _reacting(loaded: Loaded) -> Reacting:
+    assert isinstance(loaded.workflow, Reacting)
+    return loaded.workflow
+
+
+def _rests(last: Event) -> bool:
+    return isinstance(last.data, RunPaused) and not (last.data.waiting_for or last.data.due)

@@ -1,0 +1,534 @@
+"""One call of a tool, a hook or an engine: its context, its secrets, its questions, its end."""
+
+import asyncio
+import traceback
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar, cast, get_args
+
+import msgspec
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from turnloom.agents.events import (
+    EffectDone,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionExpired,
+)
+from turnloom.agents.spec import (
+    ASKING,
+    SELECTOR,
+    Answer,
+    Callee,
+    Display,
+    Engine,
+    Question,
+    Task,
+    ToolSchema,
+)
+from turnloom.assembly.logic.labels import together
+from turnloom.assembly.spec.sources import Assembly, VariableSource
+from turnloom.board.spec import Artifact, Audience, Visibility
+from turnloom.errors import QuestionExpired as Expired
+from turnloom.errors import UsageError
+from turnloom.kernel.arguments import as_string
+from turnloom.kernel.contained import Interrupted, Quit, called, contained
+from turnloom.kernel.deadlines import TimeLimit, in_time
+from turnloom.kernel.durations import later
+from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
+from turnloom.log.spec import Fact
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.logic import scope_of
+from turnloom.runtime.spec import Loaded
+from turnloom.variables.events import ContextChanged, ContextMissed
+from turnloom.variables.logic.exposure import names_of
+from turnloom.variables.logic.triggers import value_at
+from turnloom.variables.logic.types import apart, is_json
+from turnloom.variables.logic.writing import Draft, Held
+from turnloom.variables.spec import UNCHANGED, Context, Derived, UiResponse
+
+# How much JSON a tool, a hook or an effect may give at most.
+MOST_BYTES = 16 * 2**20
+
+
+class Parked(Interrupted):
+    """Ends a call that asked a person; it is entered again when the answer is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the key of the call, the writer of what it writes, the seconds it may take, and
+    values that it alone is shown."""
+
+    key: str
+    writer: str
+    timeout: float | None
+    shown: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+class Call:
+    """A call that is going on; one made again goes on with what the failed one wrote."""
+
+    def __init__(
+        self, journal: Journal, caller: Caller, callee: Callee, after: "Call | None" = None
+    ) -> None:
+        self.run = journal.state.run
+        self.workflow = journal.workflow.name
+        self.idempotency_key = f"{self.run}/{caller.key}"
+        self.question: Question | None = None
+        self._journal = journal
+        self._caller = caller
+        self._callee = callee
+        self._asked = 0
+        self._answers: list[tuple[str, Json]] = []
+        self._doing: set[str] = set()
+        held = _held(journal, caller.shown)
+        self.draft = Draft(held, caller.writer, after.draft if after else None)
+
+    async def carry_out(self, arguments: dict[str, Json]) -> Any:
+        """What the callee gives.
+
+        Raises:
+            Parked: it asked a person.
+            TimeoutError: it took too long.
+            WriteRefused: it changed in place what it cannot write.
+            Exception: whatever it raises.
+        """
+        try:
+            given = await in_time(self._enter(apart(arguments)), self._caller.timeout)
+        except TimeLimit as late:
+            if self.question is not None:
+                raise Parked from late
+            raise TimeoutError(str(late)) from late
+        except (Exception, BaseExceptionGroup) as error:
+            if self.question is not None:
+                raise Parked from error  # whatever it made of the first one
+            if isinstance(error, Exception):
+                raise
+            raise Quit(type(error).__name__, said(error)) from error
+        finally:
+            refused = self.draft.close()
+        if self.question is not None:
+            raise Parked
+        if refused is not None:
+            raise refused
+        return given
+
+    def _unanswered(self) -> Question | None:
+        """What this call asked when it was entered before, if that is still open."""
+        asked = f"{self._caller.key}/ask."
+        questions = self._journal.state.questions
+        return next((each for id, each in questions.items() if id.startswith(asked)), None)
+
+    async def _enter(self, arguments: dict[str, Json]) -> Any:
+        self.question = self._unanswered()
+        if self.question is not None:
+            raise Parked
+        ASKING.set(self)
+        with contained():
+            return await self._callee(arguments, Context(self.draft, self))
+
+    def _go_on(self) -> None:
+        """Let nobody go on who asked and caught what ended the call, or whose call is over."""
+        if self.question is not None:
+            raise Parked
+        self._check_open()
+
+    def _check_open(self) -> None:
+        if self.draft.closed:
+            raise UsageError(f"The call of {self._caller.writer} is over: it took too long.")
+
+    async def ask(
+        self, tool: str, payload: Json, seconds: float | None, display: Display | None
+    ) -> Json:
+        """The recorded answer to the next question of this call; without one, the call parks."""
+        if not self._callee.may_ask:
+            raise UsageError("Only async tools and hooks may ask people. Make it `async def`.")
+        if not self._journal.workflow.has_people:
+            raise UsageError(
+                f"{self.workflow!r} is BackendOnly: its runs have nobody to ask. Decide in the "
+                "code, or set `startup_mode: AgentDriven`."
+            )
+        self._go_on()
+        question = self._make(tool, payload, seconds, display)
+        self._asked += 1
+        answered = _answer_to(self._journal, question.id)
+        if answered is not None:
+            self._answers.append((question.tool, answered.value))
+            return apart(answered.value)
+        if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpired):
+            raise Expired(f"Nobody answered {question.tool!r} in time.")
+        if self._journal.state.cancel is not None:
+            raise UsageError("The run was cancelled; nobody is asked any more.")
+        self.question = question
+        raise Parked
+
+    def _make(
+        self, tool: str, payload: Json, timeout: float | None, display: Display | None
+    ) -> Question:
+        if not is_text(tool) or not is_json(payload):
+            raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
+        if tool in ("", SELECTOR):  # so the run itself asks: for a message, for a speaker
+            raise UsageError(f"A question is asked by a tool, not by {tool!r}. Name the tool.")
+        if display not in (None, *get_args(Display)):
+            raise UsageError(f"A question is shown inline or as an artifact, not {display!r}.")
+        if timeout is not None and timeout <= 0:
+            raise UsageError(f"A question waits for seconds above 0, not {timeout!r}.")
+        journal, kit = self._journal, self._journal.workflow.toolkit
+        name = kit.called(tool)
+        if name not in kit.tools:
+            self._clear(name, "a tool")
+        ui = kit.tools[name].ui if name in kit.tools else None
+        asked = f"{self._caller.key}/ask.{self._asked}"
+        recorded = journal.recorded(asked)
+        if isinstance(recorded, QuestionAsked) and recorded.tool != name:
+            raise UsageError(f"{asked} was asked by {recorded.tool!r}, and now by {name!r}.")
+        due = later(journal.clock.now(), timeout) if timeout is not None else None
+        return Question(
+            asked,
+            _prompt(payload),
+            journal.state.user,
+            name,
+            payload,
+            (ui and ui.component) or "",
+            display or (ui and ui.mode) or "inline",
+            kit.responses.get(name),
+            due,
+        )
+
+    def _clear(self, name: str, of: str) -> str:
+        """A name that code gives, which is recorded as it is.
+
+        Raises:
+            UsageError: a secret stands in it.
+        """
+        if self._journal.secrets.stands_in(name):
+            raise UsageError(
+                f"A secret stands in the name of {of}, and names are recorded in clear. Use "
+                "another name."
+            )
+        return name
+
+    async def once(self, name: str, effect: Callable[[], Any]) -> Json:
+        """What an effect gave, from the record or by doing it now."""
+        name = self._clear(as_string(name, "The name of an effect"), "an effect")
+        self._go_on()
+        id = f"{self._caller.key}/once:{name}"
+        done = self._journal.recorded(id)
+        if isinstance(done, EffectDone):
+            return apart(done.result)
+        if name in self._doing:
+            raise UsageError(f"Effect {name!r} is being done already. Use another name for this.")
+        self._doing.add(name)
+        try:
+            given = await called(effect)
+        finally:
+            self._doing.discard(name)
+        self._check_open()
+        fact = EffectDone(self._caller.key, name, as_json(given))
+        await self._journal.put(id, fact)
+        return apart(fact.result)
+
+    def facts(self, id: str = "") -> Iterator[Fact]:
+        """What the call wrote, was refused and should have written, to be recorded under an id: the
+        key of the call where nothing else is said."""
+        by = id or self._caller.key
+        for fact in self.draft.facts():
+            if isinstance(fact, ContextChanged) and fact.name in self.draft.made:
+                self._journal.objects[fact.name, by] = self.draft.made[fact.name]
+            yield fact
+        for name, trigger in _declared(self._journal) if self._answers else ():
+            for tool, answer in self._answers:
+                value = value_at(answer, trigger.response_key)
+                asked = self._journal.workflow.toolkit.called(trigger.tool) == tool
+                if asked and value is not UNCHANGED and name not in self.draft.written:
+                    yield ContextMissed(name, tool, trigger.response_key, value)
+
+    def stack(self, error: Exception) -> str:
+        """Where an error of the call came from, as the program's log may have it."""
+        lines = "".join(traceback.format_exception(error))
+        return self._journal.secrets.masked(writable(lines)).rstrip()
+
+    def recover(self) -> None:
+        """Keep what the call made again of what was lost with a process; nothing else counts."""
+        for name, value in self.draft.made.items():
+            if self._journal.state.ephemeral.get(name) == self._caller.key:
+                self._journal.objects[name, self._caller.key] = value
+
+
+def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
+    """The values of the run as its own code sees them: secrets open, objects alive."""
+    state = journal.state
+    secrets = {name: value for name, value in journal.secrets.items() if name in state.values}
+    return Held(
+        state.values,
+        state.ephemeral,
+        journal.objects,
+        {**secrets, **shown},
+        journal.workflow.variables.definitions,
+        journal.secrets.received_data,
+    )
+
+
+def _answer_to(journal: Journal, question: str) -> QuestionAnswered | None:
+    """The answer on record to a question of an open turn, or of a hook of the run."""
+    state, scope = journal.state, scope_of(journal.state, question)
+    facts = [event.data for event in scope.recorded.values()] if scope else state.chat.values()
+    answers = (fact for fact in facts if isinstance(fact, QuestionAnswered))
+    return next((answer for answer in answers if answer.question == question), None)
+
+
+def _declared(journal: Journal) -> Iterator[tuple[str, UiResponse]]:
+    """The variables that tools set from answers."""
+    for name, definition in journal.workflow.variables.definitions.items():
+        source = definition.source
+        for trigger in source.triggers if isinstance(source, Derived) else ():
+            if isinstance(trigger, UiResponse) and trigger.apply == "tool":
+                yield name, trigger
+
+
+class Waiting(Exception):
+    """The work waits for a person."""
+
+
+def park(journal: Journal, question: Question) -> NoReturn:
+    """Ask a person, and leave the work until the question is answered.
+
+    Raises:
+        Waiting: always.
+    """
+    ask(journal, question)
+    raise Waiting(question.id)
+
+
+def ask(journal: Journal, question: Question) -> None:
+    """Put on record that a person is asked, unless the question is open already."""
+    if question.id not in journal.state.questions:
+        journal.record(question.id, _asked(question))
+
+
+def _asked(question: Question) -> QuestionAsked:
+    return QuestionAsked(
+        question.id,
+        question.prompt,
+        question.to,
+        question.tool,
+        question.payload,
+        question.component,
+        question.display,
+        question.schema,
+        question.due,
+    )
+
+
+def _prompt(payload: Json) -> str:
+    """What a payload says in words, if it does."""
+    said = as_object(payload) or {}
+    words = (said.get(key) for key in ("prompt", "question", "message", "title"))
+    return next((word for word in words if isinstance(word, str)), "")
+
+
+def as_json(value: Any) -> Json:
+    """A value that code gave, as JSON that the code has no hold on.
+
+    Raises:
+        TypeError: it cannot be written down.
+    """
+    if is_json(value):
+        return _fitting(apart(value))
+    try:
+        plain = to_jsonable_python(value)
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise TypeError(f"It gave {preview(value)}, which is not JSON. Give data.") from error
+    if not is_json(plain):
+        raise TypeError(f"It gave {preview(value)}, which is not JSON. Give data.")
+    return _fitting(plain)
+
+
+def _fitting(value: Json) -> Json:
+    """Refuse what is too much for a log."""
+    size = len(msgspec.json.encode(value))
+    if size > MOST_BYTES:
+        raise TypeError(
+            f"It gave {size:,} bytes of JSON, and {MOST_BYTES:,} are the most that a log keeps of "
+            "one result. Keep it elsewhere, and give where it is."
+        )
+    return value
+
+
+T = TypeVar("T")
+
+
+def opened(journal: Journal, value: T, names: Collection[str] | None = None) -> T:
+    """A recorded value with secrets put in: those of these names, or all, as far as the run has
+    them. One that a gate keeps from it stays a mark."""
+    if not journal.has_secrets or names == NO_NAMES:
+        return value
+    secrets, values = journal.secrets, journal.state.values
+    wanted = secrets.names if names is None else names
+    return cast(T, secrets.opened(value, [each for each in wanted if each in values]))
+
+
+def exposed(journal: Journal, loaded: Loaded, agent: str) -> frozenset[str]:
+    """The secrets that the agent's prompt shows, by its exposure or its sources, and that the run
+    has: a gate keeps others from it."""
+    if not journal.has_secrets:
+        return NO_NAMES
+    secrets, values = journal.secrets, journal.state.values
+    exposure = journal.workflow.variables.exposures.get(agent)
+    names = [*(names_of(exposure) if exposure is not None else ()), *_sourced(loaded, agent)]
+    return frozenset(name for name in names if name in secrets and name in values)
+
+
+def _sourced(loaded: Loaded, agent: str) -> list[str]:
+    """The variables that are sources of the agent's context."""
+    staff = loaded.staff.get(agent)
+    context = staff.context if staff is not None else None
+    sources = context.sources if isinstance(context, Assembly) else ()
+    return [name for each in sources if isinstance(each, VariableSource) for name in each.names]
+
+
+NO_NAMES: frozenset[str] = frozenset()
+
+
+J = TypeVar("J")
+
+
+async def side_by_side(
+    jobs: Sequence[J], call: Callable[[J], Awaitable[T]]
+) -> AsyncGenerator[tuple[J, T]]:
+    """Each job with what its call gave, as soon as it is there.
+
+    What one of them raises comes as it is, and none is left behind. Those that are done at the
+    same time come in their order.
+    """
+    going = {asyncio.ensure_future(call(job)): job for job in jobs}
+    left = set(going)
+    try:
+        while left:
+            await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            for task in [task for task in going if task in left and task.done()]:
+                left.discard(task)
+                yield going[task], task.result()
+    finally:
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+class Abreast:
+    """The calls of one answer: a call that asked a person waits for the answer here as long as
+    other calls go on, which may take long."""
+
+    def __init__(self, journal: Journal, calls: int) -> None:
+        self._journal = journal
+        self._going = calls
+        self._changed = asyncio.Event()
+
+    @contextmanager
+    def going(self) -> Generator[None]:
+        """One of the calls, from its beginning to its end."""
+        try:
+            yield
+        finally:
+            self._going -= 1
+            self._tell()
+
+    async def is_answered(self, question: str) -> bool:
+        """Whether a question is closed by the time at which no other call goes on."""
+        self._going -= 1
+        self._tell()
+        try:
+            if self._going:
+                await self._until_closed(question)
+        finally:
+            self._going += 1
+        return question not in self._journal.state.questions
+
+    async def _until_closed(self, question: str) -> None:
+        journal = self._journal
+        await journal.commit()  # that it is asked
+        journal.on_closed.append(self._tell)
+        try:
+            while self._going and question in journal.state.questions:
+                await self._changed.wait()
+        finally:
+            journal.on_closed.remove(self._tell)
+        await journal.commit()  # that it is answered, before the call acts on that
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+async def ask_engine(engine: Engine, task: Task) -> Answer:
+    """What an engine answers.
+
+    Raises:
+        Quit: it left the program, or gave up although nobody interrupts this drive.
+        Exception: whatever it raises.
+    """
+    with contained():
+        return await engine(task)
+
+
+class BoardReads:
+    """What an engine reads on the board during one call."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Visibility] = {}
+        self._is_over = False
+
+    def note(self, artifacts: Sequence[Artifact]) -> None:
+        """Take note of artifacts before they are given out.
+
+        Raises:
+            UsageError: the call is over, so nothing would say what was made of them.
+        """
+        if self._is_over:
+            raise UsageError("The call that this board was for is over. Use that of the next task.")
+        self._seen |= {each.id: each.visibility for each in artifacts}
+
+    def end(self) -> None:
+        """Let nothing more be read."""
+        self._is_over = True
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The artifacts that were read."""
+        return tuple(self._seen)
+
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all of them."""
+        return together(self._seen.values())
+
+
+class EngineCallee:
+    """An engine that takes the run's variables, as something that is called with them."""
+
+    may_ask = True
+
+    def __init__(self, engine: Engine, task: Task) -> None:
+        self.schema = ToolSchema(task.agent, "", {})
+        self._engine = engine
+        self._task = task
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the engine answers."""
+        return await self._engine(msgspec.structs.replace(self._task, variables=context))
+
+
+def engine_call(journal: Journal, key: str, engine: Engine, task: Task) -> Call:
+    """The call of an engine that takes the run's variables; what it writes is the agent's."""
+    return Call(journal, Caller(key, f"agent:{task.agent}", None), EngineCallee(engine, task))

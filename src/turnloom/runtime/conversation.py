@@ -1,0 +1,245 @@
+"""Conversations at run time: turns of a talk, and who speaks next."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnloom.agents.events import ChanceDrawn, ModelCalled, ModelFailed, SpeakerPicked
+from turnloom.agents.logic.answers import answered_by, check_making
+from turnloom.agents.logic.outputs.reading import read_output
+from turnloom.agents.logic.trouble import without_keys
+from turnloom.agents.spec import SELECTOR, Agent, Answer, Engine, OutputSchema, Prepared, Task
+from turnloom.assembly.logic import COUNTER, estimate
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.spec import Chosen, Transcript
+from turnloom.assembly.spec.sources import Assembly
+from turnloom.board.spec import Artifact
+from turnloom.conversation.spec import Floor
+from turnloom.errors import BudgetExceeded, ContextTooLarge, EngineError
+from turnloom.guards.logic.windows import HISTORY, CallSize, told_size
+from turnloom.kernel.contained import named
+from turnloom.kernel.digests import chain_digest
+from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, said
+from turnloom.log.spec import Fact
+from turnloom.runs.actions import Action, Draw, Pick, Select, Work
+from turnloom.runs.brief import (
+    UNSETTLED,
+    Choice,
+    Contexts,
+    Settlement,
+    Sinks,
+    TurnOutcome,
+    contexts_of,
+)
+from turnloom.runtime.around.components import around_calls
+from turnloom.runtime.around.guards import (
+    begin_model_call,
+    end_model_call,
+    heed_window,
+    in_time,
+    window_of,
+)
+from turnloom.runtime.around.selection import Wanted
+from turnloom.runtime.calls import ask_engine
+from turnloom.runtime.drive.live import LiveRun, Means
+from turnloom.runtime.journal import Diverged, Journal
+from turnloom.runtime.spec import Loaded
+from turnloom.runtime.user_code import Values
+from turnloom.variables.logic.types import is_json
+
+# How many characters of an agent's instructions tell the selector what the agent is for.
+BRIEF = 200
+
+# What the selector is shown beside what was said, and what helps when that is too much.
+BRIEFS = "who can be picked"
+REMEDY = (
+    "A selector is shown all that was said. Declare handoffs that decide who speaks next, or name "
+    "a model with a larger window."
+)
+
+
+async def pick(journal: Journal, loaded: Loaded, decision: Pick, means: Means) -> None:
+    """Ask the selector, with components around the call, and put on record whom it picked, or that
+    it could not."""
+    task = _task(journal, loaded, decision)
+    history, selector = journal.state.history, loaded.selector
+    told = estimate(task.system)
+    size = CallSize(history.tokens + told, COUNTER, {HISTORY: history.tokens, BRIEFS: told})
+
+    async def effect() -> Sequence[Fact]:
+        try:
+            if window := window_of(selector, task.model, means.window):
+                await heed_window(journal, f"{decision.id}/window", task, size, window)
+            around = around_calls(means.components, selector) if selector else None
+            asking = ask_engine(around, task) if around else None
+            answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
+        except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
+            message = without_keys(said(error))
+            if isinstance(error, ContextTooLarge):
+                message = f"{message} {told_size(size)} {REMEDY}"
+            return (ModelFailed(task.turn, SELECTOR, named(error), message),)
+        raw = answer.text or as_data(answer.output)
+        answered = answered_by(task, answer, raw=raw)
+        return answered, _outcome(task.turn, _named(answer), decision.among)
+
+    intent = ModelCalled(
+        chain_digest(task.system, history.digest), task.turn, SELECTOR, type(selector).__name__
+    )
+    try:
+        begin_model_call(journal, decision.id, task.model, size.tokens)
+        facts = await journal.once(decision.id, effect, intent=intent)
+        end_model_call(journal, decision.id, task.model, facts)
+    except BudgetExceeded:
+        return  # on record, and the run fails
+    except Diverged as error:
+        fact = ModelFailed(task.turn, SELECTOR, "Diverged", str(error))
+        journal.complete(decision.id, [fact])
+
+
+def _task(journal: Journal, loaded: Loaded, decision: Pick) -> Task:
+    state, agents = journal.state, journal.workflow.agents
+    schema = {
+        "type": "object",
+        "properties": {"agent": {"enum": list(decision.among)}},
+        "required": ["agent"],
+        "additionalProperties": False,
+    }
+    return Task(
+        state.run,
+        SELECTOR,
+        state.turns,
+        state.calls_of.get(SELECTOR, 0) + 1,
+        f"{state.run}/{decision.id}",
+        _told({name: _brief(agents.get(name)) for name in decision.among}),
+        Transcript(state.messages),
+        (),
+        OutputSchema("NextSpeaker", schema),
+        (),
+        loaded.model,
+    )
+
+
+def _told(briefs: Mapping[str, str]) -> str:
+    told = "\n".join(f"- {name}: {brief}" for name, brief in briefs.items())
+    return f'Pick who speaks next. Answer {{"agent": NAME}} with one of these names:\n{told}'
+
+
+def _brief(agent: Agent | None) -> str:
+    """What an agent is for; who is no agent is the user."""
+    text = " ".join(agent.instructions.split()) if agent else "the person who is served"
+    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
+
+
+def _checked(answer: Answer) -> Answer:
+    """The answer, if it can be written down.
+
+    Raises:
+        EngineError: it is none.
+    """
+    if type(answer) is not Answer or not is_text(answer.text) or not is_json(answer.output):
+        raise EngineError(f"The selector gave {preview(answer)}, not an Answer with a text.")
+    check_making("The selector", answer)
+    return answer
+
+
+def _named(answer: Answer) -> Json:
+    """The name that an answer gives: in its output, or in its text as data or in plain words."""
+    output: Json = answer.output
+    if output is None:
+        try:
+            output = read_output(answer.text)
+        except ValueError:
+            return answer.text.strip()
+    return (as_object(output) or {}).get("agent", output)
+
+
+def _outcome(turn: int, name: Json, among: tuple[str, ...]) -> Fact:
+    if name in among:
+        return SpeakerPicked(among, name)
+    message = f"The selector answered {preview(name)}, not one of {', '.join(among)}."
+    return ModelFailed(turn, SELECTOR, EngineError.__name__, message)
+
+
+class TalkRuntime:
+    """The acting half of a conversation, for one run."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._journal = live.journal
+
+    async def act(self, action: Action) -> Action | None:
+        """Let chance, a model or a guard say who speaks next."""
+        match action:
+            case Draw(id=id, among=among):
+                drawn = among[self._live.means.entropy.below(len(among))]
+                await self._journal.put(id, ChanceDrawn(among, drawn))
+            case Pick():
+                await pick(self._journal, self._live.loaded, action, self._live.means)
+            case Select(id=id, agent=meant):
+                selection = self._live.selections.own
+                assert selection is not None
+                values = Values(self._journal.state.values)
+                wanted = Wanted(selection.candidates, values, meant)
+                await self._live.selections.choose(id, selection, wanted)
+            case _:
+                raise AssertionError(f"a conversation does not decide on {action!r}")
+        return None
+
+    async def run(self, work: Work) -> None:
+        """Take a turn."""
+        sinks = self._live.sinks(work.turn, work.agent)
+        await self._live.turns.take(TalkBrief(self._live, work), sinks)
+
+    async def cut_off(self, work: Work) -> None:
+        """Record that a turn was cancelled."""
+        await self._live.cut_off_turn(work)
+
+    async def fail(self, work: Work, error: str) -> None:
+        """Record that a turn ended itself."""
+        outcome = TurnOutcome(f"CancelledError: {error}")
+        await self._live.turns.end(TalkBrief(self._live, work), outcome, UNSETTLED)
+
+
+class TalkBrief:
+    """A turn that answers what was said in the run."""
+
+    inputs: tuple[Artifact, ...] = ()
+    hears_history = True
+    applies_context = False
+    timeout: float | None = None
+    engines: tuple[Engine, ...] | None = None
+
+    def __init__(self, live: LiveRun, work: Work) -> None:
+        self.turn = work.turn
+        self.agent = work.agent
+        self._state = live.journal.state
+        self.correlation = self._state.run  # what is published for a conversation has its id
+        self._selection = live.selections.own
+
+    @property
+    def about(self) -> Any:
+        """The variables of the run."""
+        return self._state.values
+
+    @property
+    def choice(self) -> Choice | None:
+        """The guard's selection, if it chose this agent."""
+        floor: Floor = self._state.progress
+        if self._selection is None or floor.selected != self.agent:
+            return None
+        return Choice(self._selection, (floor.category,), self.agent)
+
+    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+        """That of each engine, else the agent's."""
+        return contexts_of(agent, agent.context)
+
+    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+        """What message hooks prepared."""
+        return prepared
+
+    def listen(self, sinks: Sinks) -> Sinks:
+        """Nobody else listens."""
+        return sinks
+
+    async def settle(self, outcome: TurnOutcome) -> Settlement:
+        """What was said is on record already."""
+        return UNSETTLED

@@ -1,0 +1,1 @@
+"""Drive runs: the loop, its tasks, what comes in from outside."""

@@ -1,0 +1,481 @@
+"""Open a run from its log and drive it until it ends or parks."""
+
+import asyncio
+import logging
+import traceback
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import anyio
+
+from turnloom.agents.spec import Component, RunState
+from turnloom.board.service.rebuilding import index
+from turnloom.errors import (
+    Conflict,
+    DefinitionError,
+    LeaseLost,
+    LogDamaged,
+    MissingContext,
+    RunBusy,
+    StoreUnavailable,
+    TurnloomError,
+)
+from turnloom.flow.ports import Results
+from turnloom.guards.ports import BeliefStore
+from turnloom.guards.service import Selecting
+from turnloom.kernel.threads import on_behalf_of
+from turnloom.kernel.values import as_data, writable
+from turnloom.log.events import RunResumed, RunStarted
+from turnloom.log.ports import Clock, EventLog
+from turnloom.log.service import ends_of
+from turnloom.log.spec import Event, Fact, RunKey
+from turnloom.runtime.drive.intake import park, take_in
+from turnloom.runtime.drive.live import LiveRun, Means, Post
+from turnloom.runtime.drive.loop import Loop
+from turnloom.runtime.journal import Journal, Tell, telling
+from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, thaw
+from turnloom.runtime.ports import (
+    Artifacts,
+    Claims,
+    Definitions,
+    Entropy,
+    Inbox,
+    Plans,
+    Snapshots,
+)
+from turnloom.runtime.spec import Delta, Loaded
+from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
+from turnloom.variables.service import ContextSource
+
+hook_log = logging.getLogger("turnloom.lifecycle")
+
+
+class Notices:
+    """Tells of the runs that are driven here."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def around(self, state: RunState, began: datetime) -> Generator[None]:
+        """Tell of a run's begin if this drive is its first, and of its end if this is its last."""
+        was_over = state.status in ENDED
+        run = (state.tenant, state.run)
+        if is_untouched(state) and run not in self._told:
+            self._told.add(run)
+            self.log_workflow_start(state)
+        yield
+        self._told.discard(run)  # from here on, the log tells that it began
+        if state.status in ENDED and not was_over:
+            self.log_workflow_completion(state, began)
+
+    def log_workflow_start(self, state: RunState) -> None:
+        """Say that a run begins, and whose it is."""
+        if not hook_log.isEnabledFor(logging.INFO):
+            return
+        hook_log.info(
+            "🚀 Workflow Initialized | workflow=%s | chat=%s | user=%s | app=%s | timestamp=%s",
+            *map(_word, (state.workflow, state.run, state.user, state.tenant)),
+            _instant(self._clock.now()),
+        )
+
+    def log_workflow_completion(self, state: RunState, began: datetime) -> None:
+        """Say how a run ended, and how long it took."""
+        if not hook_log.isEnabledFor(logging.INFO):
+            return
+        now = self._clock.now()
+        done = state.status == "finished"
+        hook_log.info(
+            "%s | workflow=%s | chat=%s%s | duration=%.2fs | timestamp=%s",
+            "✅ Workflow Completed" if done else "❌ Workflow Failed",
+            *map(_word, (state.workflow, state.run)),
+            "" if done else f" | status={state.status}",
+            (now - began).total_seconds(),
+            _instant(now),
+        )
+
+
+def _word(text: str) -> str:
+    """A name as it stands, unless it could break the line."""
+    return text if text.isprintable() else as_data(text)
+
+
+def _instant(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+
+
+log = logging.getLogger("turnloom.observers")
+
+# Runs at rest that are kept in memory, so that waking one need not read its log again.
+WARM = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where a driver finds runs and leaves them; `per_turn` says that what models answer is stored
+    at the end of a turn."""
+
+    log: EventLog
+    inbox: Inbox
+    claims: Claims
+    snapshots: Snapshots
+    artifacts: Artifacts
+    beliefs: BeliefStore
+    results: Results
+    plans: Plans
+    per_turn: bool = False
+
+
+def _untold(run: RunKey) -> Tell | None:
+    """Tell nobody."""
+    return None
+
+
+def _discard(run: RunKey, delta: Delta) -> None:
+    """Discard the delta."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told of what a driver does: of text deltas, of what is stored of a run, of what goes
+    from one run to another; and observers of what is stored."""
+
+    hear: Callable[[RunKey, Delta], None] = _discard
+    tell: Callable[[RunKey], Tell | None] = _untold
+    post: Post | None = None
+    observe: Callable[[RunKey, RunStarted], Tell] | None = None
+
+
+class Driver:
+    """Drives one run at a time per call, as far as it gets without help from outside; `components`
+    stand around every turn and call, and `window` is how many tokens fit into that of every model,
+    if a setting says so."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        chance: tuple[Clock, Entropy],
+        definitions: Definitions,
+        context: ContextSource,
+        listeners: Listeners | None = None,
+        components: tuple[Component, ...] = (),
+        window: int = 0,
+    ) -> None:
+        self._stores = stores
+        self._clock, entropy = chance
+        self._definitions = definitions
+        self._context = context
+        listeners = listeners or Listeners()
+        self._tell = listeners.tell
+        self._observe = listeners.observe
+        self._selecting = Selecting(stores.beliefs, entropy.token)
+        self._means = Means(
+            stores.inbox,
+            stores.artifacts,
+            stores.snapshots,
+            stores.results,
+            stores.log,
+            self._selecting,
+            entropy,
+            listeners.hear,
+            listeners.post,
+            {},
+            components,
+            window,
+        )
+        self._loops: dict[RunKey, Loop] = {}
+        self._notices = Notices(self._clock)
+        self._warm: OrderedDict[RunKey, LiveRun] = OrderedDict()
+        self._objects: dict[RunKey, dict[tuple[str, str], Any]] = {}
+        self._interrupted: dict[RunKey, int] = {}
+        self._hidden: dict[RunKey, Secrets] = {}
+        self._begun: dict[RunKey, Loaded] = {}
+
+    async def begin(
+        self,
+        run: RunKey,
+        loaded: Loaded,
+        started: RunStarted,
+        facts: Sequence[tuple[str, Fact, str]] = (),
+    ) -> LiveRun:
+        """A new run whose first facts are recorded, but not stored yet: what it is pinned to, and
+        what it knows.
+
+        Raises:
+            MissingContext: a variable that it requires has no value.
+        """
+        base = base_context(run.id, started)
+        context = await self._context.load(loaded.workflow.variables, base, loaded.database)
+        state = fresh(run, loaded.workflow, loaded.guards)
+        journal = self._journal(loaded, state, secrets_of(context.secrets), started)
+        began = journal.record("start", started).at
+        journal.record("context", context.loaded)
+        for number, each in enumerate((*context.suppressed, *loaded.suppressed)):
+            journal.record(f"context/suppressed.{number}", each)
+        for id, fact, actor in facts:
+            journal.record(id, fact, actor)
+        return LiveRun(journal, loaded, self._means, 0, began)
+
+    def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
+        """Drive a run that was begun here as it is in memory; one that is pinned, with the very
+        code that it was begun with as long as it lasts."""
+        run = live.journal.run
+        self._keep(run, live)
+        if pinned:
+            self._begun[run] = live.loaded
+
+    def _journal(
+        self, loaded: Loaded, state: RunState, secrets: Secrets, started: RunStarted
+    ) -> Journal:
+        run = RunKey(state.tenant, state.run)
+        observe = self._observe and self._observe(run, started)
+        tell = self._tell(run)
+        learn = None if self._selecting.follows_log else self._selecting.learn
+        journal = Journal(
+            telling(self._stores.log, observe, tell, learn),
+            self._clock,
+            loaded,
+            state,
+            secrets,
+            objects=self._objects.get(run),
+            verbose=self._context.is_verbose,
+        )
+        journal.per_turn = self._stores.per_turn
+        return journal
+
+    async def drive(self, run: RunKey) -> LiveRun:
+        """Take in what came, then decide and act until the run ends or must wait; the run as it is
+        then.
+
+        Raises:
+            Conflict: the log holds something else than it should, and nobody else drives the run.
+            DefinitionError: some agent of it cannot answer here.
+            RunBusy: another process holds the run.
+            LeaseLost: another process took the run over.
+        """
+        with on_behalf_of(run.tenant):
+            return await self._drive(run)
+
+    async def _drive(self, run: RunKey) -> LiveRun:
+        async with self._held(run) as fence:
+            live: LiveRun | None = None
+            try:
+                live = await self._open(run, fence)
+                self._objects[run] = live.journal.objects
+                self._hidden[run] = live.journal.secrets
+                loop = self._loops[run] = Loop(live)
+                with self._notices.around(live.journal.state, live.began):
+                    await loop.drive()
+            except asyncio.CancelledError:
+                position = live.journal.stored if live else 0
+                self._interrupted[run] = await self._show_late(run, position)
+                raise
+            finally:
+                self._loops.pop(run, None)
+            self._hidden.pop(run, None)
+            self._put_away(run, live)
+        return live
+
+    async def salvage(self, run: RunKey, loaded: Loaded) -> None:
+        """Drive a run once with another definition than its own, which ends it.
+
+        Raises:
+            RunBusy: another process holds the run.
+        """
+        self._warm.pop(run, None)
+        self._begun[run] = loaded
+        try:
+            await self.drive(run)
+        finally:
+            self._begun.pop(run, None)
+            self._warm.pop(run, None)
+
+    def trace(self, run: RunKey, error: Exception) -> str:
+        """Where the error that ended a drive came from, as the program's log may have it; what
+        other processes or the store bring about is said in a sentence."""
+        if isinstance(error, LeaseLost | RunBusy | StoreUnavailable):
+            return str(error)
+        lines = writable("".join(traceback.format_exception(error))).rstrip()
+        return self._hidden.pop(run, NO_SECRETS).masked(lines)
+
+    async def take_in(self, run: RunKey) -> None:
+        """Only record what came from outside."""
+        async with self._held(run) as fence:
+            live = await self._open(run, fence, resume=False)
+            await take_in(live.journal, self._stores.inbox, self._stores.artifacts)
+            if live.journal.state.questions:
+                park(live.journal)
+            await live.journal.commit()
+
+    @asynccontextmanager
+    async def _held(self, run: RunKey) -> AsyncGenerator[int]:
+        """Hold a run while the context is open; gives the claim's fence.
+
+        Raises:
+            Conflict: the log refused what was written, and nobody else holds the run: a fault.
+            RunBusy: somebody else holds it, from the beginning or by now.
+            LeaseLost: another process took it over.
+        """
+        claims = self._stores.claims
+        try:
+            async with claims.claim(run) as fence:
+                yield fence
+        except LeaseLost:
+            self._abandon(run)
+            raise
+        except Conflict as error:
+            if await claims.held(run):
+                raise RunBusy(f"Run {run.id!r} goes on in another process. {error}") from error
+            raise
+
+    def _abandon(self, run: RunKey) -> None:
+        """Forget a run that another process drives now."""
+        for kept in (self._warm, self._objects, self._interrupted, self._begun):
+            kept.pop(run, None)
+
+    async def _open(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
+        """The run as its log has it now; a drive that was cut off is taken up with a mark."""
+        live = self._warm.pop(run, None) or await self._thaw(run)
+        journal = live.journal
+        journal.fence = fence
+        if resume and live.loaded.lacking:
+            raise DefinitionError(journal.workflow.name, live.loaded.lacking)
+        missed = await self._stores.log.read(run, journal.state.position)
+        journal.catch_up(missed)
+        if not live.driven:
+            _check_secrets(journal)
+            await _migrate(live)
+        ours = live.driven or run in self._interrupted
+        await self._show_late(run, self._interrupted.pop(run, 0))
+        if resume and not ours and _is_cut_off(live):
+            mark = RunResumed(live.loaded.changed_code)
+            journal.record(f"resumed@{journal.state.position}", mark)
+            await journal.commit()
+        if not (live.driven or self._stores.artifacts.follows_log):
+            await self._index(journal, missed)
+        if not (live.driven or self._selecting.follows_log):
+            await self._selecting.learn(run, missed)
+        live.driven = True
+        return live
+
+    async def _show_late(self, run: RunKey, position: int) -> int:
+        """Let observers see what was stored behind a position in the moment in which a drive was
+        interrupted; the position that they have seen then."""
+        if self._observe is None or not position:
+            return position
+        late: Sequence[Event] = ()
+        try:
+            with anyio.CancelScope(shield=True):
+                late = await self._stores.log.read(run, position)
+                if late:
+                    first, _ = await ends_of(self._stores.log, run)
+                    await self._observe(run, first.data)(run, late)
+        except TurnloomError as error:
+            log.warning("observers may have missed events of run %s: %s", run.id, error)
+            return position
+        return late[-1].seq if late else position
+
+    async def _index(self, journal: Journal, missed: Sequence[Event]) -> None:
+        """Put on the board what somebody may have stored without coming to this."""
+        if journal.state.status not in _AT_REST:
+            await index(self._stores.artifacts, journal.run.tenant, missed)
+
+    async def _thaw(self, run: RunKey) -> LiveRun:
+        """The run as its last snapshot has it, or with nothing on record."""
+        first, last = await ends_of(self._stores.log, run)
+        loaded = self._begun.get(run) or await self._definitions.restore(first.data)
+        kept = await self._stores.snapshots.load(run)
+        state = kept and thaw(loaded.workflow, kept[1])
+        if kept and state and not state.position == kept[0] <= last.seq:
+            state = None  # it is of another moment than it says
+        frozen = state.position if state else 0
+        if frozen > last.seq:
+            raise LogDamaged(run.id, last.seq + 1, frozen)
+        state = state or fresh(run, loaded.workflow, loaded.guards)
+        secrets = await self._secrets(run, loaded, first.data)
+        journal = self._journal(loaded, state, secrets, first.data)
+        return LiveRun(journal, loaded, self._means, frozen, first.at)
+
+    async def _secrets(self, run: RunKey, loaded: Loaded, started: RunStarted) -> Secrets:
+        base = base_context(run.id, started)
+        variables = loaded.workflow.variables
+        return secrets_of(await self._context.secrets(variables, base, loaded.database))
+
+    def _put_away(self, run: RunKey, live: LiveRun) -> None:
+        """Keep a run that waits while there is room, and its objects as long as this process."""
+        status = live.journal.state.status
+        if status in ENDED or not live.journal.objects:
+            self._objects.pop(run, None)
+        if status in ENDED:
+            self._begun.pop(run, None)
+        if status == "paused":
+            self._keep(run, live)
+
+    def _keep(self, run: RunKey, live: LiveRun) -> None:
+        """Keep a run in memory until it is driven next, while there is room."""
+        self._warm[run] = live
+        if len(self._warm) > WARM:
+            self._warm.popitem(last=False)
+
+    def heeds(self, run: RunKey) -> bool:
+        """Whether a drive of a run looks at mail at once, whatever else it does."""
+        return run in self._loops and self._loops[run].heeds_mail
+
+    def keeps(self, run: RunKey) -> bool:
+        """Whether a run rests here, and may continue."""
+        return run in self._warm
+
+    def is_behind(self, run: RunKey, position: int) -> bool:
+        """Whether a run rests here of which another process stored more."""
+        live = self._warm.get(run)
+        return live is not None and live.journal.state.position < position
+
+    def continues(self, run: RunKey) -> bool:
+        """Whether a run that rests here will continue by itself soon."""
+        live = self._warm.get(run)
+        return live is not None and live.journal.workflow.rest(live.journal.state).continues
+
+    def rouse(self, run: RunKey) -> None:
+        """Have a drive read mail."""
+        if run in self._loops:
+            self._loops[run].rouse()
+
+
+def _is_cut_off(live: LiveRun) -> bool:
+    """Whether a drive of the run did not come to rest, or its code changed while it rested."""
+    state = live.journal.state
+    if state.status == "paused":
+        return bool(live.loaded.changed_code)
+    return state.status not in ENDED and not is_untouched(state)
+
+
+async def _migrate(live: LiveRun) -> None:
+    """Put on record what becomes of the state of a run that began with another model of it."""
+    journal = live.journal
+    if live.loaded.migrate is not None and journal.state.status not in ENDED:
+        for id, fact in await live.loaded.migrate(journal.state):
+            journal.record(id, fact)
+        await journal.commit()
+
+
+def _check_secrets(journal: Journal) -> None:
+    """Refuse to go on with a secret that cannot be read any more: a mark is not its value.
+
+    Raises:
+        MissingContext: a source does not give its secret.
+    """
+    lost = [
+        f"{name!r} is secret, and its source does not give it now"
+        for name, definition in journal.workflow.variables.definitions.items()
+        if definition.secret and journal.state.values.get(name) and name not in journal.secrets
+    ]
+    if lost:
+        raise MissingContext(lost, f"Run {journal.state.run!r} cannot go on")
+
+
+_AT_REST = ENDED | {"paused"}

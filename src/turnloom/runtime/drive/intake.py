@@ -1,0 +1,177 @@
+"""Take in what comes from outside: messages and time."""
+
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET
+
+from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpired, UserText
+from turnloom.agents.logic.answers import answer_id, refusal
+from turnloom.agents.spec import USER, RunState
+from turnloom.board.events import ArtifactPublished, ArtifactRefused
+from turnloom.board.logic.rows import read_artifact, read_visibility
+from turnloom.board.spec import Artifact, Public
+from turnloom.errors import ArtifactExists
+from turnloom.log.events import CancelRequested, RunPaused
+from turnloom.log.spec import Fact, RunKey
+from turnloom.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
+from turnloom.runs.form import Form
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.logic import ENDED
+from turnloom.runtime.ports import Artifacts, Inbox
+from turnloom.runtime.spec import Close, Deliver, Publish, Reply, Retry, Stop, Wake
+from turnloom.variables.events import TimerExpired
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+async def already(artifacts: Artifacts, tenant: str, made: Artifact) -> Artifact | None:
+    """The tenant's artifact of this id, if it is there with this content.
+
+    Raises:
+        ArtifactExists: it is there with other content.
+    """
+    rows = await artifacts.find(tenant, made.id)
+    found = next((row for row in rows if row.tenant == tenant), None)
+    if found is None:
+        return None
+    visibility = read_visibility(found.visibility)
+    there = read_artifact(visibility or Public(), found.data)
+    if visibility is None or not is_same(there, made):
+        raise ArtifactExists(made.id)
+    return there
+
+
+def is_same(one: Artifact, other: Artifact) -> bool:
+    """Whether two artifacts of one id are the same; when and where they came, and what is
+    indexed, does not matter."""
+    return _content(one) == _content(other)
+
+
+def _content(artifact: Artifact) -> Artifact:
+    return msgspec.structs.replace(artifact, run=None, created_at=_NEVER, indexed=UNSET)
+
+
+# What is put on record of a run.
+Recordable = Reply | Stop | Publish | Deliver | Close | Retry
+
+
+async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
+    """Record what was sent to a run; an answer that comes when its time is over comes too late."""
+    expire(journal)
+    pending = await mail_of(inbox, journal.run)
+    for id, message in pending:
+        if isinstance(message, Publish) and (
+            why := await _refusal(artifacts, journal.run.tenant, message)
+        ):
+            journal.record(id, ArtifactRefused(message.artifact.id, why))
+        else:
+            put_on_record(journal, id, message)
+    if pending:
+        await journal.commit()
+
+
+async def mail_of(inbox: Inbox, run: RunKey) -> list[tuple[str, Recordable]]:
+    """What is to be put on record of a run. That it is to be continued is not: the drive that does
+    so records a mark of its own."""
+    pending = await inbox.pending(run)
+    return [(id, message) for id, message in pending if not isinstance(message, Wake)]
+
+
+async def _refusal(artifacts: Artifacts, tenant: str, message: Publish) -> str:
+    """Why something cannot be published: it would keep the run from ever being stored again."""
+    try:
+        await already(artifacts, tenant, message.artifact)
+    except ArtifactExists as error:
+        return str(error)
+    return ""
+
+
+def expire(journal: Journal) -> None:
+    """Record what is over by now: timers, what the form waits for, questions."""
+    state = journal.state
+    if state.status in ENDED:
+        return
+    form, now = journal.workflow, journal.clock.now()
+    due = sorted((at, timer) for timer, at in state.timers.items() if at <= now)
+    for at, timer in due:
+        journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
+    for id, fact in form.overdue(state, now):
+        journal.record(id, fact, actor="clock")
+    for question in [*state.questions.values()]:
+        if question.due is not None and question.due <= now:
+            journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
+
+
+def due(form: Form, state: RunState) -> datetime | None:
+    """When a run wants to be woken, if nothing comes from outside."""
+    if state.status in ENDED:
+        return None
+    if not (state.timers or state.questions):
+        return form.due(state)
+    instants = [*state.timers.values()]
+    instants += [each.due for each in state.questions.values() if each.due is not None]
+    own = form.due(state)
+    return min([*instants, own] if own is not None else instants, default=None)
+
+
+def park(journal: Journal) -> None:
+    """Record what a run waits for, unless that is the last thing on record."""
+    state = journal.state
+    if state.status in ENDED or not journal.is_open:
+        return
+    question, at = state.question, due(journal.workflow, state)
+    if question is None:
+        journal.record(f"rest@{state.position}", resting(journal, at))
+        return
+    is_first = state.paused_for != question.id
+    id = f"{question.id}/wait" if is_first else f"{question.id}/wait@{state.position}"
+    journal.record(id, RunPaused(question.id, at), cause=question.seq)
+
+
+def resting(journal: Journal, due: datetime | None) -> RunPaused:
+    """That a run rests until something comes, with how much of what it collects is there."""
+    rest = journal.workflow.rest(journal.state)
+    return RunPaused("", due, rest.collected, rest.wanted)
+
+
+def put_on_record(journal: Journal, id: str, message: Recordable) -> None:
+    """Let a message be what happened."""
+    if journal.state.status in ENDED:
+        return  # nothing follows the end of a run
+    if isinstance(message, Reply):
+        _answer(journal, id, message)
+    else:
+        journal.record(id, *_fact(message))
+
+
+def _answer(journal: Journal, id: str, reply: Reply) -> None:
+    """Record an answer, or why it is refused: another program may have let in anything."""
+    asked, by = journal.state.questions.get(reply.question), reply.by
+    if asked is None:
+        journal.record(id, AnswerRefused(reply.question, by, "the question is not open"), by)
+        return
+    why = refusal(asked, reply.value, by, journal.state.user)
+    if not id.startswith(answer_id(asked.id)):
+        why = f"{id!r} is no id of an answer to it"
+    if why:
+        journal.record(id, AnswerRefused(asked.id, by, why), by)
+        return
+    journal.record(id, QuestionAnswered(reply.question, reply.value, by, asked.tool), actor=by)
+    if not asked.tool:
+        journal.record(f"{id}/text", UserText(USER, str(reply.value)), actor=by)
+
+
+def _fact(message: Stop | Publish | Deliver | Close | Retry) -> tuple[Fact, str]:
+    """What a message says happened, and who did it."""
+    match message:
+        case Stop(by=by, reason=reason):
+            return CancelRequested(by, reason), by
+        case Publish(artifact=artifact):
+            return ArtifactPublished(artifact, 0, artifact.id), artifact.produced_by
+        case Deliver(artifact=artifact, depth=depth, root=root):
+            return ArtifactReceived(artifact, depth, root), artifact.produced_by
+        case Close(subscription=subscription):
+            return BatchClosed(subscription, "the board was closed"), "driver"
+        case Retry(turn=turn, by=by):
+            return RetryAsked(turn, by), by

@@ -1,0 +1,191 @@
+"""A run in memory."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from turnloom.agents.events import ToolsOffered, TurnFinished
+from turnloom.agents.spec import Component
+from turnloom.errors import ToolServerError
+from turnloom.flow.ports import Results
+from turnloom.guards.service import Selecting
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import RunKey
+from turnloom.runs.actions import Forward, OpenRun, Work
+from turnloom.runs.brief import Sinks, TextSink, discard
+from turnloom.runtime.around.hooks import HookRunner
+from turnloom.runtime.around.selection import Selections
+from turnloom.runtime.calls import exposed
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.logic import freeze
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
+from turnloom.runtime.spec import Delta, FormRuntime, Loaded
+from turnloom.runtime.turn.context import Gatherer
+from turnloom.runtime.turn.turn import Turns
+
+# How many events a run has before its state is kept for the first time.
+FREEZE = 1000
+
+
+class Post(Protocol):
+    """Carries things from one run of a board to another."""
+
+    async def deliver(self, board: str, what: Forward) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        ...
+
+    async def open(self, board: str, opening: OpenRun, parent: str) -> None:
+        """Begin the run of a set that was collected."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What runs need of the process that drives them: stores, chance, listeners to text deltas, and
+    what carries things between runs. `rooms` limit agents over all runs of a tenant; `components`
+    stand around every turn and call, outermost. `window` is how many tokens fit into that of every
+    model; 0: as its engine knows."""
+
+    inbox: Inbox
+    artifacts: Artifacts
+    snapshots: Snapshots
+    results: Results
+    log: EventLog
+    selecting: Selecting
+    entropy: Entropy
+    hear: Callable[[RunKey, Delta], None]
+    post: Post | None
+    rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
+    components: tuple[Component, ...] = ()
+    window: int = 0
+
+
+class LiveRun:
+    """A run in memory: its journal, what takes its turns and runs its hooks, and its form's half
+    that acts."""
+
+    def __init__(
+        self, journal: Journal, loaded: Loaded, means: Means, frozen: int, began: datetime
+    ) -> None:
+        self.journal = journal
+        self.loaded = loaded
+        self.means = means
+        self.began = began
+        self.driven = False
+        self.freezes_at = max(2 * frozen, FREEZE)
+        self._hides: dict[str, bool] = {}
+        self._asking: dict[str, bool] = {}
+        self.hooks = HookRunner(journal, loaded.hooks)
+        self.selections = Selections(journal, loaded.guards, means.selecting)
+        gatherer = Gatherer(journal, loaded, means.artifacts)
+        around = means.components, means.window
+        self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections, *around)
+        assert loaded.runtime is not None
+        self.runtime: FormRuntime = loaded.runtime(self)
+
+    @property
+    def inbox(self) -> Inbox:
+        """Messages to the run."""
+        return self.means.inbox
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The board that the run publishes on."""
+        return self.means.artifacts
+
+    async def prepare(self, *, acts: bool) -> None:
+        """Make objects anew that were lost with another process, unless a run that waits does not
+        act; before anything is begun, call the hooks before the chat, and ask what tool servers
+        offer."""
+        journal, state = self.journal, self.journal.state
+        if state.ephemeral and (acts or state.status != "paused"):
+            await self.hooks.restore()
+        if state.begun or state.cancel is not None:
+            return
+        await self.hooks.before_chat()
+        for server in journal.workflow.toolkit.servers:
+            if server.name in journal.state.offered:
+                continue
+            try:
+                offered = await self.loaded.servers[server.name](state.tenant).tools()
+                wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
+                fact = ToolsOffered(server.name, tuple(wanted))
+            except ToolServerError as error:
+                fact = ToolsOffered(server.name, (), str(error))
+            await journal.put(f"chat/server.{server.name}", fact)
+
+    def room(self, agent: str) -> AbstractAsyncContextManager[object]:
+        """Room for one more turn of an agent, over all runs of its tenant in this process."""
+        most = self.loaded.staff[agent].most if agent else None
+        if most is None:
+            return _UNLIMITED
+        tenant, name = self.journal.run.tenant, self.journal.workflow.name
+        key = (tenant, self.loaded.root, name, agent, most)
+        return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
+
+    def may_ask(self, agent: str) -> bool:
+        """Whether tools of an agent may ask people."""
+        if agent not in self._asking:
+            tools = self.journal.workflow.toolkit.of(agent) if agent else ()
+            self._asking[agent] = any(self.loaded.tools[tool.title].may_ask for tool in tools)
+        return self._asking[agent]
+
+    def sinks(self, turn: int, agent: str) -> Sinks:
+        """Send text deltas to listeners, unless something in them may have to be hidden."""
+        if agent not in self._hides:
+            self._hides[agent] = _may_hide(self.journal, self.loaded, agent)
+        if self._hides[agent]:
+            return _hushed
+        hear, run = self.means.hear, self.journal.run
+
+        def sinks(call: int) -> TextSink:
+            said = 0
+
+            def sink(text: str | None) -> None:
+                nonlocal said
+                if text is None:
+                    said = 0
+                elif text:
+                    hear(run, Delta(run.id, turn, agent, said, text, call))
+                    said += len(text)
+
+            return sink
+
+        return sinks
+
+    async def cut_off_turn(self, work: Work) -> None:
+        """Record that a turn was cancelled; hooks after the agent run all the same."""
+        await self.hooks.after_agent(work.turn, work.agent)
+        fact = TurnFinished(work.turn, work.agent, "cancelled")
+        self.journal.record(f"t{work.turn}/end", fact)
+
+    def seconds_until(self, instant: datetime | None) -> float | None:
+        """How long it is until an instant."""
+        if instant is None:
+            return None
+        return max(0.0, (instant - self.journal.clock.now()).total_seconds())
+
+    async def freeze(self) -> None:
+        """Keep the state; each time at twice the length, so that no turn pays for history."""
+        state = self.journal.state
+        if state.scopes:
+            return
+        await self.journal.commit()
+        await self.means.snapshots.save(self.journal.run, state.position, freeze(state))
+        self.freezes_at = 2 * state.position
+
+
+_UNLIMITED = nullcontext()
+
+
+def _hushed(call: int) -> TextSink:
+    return discard
+
+
+def _may_hide(journal: Journal, loaded: Loaded, agent: str) -> bool:
+    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
+    workflow, knows = journal.workflow, bool(exposed(journal, loaded, agent))
+    return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)

@@ -1,0 +1,322 @@
+"""The one driver loop and its tasks. Nothing here names a form."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from types import TracebackType
+from typing import Any
+
+from turnloom.agents.events import QuestionExpired
+from turnloom.guards.logic.loops import escalation
+from turnloom.log.events import RunCancelled, RunFailed, RunFinished
+from turnloom.log.spec import Fact
+from turnloom.runs.actions import Action, Ask, Begin, Facts, Finish, Record, Work
+from turnloom.runtime.around.guards import afford
+from turnloom.runtime.calls import Waiting, ask
+from turnloom.runtime.drive.intake import due, expire, park, take_in
+from turnloom.runtime.drive.live import LiveRun
+from turnloom.runtime.logic import ENDED, has_open_calls
+
+
+class TaskSet:
+    """Tasks by the key of their work. On leaving it, none is left behind."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_changed = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._roused = True
+
+    async def __aenter__(self) -> "TaskSet":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run work beside the others."""
+        task = asyncio.create_task(work)
+        self._tasks[key] = task
+        task.add_done_callback(self._wake)
+
+    async def stop(self) -> None:
+        """Interrupt all of them, and wait for their end."""
+        await self.drop([*self._tasks])
+
+    async def drop(self, keys: Iterable[str]) -> None:
+        """Interrupt some of them, all before any continues, and wait for their end."""
+        tasks = [self._tasks.pop(key) for key in keys if key in self._tasks]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # it was to end; how it did does not matter any more
+
+    async def _change(self, seconds: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self._wake) if seconds is not None else None
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self, task: object = None) -> None:
+        self._is_changed = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def rouse(self) -> None:
+        """Say that something came from outside."""
+        self._roused = True
+        self._wake()
+
+    def take_roused(self) -> bool:
+        """Whether something may have come from outside since this was last asked."""
+        roused, self._roused = self._roused, False
+        return roused
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until a task ends or something comes, for so many seconds at most.
+
+        Raises:
+            Exception: whatever a task raised that is not on record.
+        """
+        if not self._is_changed:
+            await self._change(seconds)
+        self._is_changed = False
+        for key, task in [*self._tasks.items()]:
+            if task.done():
+                del self._tasks[key]
+                task.result()
+
+
+# The beginning of the ids of what the run itself does, outside of turns and steps.
+CHAT = "chat/"
+
+# Why a question is not open any more whose turn or step ended without the answer.
+OVER = "what asked is over"
+
+
+class Loop:
+    """One drive of one run: as far as it gets without help from outside."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._journal = live.journal
+        self._state = live.journal.state
+        self._form = live.journal.workflow
+        self._half = live.runtime
+        self._tasks = TaskSet()
+        self._parked: dict[str, set[str]] = {}
+        self._is_prepared = False
+        self._is_dirty = False
+        self.heeds_mail = False
+
+    def rouse(self) -> None:
+        """Have mail read before anything else is done."""
+        self._tasks.rouse()
+
+    async def drive(self) -> None:
+        """Decide and act until the run ends, or nothing is left to do until something comes."""
+        state, journal = self._state, self._journal
+        async with self._tasks:
+            while state.status not in ENDED:
+                await self._take_in()
+                if await self._cut_off() or await self._act() or await self._begin_open():
+                    continue
+                if not self._tasks:
+                    break
+                await self._wait()
+        park(journal)
+        await journal.commit()
+
+    async def _take_in(self) -> None:
+        state, journal = self._state, self._journal
+        if self._tasks.take_roused():
+            await take_in(journal, self._live.inbox, self._live.artifacts)
+        elif due(self._form, state) is not None:
+            expire(journal)
+        if journal.is_unsettled:
+            await journal.settle()
+        if state.position >= self._live.freezes_at:
+            await self._live.freeze()
+
+    async def _act(self) -> bool:
+        """Do the next thing, if there is one that can be done now; whether there was."""
+        if self._state.questions and self._is_waiting():
+            return False
+        try:
+            if not self._is_prepared:
+                await self._live.prepare(acts=bool(self._startable()))
+                self._is_prepared = True
+            action = self._decide()
+            if action is None:
+                return False
+            if isinstance(action, Finish) and self._tasks:
+                if not action.at_once:
+                    return False  # what was begun comes to its end first
+                await self._tasks.stop()
+            await self._do(action)
+        except Waiting:
+            self._is_dirty = True  # a hook asked: the question is on record
+        return True
+
+    def _is_waiting(self) -> bool:
+        """Whether a hook of the run itself waits for an answer."""
+        return any(id.startswith(CHAT) for id in self._state.questions)
+
+    def _decide(self) -> Action | None:
+        """What guards want of a person, or what the form decides."""
+        state = self._state
+        if state.guards is not None and not (state.unguarded or state.cancel or state.failure):
+            question = escalation(state)
+            if question is not None:
+                return None if question.id in state.questions else Ask(question)
+        return self._form.decide(state)
+
+    async def _do(self, action: Action) -> None:
+        self._record(action.facts)
+        match action:
+            case Begin(charge=charge, opens=opens, of=of):
+                if afford(self._journal, charge, of):
+                    self._record(opens)
+                    self._is_dirty = False  # what is begun stores all this before it acts
+                    await self._begin_open()
+                return
+            case Record():
+                pass
+            case Ask(question=question):
+                ask(self._journal, question)
+            case Finish():
+                await self._finish(action)
+            case _:
+                following = await self._half.act(action)
+                if following is not None:
+                    await self._do(following)
+        self._is_dirty = True
+
+    def _record(self, facts: Facts) -> None:
+        for id, fact in facts:
+            self._journal.record(id, fact)
+
+    async def _finish(self, action: Finish) -> None:
+        """End the run: what is open is cut off, and hooks hear how it ended."""
+        hooks = self._live.hooks
+        if action.status == "cancelled":
+            hooks.give_up()
+        if action.at_once:
+            for work in self._form.work(self._state):
+                await self._cut(work)
+        await hooks.after_chat(action.status)
+        self._journal.record("end", self._end(action))
+
+    def _end(self, action: Finish) -> Fact:
+        failure, wish = self._state.failure, self._state.cancel
+        if action.status == "failed" and failure is not None:
+            return RunFailed(failure.error, failure.message)
+        if action.status == "cancelled" and wish is not None:
+            return RunCancelled(wish.by, wish.reason)
+        return RunFinished(action.reason)
+
+    async def _cut_off(self) -> bool:
+        """Interrupt work that is over, before anything else can happen; whether there was any."""
+        over = [work for work in self._form.work(self._state) if work.is_over]
+        if over:
+            await self._tasks.drop([work.key for work in over])
+            for work in over:
+                await self._cut(work)
+        return bool(over)
+
+    async def _cut(self, work: Work) -> None:
+        await self._half.cut_off(work)
+        self._withdraw(work)
+
+    def _withdraw(self, work: Work) -> None:
+        """Close the questions of work that is over: it does not wait for the answers any more."""
+        for id in [*filter(work.asked, self._state.questions)]:
+            self._journal.record(f"{id}/expired", QuestionExpired(id, OVER))
+
+    async def _begin_open(self) -> bool:
+        """Begin all work that is open: fresh, cut off with another process, or answered. A lone
+        piece of work is awaited in place; whether there was one."""
+        left = self._startable()
+        if len(left) == 1 and not self._tasks and self._is_lone(left[0]):
+            await self._run(left[0])
+            return True
+        for work in left:
+            self._tasks.begin(work.key, self._run(work))
+        return False
+
+    def _startable(self) -> list[Work]:
+        """The open work that is not going on, and can."""
+        works = self._form.work(self._state)
+        return [work for work in works if not (work.key in self._tasks or self._waits(work))]
+
+    def _is_lone(self, work: Work) -> bool:
+        """Whether nothing can come to pass beside work: one of its tools may ask, and be answered,
+        while another goes on."""
+        return work.is_alone and not self._live.may_ask(work.agent)
+
+    def _waits(self, work: Work) -> bool:
+        """Whether work is over, or waits for answers to all that it asked and has nothing else to
+        do until one of them comes."""
+        if work.is_over:
+            return True
+        asked = set(filter(work.asked, self._state.questions))
+        if not asked:
+            return False
+        known = self._parked.get(work.key)
+        return known <= asked if known is not None else not has_open_calls(self._state, asked)
+
+    async def _run(self, work: Work) -> None:
+        try:
+            room = self._live.room(work.agent)
+            if isinstance(room, asyncio.Semaphore) and room.locked():
+                await self._journal.commit()  # it may be long until there is room
+            async with room:
+                await self._half.run(work)
+        except Waiting:
+            self._parked[work.key] = set(filter(work.asked, self._state.questions))
+        except asyncio.CancelledError:
+            if not self._cancelled_itself(work):
+                raise
+            await self._half.fail(work, "it cancelled its own task")
+            self._withdraw(work)
+        else:
+            self._withdraw(work)
+        await self._live.selections.settle()
+        if len(self._tasks) > 1:  # the others may take long
+            await self._journal.commit()
+
+    def _cancelled_itself(self, work: Work) -> bool:
+        """Whether nobody else interrupts work: what the loop interrupts is dropped first."""
+        if work.key in self._tasks:
+            return True
+        current = asyncio.current_task()
+        return current is not None and not current.cancelling()
+
+    async def _wait(self) -> None:
+        """Wait for the first end, mail or timer."""
+        if self._is_dirty:
+            self._is_dirty = False
+            await self._journal.commit()
+        self.heeds_mail = True
+        try:
+            await self._tasks.wait(self._live.seconds_until(due(self._form, self._state)))
+        finally:
+            self.heeds_mail = False

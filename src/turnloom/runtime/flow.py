@@ -1,0 +1,529 @@
+"""Flows at run time: steps, branches, failures and cached results."""
+
+import logging
+import math
+import traceback
+from typing import Any
+
+import msgspec
+
+from turnloom.agents.spec import Question
+from turnloom.errors import TurnloomError
+from turnloom.flow.events import (
+    BranchTaken,
+    ForkJoined,
+    LoopEnded,
+    LoopPassed,
+    PathEnded,
+    StepCompensated,
+    StepCompleted,
+    StepFailed,
+    StepRetried,
+    StepSkipped,
+)
+from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
+from turnloom.flow.logic.executions import Past, find_executions
+from turnloom.flow.logic.flowing import STOPPED, Flowing
+from turnloom.flow.logic.folding import APPROVALS, RETRY
+from turnloom.flow.logic.migrating import is_current, migrate
+from turnloom.flow.logic.plans import step_text
+from turnloom.flow.logic.states import Change
+from turnloom.flow.logic.walking import (
+    children,
+    clash,
+    decided_by,
+    loop_of,
+    node_of,
+    place_of,
+    state_of,
+    step_of,
+)
+from turnloom.flow.ports import Results
+from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, FlowPlan, ForkNode, StepNode
+from turnloom.flow.spec.progress import Done, Progress, Step, StepFailure, Strand
+from turnloom.flow.spec.steps import About, AgentStep, Execution, PathResult, Retry
+from turnloom.kernel.digests import digest
+from turnloom.kernel.durations import later
+from turnloom.kernel.values import Json, as_object, canonical, said, writable
+from turnloom.log.spec import Fact
+from turnloom.runs.actions import Action, Cross, Work
+from turnloom.runtime.calls import Waiting, as_json, ask, opened
+from turnloom.runtime.drive.live import LiveRun
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.ports import Entropy
+from turnloom.runtime.steps import Steps, completed, told
+from turnloom.runtime.user_code import ask_condition, ask_user_code, without_callers
+from turnloom.variables.events import TimerSet
+
+# Seconds that a condition, a choice or what an approver is told may take.
+DEADLINE = 60.0
+
+
+class Crossings:
+    """Puts on record which way one run of a flow goes on."""
+
+    def __init__(self, journal: Journal, workflow: Flowing, steps: Steps) -> None:
+        self._journal = journal
+        self._workflow = workflow
+        self._plan = workflow.plan
+        self._steps = steps
+
+    async def pass_loop(self, strand: Strand) -> None:
+        """A loop's body was walked: again, or not."""
+        loop, frame = loop_of(self._plan, strand)
+        place = frame.prefix.rpartition("[")[0]
+        held = await self.holds(loop.until, strand)
+        passed = LoopPassed(loop.name, place, frame.number, held, strand.id)
+        key = f"{place}[{frame.number}]"
+        self._journal.record(f"{key}/passed", passed)
+        if held or frame.number >= loop.max_iterations:
+            reason = "the condition holds" if held else "max_iterations"
+            ended = LoopEnded(loop.name, place, frame.number, reason, strand.id)
+            self._journal.record(f"{key}/ended", ended)
+
+    async def branch(self, strand: Strand, node: BranchNode) -> None:
+        """The path of the value that the state has is walked."""
+        place, frame = place_of(self._plan, strand), strand.frames[-1]
+        value = await self.ask(node.on, strand)
+        path = f"{frame.path}/{frame.at}"
+        label, taken = "", ""
+        for number, (case, _) in enumerate(node.cases):
+            if case == value and type(case) is type(value):
+                label, taken = _word(case), f"{path}.{number}"
+                break
+        else:
+            if node.otherwise is not None:
+                label, taken = "otherwise", f"{path}.otherwise"
+            elif not self._rejoins(strand):
+                raise LookupError(f"No path of {node.name!r} is for {value!r}.")
+        fact = BranchTaken(node.name, place, _shown(value), taken, label, strand.id)
+        self._journal.record(f"{place}/branch", fact)
+
+    def _rejoins(self, strand: Strand) -> bool:
+        """Whether something comes after what a strand has come to."""
+        frame = strand.frames[-1]
+        return frame.at + 1 < len(self._plan.paths[frame.path].line.nodes)
+
+    def join(self, strand: Strand, node: ForkNode) -> None:
+        """What the paths of a fork changed is one state again.
+
+        Raises:
+            InvalidUpdate: two of them set one field, or the state cannot be what comes of it.
+        """
+        place, progress = place_of(self._plan, strand), self._journal.state.progress
+        found = children(progress, strand, place)
+        clash(self._workflow.states, found)
+        deltas = [delta for child in found for delta in child.deltas]
+        reduced = self._steps.reduce(strand.state, opened(self._journal, deltas))
+        ends = tuple(_ended(child) for child in found)
+        fact = ForkJoined(node.name, place, ends, reduced, strand.id)
+        self._journal.record(f"{place}/join", fact)
+
+    async def approve(self, strand: Strand, node: ApprovalNode) -> None:
+        """Ask the approver; a question asked again is due when it was at first."""
+        asked, place = strand.asking, place_of(self._plan, strand)
+        asking = asking_of(node, asked.level if asked else 0)
+        words = (
+            await self.ask(asking.context, strand) if callable(asking.context) else asking.context
+        )
+        until = asked.due if asked else None
+        if until is None and asking.timeout is not None:
+            until = later(self._journal.clock.now(), asking.timeout)
+        number = (asked.number if asked else 0) + 1
+        told = writable(str(words)) or f"Do you approve {node.name!r}?"
+        question = Question(
+            f"{APPROVALS}{place}#{number}",
+            told,
+            asking.approver,
+            APPROVAL,
+            payload_of(node, asking, told),
+            schema=schema_of(asking),
+            due=until,
+        )
+        ask(self._journal, question)
+
+    async def ask(self, function: Any, strand: Strand) -> Any:
+        """What a function of the flow says to the state."""
+        state = self._steps.state(strand.state)
+        return await ask_user_code(function, state, deadline=DEADLINE)
+
+    async def holds(self, condition: Any, strand: Strand) -> bool:
+        """Whether a condition of the flow holds for the state."""
+        state = self._steps.state(strand.state)
+        return await ask_condition(condition, state, deadline=DEADLINE)
+
+
+def _ended(child: Strand) -> PathEnded:
+    failed = child.failed
+    status = "recovered" if failed else "completed"
+    return PathEnded(child.id, status, f"{failed.error}: {failed.message}" if failed else "")
+
+
+def _word(value: Any) -> str:
+    return str(getattr(value, "value", value))
+
+
+def _shown(value: Any) -> Json:
+    """A value that a branch went by, as JSON where it can be said."""
+    try:
+        return as_json(value)
+    except TypeError:
+        return said(value)
+
+
+class Failures:
+    """Puts on record what fails in one run of a flow."""
+
+    def __init__(self, journal: Journal, plan: FlowPlan, steps: Steps, entropy: Entropy) -> None:
+        self._journal = journal
+        self._plan = plan
+        self._steps = steps
+        self._entropy = entropy
+
+    def refuse(self, strand: Strand, node: StepNode, message: str) -> None:
+        """A step is not taken, since the state is not as it has to be."""
+        self._record(strand, node, "ValidationFailed", message, "")
+
+    def attempt(self, step: Step, node: StepNode, error: Exception) -> None:
+        """An attempt failed: there is another one, or the step did."""
+        name, message = told(error)
+        message = self._journal.secrets.masked(message)
+        if step.undoes:
+            self._undoing_failed(step, node, name, message)
+            return
+        self._steps.settle(step)
+        self._steps.cut_off(step, "failed", f"{name}: {message}")
+        if step.attempt <= node.retry.n and self._journal.state.failure is None:
+            self._retry(step, node, name, message)
+            return
+        strand = self._journal.state.progress.strands[step.strand]
+        stack = self._stack(error)
+        self._record(strand, node, name, message, stack, step, error)
+
+    def _undoing_failed(self, step: Step, node: StepNode, name: str, message: str) -> None:
+        fact = StepCompensated(
+            node.name, step.undoes, step.number, step.node, error=name, message=message
+        )
+        self._journal.record(f"s{step.number}/a{step.attempt}.0", fact)
+
+    def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
+        seconds = self._delay(node.retry, step.attempt)
+        at = later(self._journal.clock.now(), seconds) if seconds else None
+        fact = StepRetried(node.name, step.place, step.number, step.attempt, name, message, at)
+        self._journal.record(f"s{step.number}/a{step.attempt}/again", fact)
+        if at is not None:
+            timer = f"{RETRY}{step.number}"
+            self._journal.record(f"s{step.number}/a{step.attempt}/timer", TimerSet(timer, at))
+
+    def _delay(self, retry: Retry, attempt: int) -> float:
+        """Seconds until the next attempt; chance takes off up to half of them."""
+        seconds = min(retry.delay, retry.max_delay)
+        for _ in range(1, attempt):  # step by step: the power itself can be beyond all floats
+            seconds = min(seconds * retry.factor, retry.max_delay)
+        if not retry.jitter:
+            return seconds
+        return seconds * (1 - self._entropy.below(1000) / 2000)
+
+    def _stack(self, error: Exception) -> str:
+        """Where an error of the program came from, without the way to its code."""
+        whole = without_callers(error.__traceback__) or error.__traceback__
+        lines = "".join(traceback.format_exception(error.with_traceback(whole)))
+        return self._journal.secrets.received(writable(lines)).rstrip()
+
+    def crossing(self, strand: Strand, error: Exception) -> None:
+        """What a flow decides by failed, not a step."""
+        name, message = told(error)
+        node = step_of(self._plan, strand)
+        masked = self._journal.secrets.masked(message)
+        self._record(strand, node, name, masked, self._stack(error), error=error)
+
+    def _record(
+        self,
+        strand: Strand,
+        node: StepNode | None,
+        name: str,
+        message: str,
+        stack: str,
+        step: Step | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        place = place_of(self._plan, strand)
+        number, attempt = (step.number, step.attempt) if step else (0, 0)
+        frame = f"t{step.turn}/frame" if step and step.turn else ""
+        fact = StepFailed(
+            node.name if node else place.rpartition("/")[2],
+            place,
+            number,
+            attempt,
+            name,
+            message,
+            stack,
+            frame,
+            strand.id,
+            self._handler(strand, node, name, error),
+            self._journal.clock.now(),
+            decided_by(self._plan, strand),
+        )
+        id = f"s{number}/failed" if number else f"{place}/wrong"
+        self._journal.record(id, fact)
+
+    def _handler(
+        self, strand: Strand, node: StepNode | None, name: str, error: Exception | None
+    ) -> str:
+        """The path that handles a failure: the first whose kind of error it is, by its class, or,
+        where a turn failed, by its name."""
+        frame = strand.frames[-1]
+        for number, (kind, _) in enumerate(node.on_failure if node else ()):
+            is_own = error is not None and isinstance(error, kind)
+            if is_own or kind is Exception or kind.__name__ == name:
+                return f"{frame.path}/{frame.at}.failed.{number}"
+        return ""
+
+
+log = logging.getLogger("turnloom.flows")
+
+
+class Caching:
+    """What the steps of one run take from runs before, and keep for later ones. If the store
+    fails, steps are taken."""
+
+    def __init__(self, journal: Journal, workflow: Flowing, results: Results) -> None:
+        self._journal = journal
+        self._workflow = workflow
+        self._results = results
+
+    def key(self, node: StepNode, strand: Strand) -> str:
+        """What the result of a step goes by, if it is kept: whose it is, the step as it is declared
+        and coded, and all that it may read. Only the run's own id is not part of it."""
+        if node.cache is None:
+            return ""
+        state, shared = self._journal.state, node.cache.shared
+        own = {"chat_id", "user_id"} if shared else {"chat_id"}
+        variables = {name: value for name, value in state.values.items() if name not in own}
+        who = [state.tenant, "" if shared else state.user, shared]
+        if state.ephemeral:  # objects of this process cannot be compared with those of others
+            who.append(state.run)
+        plan = [self._workflow.name, self._workflow.version, step_text(node)]
+        return digest(canonical([*who, *plan, strand.state, variables, self._about(node, strand)]))
+
+    def _about(self, node: StepNode, strand: Strand) -> Json:
+        """What a step may read of its run beside the state and the variables: what was decided, how
+        the paths ended that it joins, what failed before it, and what was said in its thread."""
+        progress: Progress = self._journal.state.progress
+        paths = children(progress, strand, place_of(self._workflow.plan, strand))
+        joined = [[path.state, _failed(path.failed)] for path in paths]
+        failures = [_failed(each) for each in strand.failures[-1:]]
+        thread = getattr(node.step, "thread", None)
+        return [progress.approvals, joined, failures, progress.threads.get(thread or "", ())]
+
+    async def find(self, key: str) -> Change | None:
+        """What the step came to before, if that still counts."""
+        try:
+            found = as_object(
+                await self._results.find(self._journal.run.tenant, key, self._journal.clock.now())
+            )
+        except TurnloomError as error:
+            log.warning("a result cannot be looked for: %s", error)
+            return None
+        if found is None:
+            return None
+        update: Any = found["update"]
+        confidence: Any = found["confidence"]
+        return Change(update, confidence)
+
+    async def keep(self, key: str, change: Change, seconds: float) -> None:
+        """Keep what a step came to."""
+        now = self._journal.clock.now()
+        until = None if math.isinf(seconds) else later(now, seconds)
+        value: dict[str, Json] = {"update": change.fields, "confidence": change.confidence}
+        try:
+            await self._results.keep(self._journal.run.tenant, key, value, now=now, until=until)
+        except TurnloomError as error:
+            log.warning("a result cannot be kept: %s", error)
+
+
+def _failed(failure: StepFailure | None) -> Json:
+    """What a failure says; when and where it happened differs from run to run."""
+    return failure and [failure.step, failure.error, failure.message, failure.what]
+
+
+class FlowRuntime:
+    """The acting half of a flow, for one run."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._journal = live.journal
+        form = live.journal.workflow
+        assert isinstance(form, Flowing)
+        self._form = form
+        self._plan = form.plan
+        self._steps = Steps(live, form)
+        self._failures = Failures(live.journal, form.plan, self._steps, live.means.entropy)
+        self._crossings = Crossings(live.journal, form, self._steps)
+        self._caching = Caching(live.journal, form, live.means.results)
+        self._past: dict[int, Past] = {}
+
+    @property
+    def _progress(self) -> Progress:
+        return self._journal.state.progress
+
+    async def act(self, action: Action) -> Action | None:
+        """Ask the flow's code how a strand continues."""
+        assert isinstance(action, Cross), f"a flow does not decide on {action!r}"
+        strand = self._progress.strands[action.strand]
+        try:
+            return await self._cross(strand)
+        except Exception as error:  # noqa: BLE001 - whatever code of the flow raises is recorded
+            self._failures.crossing(strand, error)
+        return None
+
+    async def _cross(self, strand: Strand) -> Action | None:
+        match node_of(self._plan, strand):
+            case None:
+                await self._crossings.pass_loop(strand)
+            case BranchNode() as node:
+                await self._crossings.branch(strand, node)
+            case ForkNode() as node if strand.status == "forked":
+                self._crossings.join(strand, node)
+            case StepNode() as node:
+                return await self._enter(strand, node)
+            case ForkNode(join=StepNode() as node):
+                return await self._enter(strand, node)
+            case ApprovalNode() as node:
+                await self._crossings.approve(strand, node)
+            case other:
+                raise AssertionError(f"a strand does not stay at {other!r}")
+        return None
+
+    async def _enter(self, strand: Strand, node: StepNode) -> Action | None:
+        """Begin a step, unless its state is not valid or its result is known."""
+        if node.validate is not None:
+            holds, message = node.validate
+            if not await self._crossings.holds(holds, strand):
+                self._failures.refuse(strand, node, message)
+                return None
+        if node.cache is not None and await self._known(strand, node):
+            return None
+        return self._form.begin_step(self._journal.state, strand, node)
+
+    async def _known(self, strand: Strand, node: StepNode) -> bool:
+        """Take the result of a step from the cache; whether it was there."""
+        change = await self._caching.find(self._caching.key(node, strand))
+        if change is None:
+            return False
+        place = place_of(self._plan, strand)
+        change = change._replace(fields=opened(self._journal, change.fields))
+        reduced = self._steps.reduce(strand.state, [change.fields])
+        fact = completed(Step(0, place, strand.id, node.name, 0), node, change, reduced)
+        self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
+        return True
+
+    async def run(self, work: Work) -> None:
+        """Take a step to its end, whatever that is."""
+        step = self._progress.steps[work.number]
+        node = self._node(step)
+        try:
+            strand = state_of(self._progress, step.strand)
+            written = {**strand.state}
+            key = self._caching.key(node, strand)  # by what is there before it changes anything
+            if step.undoes or not isinstance(node.step, AgentStep):
+                await self._journal.commit()  # that it begins is stored before it is called
+                about = self._about(step, await self._undone(step))
+                made = await self._steps.call(step, node, written, about)
+            else:
+                sinks = self._live.sinks(step.turn, node.name)
+                made = await self._steps.turn(step, node, written, sinks)
+            await self._keep(node, key, made)
+        except Waiting:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
+            self._failures.attempt(step, node, error)
+
+    async def cut_off(self, work: Work) -> None:
+        """Record that a step was interrupted."""
+        step = self._progress.steps[work.number]
+        self._steps.settle(step)
+        self._steps.cut_off(step, "cancelled", "")
+        fact = StepSkipped(step.node, step.place, step.number, STOPPED)
+        self._journal.record(f"s{step.number}/skipped", fact)
+
+    async def fail(self, work: Work, error: str) -> None:
+        """Record that a step ended itself."""
+        step = self._progress.steps[work.number]
+        self._failures.attempt(step, self._node(step), RuntimeError(error))
+
+    async def _keep(self, node: StepNode, key: str, made: Fact) -> None:
+        """Keep the result of a step for other runs, if it says so."""
+        if node.cache is not None and isinstance(made, StepCompleted):
+            change = Change(made.update, made.confidence)
+            await self._caching.keep(key, change, node.cache.seconds)
+
+    def _node(self, step: Step) -> StepNode:
+        if step.undoes:
+            return self._form.step_at(self._done(step))
+        found = step_of(self._plan, self._progress.strands[step.strand])
+        assert isinstance(found, StepNode)
+        return found
+
+    def _done(self, step: Step) -> Done:
+        """What a step undoes."""
+        undoing = self._progress.undoing
+        assert undoing is not None
+        return next(each for each in undoing.left if each.place == step.undoes)
+
+    async def _undone(self, step: Step) -> Execution | None:
+        """The execution that a step undoes, if it undoes one."""
+        if not step.undoes:
+            return None
+        done, run = self._done(step), self._journal.state.run
+        if done.number not in self._past:
+            undoing = self._progress.undoing
+            assert undoing is not None
+            events = await self._live.means.log.read(self._journal.run)
+            numbers = {each.number for each in undoing.left}
+            self._past = find_executions(self._form, events, numbers)
+        past, key = self._past[done.number], f"{run}/s{done.number}"
+        return Execution(
+            self._form.step_at(done).name,
+            done.attempt,
+            f"{key}/a{done.attempt}",
+            key,
+            self._steps.state(self._current(past.state)),
+            None if past.update is None else self._steps.values(past.update),
+        )
+
+    def _current(self, written: dict[str, Json]) -> dict[str, Json]:
+        """A state of the past, which an earlier model may have written, as it would be today."""
+        states = self._form.states
+        if is_current(states, written):
+            return written
+        return migrate(self._plan, states, written)
+
+    def _about(self, step: Step, undone: Execution | None) -> About:
+        progress, run = self._progress, self._journal.state.run
+        undoing = progress.undoing
+        strand = progress.strands.get(step.strand)
+        handled = strand.failures[-1] if strand and strand.failures else None
+        return About(
+            run,
+            step.node,
+            step.attempt,
+            f"{run}/s{step.number}/a{step.attempt}",
+            undoing.failure if undoing is not None else handled,
+            self._results(strand) if strand and not step.undoes else (),
+            {**progress.approvals},
+            undone,
+        )
+
+    def _results(self, strand: Strand) -> list[PathResult]:
+        """How the paths of a fork ended, where a step joins them."""
+        place = place_of(self._plan, strand)
+        return [
+            PathResult(
+                child.id.rpartition("/")[2],
+                "recovered" if child.failed else "completed",
+                self._steps.state(child.state),
+                child.failed,
+            )
+            for child in children(self._progress, strand, place)
+        ]

@@ -1,0 +1,390 @@
+"""The one writer of a run's log, and the state that follows from it."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar, cast
+
+import anyio
+
+from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpired
+from turnloom.agents.spec import RunState
+from turnloom.assembly.logic import View
+from turnloom.board.events import ArtifactPublished
+from turnloom.errors import Conflict
+from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.values import preview
+from turnloom.log.events import RunPaused
+from turnloom.log.ports import Clock, Effect
+from turnloom.log.spec import Event, Fact, Intent, RunKey
+from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
+from turnloom.runtime.spec import Loaded
+from turnloom.runtime.user_code import ask_function
+from turnloom.variables.events import ContextChanged, TimerSet
+from turnloom.variables.logic.derivation import Change
+from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
+
+F = TypeVar("F", bound=Fact)
+
+
+# How many characters of a value the program's log shows, unless its definition says.
+PREVIEW = 80
+
+# What stands in the id of an event between its cause and what follows from that.
+FOLLOWS = ">"
+
+log = logging.getLogger("turnloom.context")
+
+
+# Takes what was stored of a run, right after it was.
+Tell = Callable[[RunKey, Sequence[Event]], Awaitable[None]]
+
+
+class Appends(Protocol):
+    """What a journal needs of a log."""
+
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
+        """Store events after position `expected`, and give back what the log holds."""
+        ...
+
+
+class Telling:
+    """A log that tells others what it stored, one after the other."""
+
+    def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
+        self._log = log
+        self._tells = tells
+        self.stored = 0
+
+    async def append(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Sequence[Event]:
+        """Store events after position `expected`, and give back what the log holds."""
+        stored = await self._log.append(run, events, expected, fence)
+        self.stored = expected + len(stored)
+        for tell in self._tells:
+            await tell(run, stored)
+        return stored
+
+
+def telling(log: Appends, *tells: Tell | None) -> Appends:
+    """A log that tells what it stored to those who want to know it."""
+    given = [tell for tell in tells if tell is not None]
+    return Telling(log, given) if given else log
+
+
+class Diverged(Exception):
+    """What is about to be done is not what the log says was begun."""
+
+
+class Journal:
+    """Records facts of one run and stores them, whole batches at a time.
+
+    A fact counts from the moment it is recorded: the state has it, and what is decided from it
+    joins the same batch, at the same instant. `commit` stores the batch; nobody touches the world,
+    and nobody outside sees anything, before that. If the log turns out to hold something else, the
+    journal is void. `objects` has what this process made for the run that is not JSON, by variable
+    and by the call that wrote it. Without `secrets`, facts were masked before they come here, and
+    marks in them are genuine.
+    """
+
+    def __init__(
+        self,
+        log: Appends,
+        clock: Clock,
+        loaded: Loaded,
+        state: RunState,
+        secrets: Secrets | None = NO_SECRETS,
+        *,
+        objects: dict[tuple[str, str], Any] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        # Whether what models answer waits for the end of the turn, or for another call.
+        self.per_turn = False
+        self.workflow = loaded.workflow
+        self._triggering = loaded.workflow.triggers.kinds
+        self._guards = loaded.guards
+        self.state = state
+        self.run = RunKey(state.tenant, state.run)
+        # The fence of the claim under which the run is driven; a run is begun without one.
+        self.fence: int | None = None
+        self.secrets = NO_SECRETS if secrets is None else secrets
+        self.has_secrets = bool(secrets)
+        self._receives = secrets is not None
+        self.objects = {} if objects is None else objects
+        self._functions = loaded.functions
+        self._verbose = verbose
+        self._is_storing = False
+        self._stored_all: asyncio.Event | None = None
+        self.views: dict[str, tuple[int, View]] = {}
+        self._log = log
+        self.clock = clock
+        self._stored = state.position
+        self._trouble: BaseException | None = None
+        self._unsettled: deque[tuple[Event, set[str]]] = deque()
+        self._batch: list[Event] = []
+        self._rewritten: set[str] = set()
+        # Called when a question of the run is closed.
+        self.on_closed: list[Callable[[], None]] = []
+        self._is_published = False
+        self._has_results = False
+        self._at: datetime | None = None
+        self._last = ""
+        self._cause: int | None = state.position or None
+
+    @property
+    def guards(self) -> Guards:
+        """The guards that have a say now."""
+        return NO_GUARDS if self.state.unguarded else self._guards
+
+    def record(
+        self,
+        id: str,
+        fact: Fact,
+        actor: str = "driver",
+        cause: int | None = None,
+        *,
+        derives: bool = True,
+    ) -> Event:
+        """Put a fact and everything derived from it on record; it follows from what came before.
+        What does not derive yet does so by `derive`."""
+        if cause is None:
+            scope = scope_of(self.state, id)
+            cause = (scope and scope.last) or self._cause
+        event = self._add(id, fact, actor, cause)
+        self._cause = event.seq
+        if derives and event.kind in self._triggering:
+            self._derive(event, set())
+        return event
+
+    def derive(self, id: str) -> None:
+        """Put on record what follows from an event of an open turn that did not derive yet."""
+        scope = scope_of(self.state, id)
+        event = scope and scope.recorded.get(id)
+        if event and event.kind in self._triggering:
+            self._derive(event, set())
+
+    def _derive(self, event: Event, spoke: set[str]) -> None:
+        """Put on record what follows from an event, and then what follows from that.
+
+        `spoke` holds the functions that had their say since the fact that all this follows from:
+        each has it once, so that two of them cannot go on answering each other.
+        """
+        causes = deque([event])
+        while causes:
+            cause = causes.popleft()
+            for change in derive(self.workflow, self.state, cause):
+                follower = change.timer if isinstance(change, TimerSet) else change.name
+                causes.append(self._follow(cause, change, follower))
+            if self.workflow.triggers.functions and cause.kind in self.workflow.triggers.kinds:
+                self._unsettled.append((cause, spoke))
+
+    def _follow(self, cause: Event, change: Change, follower: str) -> Event:
+        writer = change.timer if isinstance(change, TimerSet) else change.writer
+        return self._add(f"{cause.id}{FOLLOWS}{follower}", change, writer, cause.seq)
+
+    async def settle(self) -> None:
+        """Ask functions about what was recorded since they were asked last."""
+        while self._unsettled:
+            event, spoke = self._unsettled.popleft()
+            if self.state.status in ENDED:
+                continue  # nothing follows the end of a run
+            for rule in self.workflow.triggers.functions:
+                if rule.writer in spoke or rule.is_spent(self.state.fired):
+                    continue
+                change = await ask_function(rule, self._functions, event, self.state.values)
+                if change is not None:
+                    spoke.add(rule.writer)
+                    self._derive(self._follow(event, change, rule.writer), spoke)
+
+    def recorded(self, id: str) -> Fact | None:
+        """What is on record under an id: of this turn, or of a call outside turns."""
+        scope = scope_of(self.state, id)
+        if scope is None:
+            return self.state.chat.get(id)
+        event = scope.recorded.get(id)
+        return None if event is None else event.data
+
+    def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
+        """The fact on record under an id in this turn; if there is none, the one made now."""
+        found = self.recorded(id)
+        return cast(F, found) if found is not None else self.record(id, make(), actor).data
+
+    async def once(
+        self, key: str, effect: Effect, *, intent: Intent | None = None
+    ) -> Sequence[Fact]:
+        """The facts on record under `key`; if none, store the intent, act, and record the outcome.
+
+        What only reads needs no intent; it finds on the board what was published so far.
+
+        Raises:
+            Diverged: another request is on record under this key.
+        """
+        done = self.outcome(key)
+        if done:
+            return done
+        if intent is not None:
+            self.begin(key, intent)
+        is_model = isinstance(intent, ModelCalled)
+        waits = intent is None or (self.per_turn and is_model and not self._has_results)
+        if self._is_published or not waits:
+            await self.commit()
+        facts = await effect()
+        self._at = None  # that took its time, also where nothing was stored meanwhile
+        if intent is None or is_model:
+            return self._complete(key, facts)
+        return self.complete(key, facts)
+
+    def outcome(self, key: str) -> list[Fact]:
+        """The facts on record under a key; none when it was not done to its end."""
+        found: list[Fact] = []
+        while (fact := self.recorded(f"{key}.{len(found)}")) is not None:
+            found.append(fact)
+        return found
+
+    def begin(self, key: str, intent: Intent) -> None:
+        """Put on record what is about to be done.
+
+        Raises:
+            Diverged: another request is on record under this key.
+        """
+        if self.keep(f"{key}?", lambda: intent).request != intent.request:
+            raise Diverged(f"{key} was begun with another request than it is repeated with.")
+
+    def complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
+        """Put on record what came of what was begun; no model is called before that is stored."""
+        self._has_results = True
+        return self._complete(key, facts, derives=derives)
+
+    def _complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
+        writers = [(fact, getattr(fact, "writer", "driver")) for fact in facts]
+        return [
+            self.record(f"{key}.{number}", fact, writer, derives=derives).data
+            for number, (fact, writer) in enumerate(writers)
+        ]
+
+    async def put(self, id: str, fact: Fact) -> None:
+        """Put a fact on record and store it at once, whoever is interrupted meanwhile."""
+        self.record(id, fact)
+        with anyio.CancelScope(shield=True):
+            await self.commit()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last thing on record is something else than that the run waits."""
+        return self._last != RunPaused.kind
+
+    async def commit(self) -> None:
+        """Store what was recorded since the last time.
+
+        Raises:
+            Conflict: the log holds something else at this place; the journal is void.
+            LeaseLost: another process drives the run now; the journal is void.
+        """
+        while self._is_storing:  # calls that go on side by side store one after the other
+            self._stored_all = self._stored_all or asyncio.Event()
+            await self._stored_all.wait()
+        self._is_storing = True
+        try:
+            await self._store()
+        finally:
+            self._is_storing = False
+            if self._stored_all is not None:
+                self._stored_all.set()
+                self._stored_all = None
+
+    async def _store(self) -> None:
+        if self._unsettled:
+            await self.settle()
+        if not self._batch:
+            return
+        if self._trouble is not None:
+            raise self._trouble  # also to those who were not there when it came
+        self._forget_rewritten()
+        batch, self._batch, self._at = self._batch, [], None
+        self._is_published = self._has_results = False
+        try:
+            stored = await self._log.append(self.run, batch, self._stored, self.fence)
+            if stored is not batch and list(stored) != batch:
+                raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+        except BaseException as error:
+            self._trouble = error
+            raise
+        self._stored = batch[-1].seq
+
+    @property
+    def stored(self) -> int:
+        """The position up to which the log is known to hold what was recorded."""
+        return max(self._stored, self._log.stored if isinstance(self._log, Telling) else 0)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether functions have not had their say about everything that was recorded."""
+        return bool(self._unsettled)
+
+    def catch_up(self, events: Sequence[Event]) -> None:
+        """Fold events that somebody else stored."""
+        for event in events:
+            evolve(self.workflow, self.state, event)
+            if FOLLOWS not in event.id:
+                self._cause = event.seq
+            self._last = event.kind
+        self._rewritten.update(name for name, _ in self.objects)
+        self._forget_rewritten()
+        self._stored = self.state.position
+
+    def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
+        state = self.state
+        if self._at is None:
+            self._at = self.clock.now()
+        if fact.__class__ not in PLAIN and self._receives:
+            fact = received_fact(fact)
+        if self.has_secrets:
+            fact = self.secrets.mask(fact)
+        event = Event(
+            id,
+            state.run,
+            state.position + 1,
+            self._at,
+            fact.kind,
+            actor,
+            fact,
+            cause,
+            fact.version,
+        )
+        evolve(self.workflow, state, event)
+        if event.kind == ArtifactPublished.kind:
+            self._is_published = True
+        elif event.kind == ContextChanged.kind:
+            self._heed(cast(ContextChanged, fact))
+        elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpired):
+            for tell in self.on_closed:
+                tell()
+        self._last = event.kind
+        self._batch.append(event)
+        return event
+
+    def _heed(self, fact: ContextChanged) -> None:
+        self._rewritten.add(fact.name)
+        if self._verbose:
+            self._tell(fact)
+
+    def _forget_rewritten(self) -> None:
+        """Let go of objects that variables do not have any more. A call may write several values of
+        one variable, so this waits until all of them are on record."""
+        names, self._rewritten = self._rewritten, set()
+        for name, call in [*self.objects]:
+            if name in names and call != self.state.ephemeral.get(name):
+                del self.objects[name, call]
+
+    def _tell(self, fact: ContextChanged) -> None:
+        definition = self.workflow.variables.definitions.get(fact.name)
+        limit = (definition and definition.max_chars) or PREVIEW
+        before, now = preview(fact.previous, limit), preview(fact.value, limit)
+        log.info(
+            "run %s: %s was %s, is %s (%s)", self.state.run, fact.name, before, now, fact.writer
+        )

@@ -1,0 +1,258 @@
+"""Deliver messages to runs, and wake the runs they are for."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from datetime import datetime, timedelta
+
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service.rebuilding import index
+from turnloom.errors import RunBusy, StoreUnavailable, UnknownKind
+from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.service import ends_of
+from turnloom.log.spec import Event, RunKey
+from turnloom.runs.actions import Forward, OpenRun
+from turnloom.runtime.activity import NOTED, Activity
+from turnloom.runtime.boards import BoardRuns
+from turnloom.runtime.drive.driver import Driver, Stores
+from turnloom.runtime.journal import Tell
+from turnloom.runtime.ports import Scheduler
+from turnloom.runtime.spec import Delivery, Message, Stop, Wake
+
+# Seconds that a message waits for whoever attends to the run before it is put on record here.
+GRACE = 1.0
+
+# How often it waits that long for a process that drives the run and does not take the message in.
+# A process that does not respond loses the run with its lease, by default before that.
+PATIENCE = 60
+
+# How soon what could not be had is looked at again: a run that another process holds, mail.
+RETRY = timedelta(milliseconds=200)
+
+log = logging.getLogger("turnloom.runs")
+
+
+class Mailing:
+    """Brings messages to the runs of a store, and wakes those that this program attends to: runs
+    that were begun or resumed here, and what it `serves`. `declares` says whether it could continue
+    a run."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        scheduler: Scheduler,
+        driver: Driver,
+        declares: Callable[[RunStarted], bool],
+        serves: Callable[[RunStarted], bool],
+    ) -> None:
+        self._stores = stores
+        self._scheduler = scheduler
+        self._driver = driver
+        self._declares = declares
+        self._serves = serves
+        self._attended: set[RunKey] = set()
+        self._woken: dict[RunKey, int] = {}
+
+    async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
+        """Bring a message to a run and wait until something is on record under its id; what that
+        is, or nothing if the run ended."""
+        _, last = await ends_of(self._stores.log, run)
+        is_first = await self._stores.inbox.offer(run, id, message)
+        await self.wake(run)  # also for a repeat: who wants the run waits for its next drive
+        if is_first or not await self._recorded(run, id, 0):
+            await self.deliver(run, id, last.seq)
+        return await self._recorded(run, id, last.seq if is_first else 0)
+
+    async def _recorded(self, run: RunKey, id: str, after: int) -> Event | None:
+        events = await self._stores.log.read(run, after)
+        return next((event for event in events if event.id == id), None)
+
+    async def drop(self, run: RunKey, id: str, message: Message) -> None:
+        """Bring a message to a run, and wait for nothing."""
+        await self._stores.inbox.offer(run, id, message)
+        await self.wake(run)
+        self._driver.rouse(run)
+
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
+        """Have a run driven here, now or at an instant, and attend to it from now on."""
+        self._attended.add(run)
+        if at is None:
+            self._woken[run] = self._woken.get(run, 0) + 1
+        await self._scheduler.wake(run, at)
+
+    def begin(self, run: RunKey) -> int:
+        """Note that a drive begins; what it gives is for `rest`."""
+        return self._woken.setdefault(run, 1)
+
+    def rest(self, run: RunKey, begun: int, *, is_over: bool) -> None:
+        """Note that a drive ended, and with it the run if that is over."""
+        if self._woken.get(run) == begun:
+            del self._woken[run]
+        if is_over:
+            self._attended.discard(run)
+
+    async def give_back(self) -> None:
+        """Wake other processes for runs whose drives were cut off here, or not begun."""
+        for run in [*self._woken]:
+            _, last = await ends_of(self._stores.log, run)
+            if last.kind not in (*ENDS, RunPaused.kind):
+                await self._stores.inbox.offer(run, f"resumed@{last.seq}", Wake())
+
+    async def deliver(self, run: RunKey, id: str, after: int) -> Delivery:
+        """Wait until the event of a message that was offered is in the log.
+
+        Raises:
+            RunBusy: the process that drives the run does not take the message in.
+        """
+        await self.rouse(run)
+        for _ in range(PATIENCE):
+            try:
+                async with asyncio.timeout(GRACE):
+                    await self._appears(run, id, after)
+                return Delivery.TAKEN
+            except TimeoutError:
+                if await self._stores.claims.held(run):
+                    continue
+            if not await self._is_declared(run):
+                return Delivery.KEPT
+            try:
+                await self._driver.take_in(run)
+                return Delivery.RECORDED
+            except RunBusy:
+                continue
+        holder = await self._stores.claims.held(run)
+        raise RunBusy(
+            f"Run {run.id!r} is being driven by {holder or 'another process'}. It was told, and "
+            "has not taken that in. It does so when it can; or stop that process and resume the "
+            f"run with `turnloom resume {run.id}`."
+        )
+
+    async def _is_declared(self, run: RunKey) -> bool:
+        """Whether this program can continue a run: boards and flows are code of programs."""
+        ends = await self._stores.log.ends(run)
+        return ends is not None and self._declares(ends[0].data)
+
+    async def _appears(self, run: RunKey, id: str, after: int) -> None:
+        async with aclosing(self._stores.log.subscribe(run, after)) as events:
+            async for event in events:
+                if event.id == id or event.kind in ENDS:
+                    return
+
+    async def watch(self) -> None:
+        """Rouse runs that get mail from another process, however long the store is away."""
+        arrivals: AsyncIterator[RunKey] | None = None
+        run: RunKey | None = None
+        while True:
+            try:
+                arrivals = arrivals or self._stores.inbox.arrivals()
+                run = run or await anext(arrivals)
+                await self.rouse(run)
+                run = None
+            except StoreUnavailable as error:
+                log.warning("mail is looked at again soon: %s", error)
+                await asyncio.sleep(RETRY.total_seconds())
+            except UnknownKind as error:
+                log.warning("mail stays where it is: %s", error)
+                run = None
+
+    async def rouse(self, run: RunKey) -> None:
+        """Wake a run that has mail, if this program attends to it; interrupt it first if it is to
+        end."""
+        if not await self._attends(run):
+            return
+        pending = await self._stores.inbox.pending(run)
+        if not pending and not await self._is_behind(run):
+            return
+        is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
+        if not is_told and any(isinstance(message, Stop) for _, message in pending):
+            await self._scheduler.cancel(run)
+        await self.wake(run)
+        self._driver.rouse(run)
+
+    async def _is_behind(self, run: RunKey) -> bool:
+        """Whether another process took in what came to a run that rests here."""
+        if not self._driver.keeps(run):
+            return False
+        _, last = await ends_of(self._stores.log, run)
+        return self._driver.is_behind(run, last.seq)
+
+    async def _attends(self, run: RunKey) -> bool:
+        if run in self._attended:
+            return True
+        ends = await self._stores.log.ends(run)
+        return ends is not None and self._serves(ends[0].data)
+
+
+class Posting:
+    """The boards of a program: what one run has for another, and which of their runs are busy."""
+
+    def __init__(self, artifacts: ArtifactStore) -> None:
+        self.activities: dict[RunKey, Activity] = {}
+        self._artifacts = artifacts
+        self._boards: dict[str, BoardRuns] = {}
+
+    def add(self, board: BoardRuns) -> BoardRuns:
+        """Know a board."""
+        self._boards[board.name] = board
+        return board
+
+    async def deliver(self, board: str, what: Forward) -> None:
+        """Bring an artifact to the run that collects for a subscription."""
+        await self._boards[board].deliver(what)
+
+    async def open(self, board: str, opening: OpenRun, parent: str) -> None:
+        """Begin the run of a set that was collected."""
+        await self._boards[board].open(opening, parent)
+
+    def serves(self, started: RunStarted) -> bool:
+        """Whether a board of this program attends to all of its runs, and this is one of them."""
+        board = self._boards.get(started.workflow)
+        return board is not None and board.is_served and board.has(started)
+
+    @contextmanager
+    def busy(self, run: RunKey, driver: Driver) -> Generator[None]:
+        """Let the board of a run know that it is busy."""
+        activity = self.activities.get(run)
+        if activity is None:
+            yield
+            return
+        begun, is_resting = activity.begin(run.id), True
+        try:
+            yield
+            is_resting = not driver.continues(run)
+        except (RunBusy, asyncio.CancelledError):
+            is_resting = False  # another drive follows
+            raise
+        except Exception as error:
+            activity.fail(error)
+            raise
+        finally:
+            activity.end(run.id, begun, is_resting=is_resting)
+            if not (driver.keeps(run) or activity.is_wanted(run.id)):
+                self.activities.pop(run, None)
+
+    def watch(self, run: RunKey) -> Tell | None:
+        """What is told of everything that is stored of a run, if anything has to be."""
+        is_told = run in self.activities or not self._artifacts.follows_log
+        return self._note if is_told else None
+
+    async def _note(self, run: RunKey, batch: Sequence[Event]) -> None:
+        """Take notice of what is stored of a run, and bring the index of artifacts up to it."""
+        if not self._artifacts.follows_log:
+            await index(self._artifacts, run.tenant, batch)
+        activity = self.activities.get(run)
+        if activity is not None:
+            for event in batch:
+                if event.kind in NOTED:
+                    activity.note(event)
+            activity.change()
+
+    def stop(self) -> None:
+        """Let the boards know that nothing is driven any more."""
+        for board in self._boards.values():
+            board.activity.stop()
+
+    def attends(self, run: RunKey) -> bool:
+        """Whether the board of a run is told what becomes of it."""
+        return run in self.activities

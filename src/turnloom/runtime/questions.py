@@ -1,0 +1,193 @@
+"""What runs ask of people, and what becomes of the answers."""
+
+from collections.abc import Sequence
+from itertools import count
+
+from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionAsked
+from turnloom.agents.logic.answers import answer_id, may_answer, misanswer, refusal
+from turnloom.agents.logic.folding import open_questions
+from turnloom.agents.spec import Question
+from turnloom.errors import NotYours, QuestionExpired, TurnloomError, UsageError
+from turnloom.kernel.values import Json
+from turnloom.log.events import ENDS, RunPaused
+from turnloom.log.ports import Clock
+from turnloom.log.service import ends_of
+from turnloom.log.spec import Event, RunKey
+from turnloom.runtime.drive.driver import Stores
+from turnloom.runtime.mail import Mailing
+from turnloom.runtime.spec import Delivery, Reply
+from turnloom.variables.logic.types import same
+
+
+class Questions:
+    """The questions of the runs of a store."""
+
+    def __init__(self, stores: Stores, clock: Clock, mailing: Mailing) -> None:
+        self._log = stores.log
+        self._inbox = stores.inbox
+        self._clock = clock
+        self._mailing = mailing
+
+    async def open(self, run: RunKey, user: str | None = None) -> list[Question]:
+        """What a run asks and has no answer to, the oldest question first. The run's user sees all
+        of them, other people those that are asked of them.
+
+        Raises:
+            NotYours: the run belongs to another person, and asks this one nothing.
+        """
+        first, last = await ends_of(self._log, run)
+        asked = await self._asked(run, last)
+        if user not in (None, first.data.user):
+            asked = [each for each in asked if each.to == user]
+            if not asked:
+                raise NotYours("This run belongs to another user.")
+        kept = await self._kept(run, asked, first.data.user) if asked else ()
+        return [each for each in asked if not (each.id in kept or self._is_overdue(each))]
+
+    async def _kept(self, run: RunKey, asked: Sequence[Question], user: str) -> set[str]:
+        """The questions that were answered, although no process has taken the answer in yet."""
+        replies = [each for _, each in await self._inbox.pending(run) if isinstance(each, Reply)]
+        return {
+            question.id
+            for question in asked
+            for reply in replies
+            if reply.question == question.id
+            and refusal(question, reply.value, reply.by, user) is None
+        }
+
+    async def answer(
+        self, run: RunKey, question: str | None, value: Json, user: str | None = None
+    ) -> Delivery:
+        """Answer a question of a run, and say what became of the answer.
+
+        Raises:
+            NotYours: another person is asked.
+            QuestionExpired: it comes too late.
+            UsageError: the run has no such question, or several, or the answer is not one.
+        """
+        first, last = await ends_of(self._log, run)
+        by = first.data.user if user is None else user
+        asked = await self._meant(run, await self._asked(run, last), question, by, first.data.user)
+        if asked is None:
+            return await self._refuse_or_repeat(run, question, value, by)
+        if not may_answer(asked, by, first.data.user):
+            whom = repr(asked.to) if by == first.data.user else "another person"
+            raise NotYours(
+                f"Question {asked.id!r} is asked of {whom}, and only they can answer it, not "
+                f"{by!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
+            )
+        problem = misanswer(asked, value)
+        if problem and not self._is_overdue(asked):
+            raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
+        id = await self._answer_id(run, asked, first.data.user)
+        is_first = await self._inbox.offer(run, id, Reply(asked.id, value, by))
+        delivery = await self._deliver(run, id, asked)
+        if problem:  # it was brought to the run all the same, which so notices that time is over
+            raise QuestionExpired(_EXPIRED.format(asked.id))
+        if delivery is Delivery.KEPT:
+            return delivery if is_first else Delivery.REPEATED
+        events = await self._log.read(run, asked.seq)
+        counts = any(event.id == id and event.kind == QuestionAnswered.kind for event in events)
+        if is_first and counts:
+            return delivery
+        return await self._refuse_or_repeat(run, asked.id, value, by)
+
+    async def _deliver(self, run: RunKey, id: str, asked: Question) -> Delivery:
+        """Bring an answer to its run; where the run cannot go on, say that the answer is kept."""
+        try:
+            return await self._mailing.deliver(run, id, asked.seq)
+        except TurnloomError as error:
+            error.add_note(_KEPT)
+            raise
+
+    async def _meant(
+        self, run: RunKey, asked: Sequence[Question], id: str | None, by: str, user: str
+    ) -> Question | None:
+        """The open question that is answered: the one of this id or, without one, the only one that
+        this person can answer; else any, so that it is said whose that is.
+
+        Raises:
+            UsageError: they can answer several.
+        """
+        if id is not None:
+            return next((each for each in asked if each.id == id), None)
+        theirs = [each for each in asked if may_answer(each, by, user)]
+        kept = await self._kept(run, theirs, user) if len(theirs) > 1 else ()
+        due = [each for each in theirs if not (each.id in kept or self._is_overdue(each))]
+        if len(due) > 1:
+            ids = ", ".join(each.id for each in due)
+            raise UsageError(
+                f"Run {run.id!r} asks {len(due)} questions: {ids}. Say which one you answer: its "
+                "id, or `--question ID` on the command line."
+            )
+        return next(iter(due or theirs or asked), None)
+
+    async def _asked(self, run: RunKey, last: Event) -> list[Question]:
+        """The questions that are open in a run whose last event this is."""
+        if last.kind in ENDS:
+            return []
+        if not isinstance(last.data, RunPaused):  # some of it goes on
+            return open_questions(await self._log.read(run))
+        first = last.data.waiting_for
+        if not first:
+            return []
+        # It paused because of the oldest question, so all of them are behind that.
+        found = open_questions(await self._log.read(run, (last.cause or 1) - 1))
+        if any(each.id == first for each in found):
+            return found
+        return open_questions(await self._log.read(run))
+
+    def _is_overdue(self, question: Question) -> bool:
+        """Whether a question has expired, also if no process drives the run and has noticed."""
+        return question.due is not None and question.due <= self._clock.now()
+
+    async def _answer_id(self, run: RunKey, asked: Question, user: str) -> str:
+        """The id under which the next answer counts: none that the run refused, or will refuse,
+        stands in its way."""
+        events = await self._log.read(run, asked.seq)
+        taken = {event.id for event in events if isinstance(event.data, AnswerRefused)}
+        for id, message in await self._inbox.pending(run):
+            if isinstance(message, Reply) and refusal(asked, message.value, message.by, user):
+                taken.add(id)
+        return next(id for id in (answer_id(asked.id, n) for n in count()) if id not in taken)
+
+    async def _refuse_or_repeat(
+        self, run: RunKey, question: str | None, value: Json, by: str
+    ) -> Delivery:
+        """Say why a question cannot be answered; one that has its answer keeps it. Without an id,
+        an answer repeats the last one if it says the same."""
+        events = await self._log.read(run)
+        _check_concerned(events, by)
+        answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
+        if any(answer.question == question for answer in answers):
+            return Delivery.REPEATED
+        if question is None and answers and answers[-1].by == by and same(answers[-1].value, value):
+            return Delivery.REPEATED
+        asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
+        meant = question or (asked[-1] if asked else "")
+        if any(event.id == f"{meant}/expired" for event in events):
+            raise QuestionExpired(_EXPIRED.format(meant))
+        if question is None:
+            raise UsageError(f"Run {run.id!r} has no open question.")
+        if question in asked:
+            raise UsageError(f"Question {question!r} is not open any more.")
+        raise UsageError(
+            f"Run {run.id!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
+        )
+
+
+def _check_concerned(events: Sequence[Event], by: str) -> None:
+    """Tell what became of questions only to the run's user and to those who were asked.
+
+    Raises:
+        NotYours: it is neither.
+    """
+    asked = [event.data.to for event in events if isinstance(event.data, QuestionAsked)]
+    if by not in (events[0].data.user, *asked):
+        raise NotYours("This run belongs to another user, and asks others.")
+
+
+# What is said of an answer where the run cannot take it in.
+_KEPT = "The answer is kept. It counts once the run is resumed by a process that can go on with it."
+
+_EXPIRED = "Question {!r} expired before; the answer changes nothing."

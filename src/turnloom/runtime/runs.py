@@ -1,0 +1,436 @@
+"""Runs as their users see them: start, events, answer, resume, cancel."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+import anyio
+from pydantic import BaseModel
+
+from turnloom.agents.events import UserText
+from turnloom.agents.spec import WORKFLOW, Component, RunState
+from turnloom.errors import (
+    DefinitionError,
+    PlanChanged,
+    RunBusy,
+    TurnloomError,
+    UsageError,
+    WorkflowGone,
+)
+from turnloom.flow.events import StateGiven, StepCompensated, StepCompleted
+from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.folding import TIMEOUT
+from turnloom.flow.logic.migrating import LOST, undoable_in
+from turnloom.flow.logic.plans import describe_plan
+from turnloom.kernel.durations import later
+from turnloom.log.events import ENDS, CancelRequested, RunCancelled, RunPaused, RunStarted
+from turnloom.log.logic import BROKEN, status_of
+from turnloom.log.ports import Clock
+from turnloom.log.service import ends_of
+from turnloom.log.spec import Event, Fact, RunKey, Unreadable
+from turnloom.runs.undriven import Undriven
+from turnloom.runtime.boards import BoardRuns, Place
+from turnloom.runtime.drive.driver import Driver, Listeners, Stores
+from turnloom.runtime.drive.intake import due
+from turnloom.runtime.drive.plans import pin, plan_of
+from turnloom.runtime.following import Following
+from turnloom.runtime.journal import Journal, telling
+from turnloom.runtime.logic import ENDED, fresh
+from turnloom.runtime.mail import GRACE, RETRY, Mailing, Posting
+from turnloom.runtime.observers import Observers
+from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
+from turnloom.runtime.questions import Questions
+from turnloom.runtime.spec import (
+    Delivery,
+    Loaded,
+    RunFilter,
+    RunSummary,
+    Stop,
+    StoredPlan,
+)
+from turnloom.variables.events import TimerSet
+from turnloom.variables.ports import DocumentStore, Environment
+from turnloom.variables.service import ContextSource
+
+
+async def give_up(
+    stores: Stores, clock: Clock, observers: Observers, run: RunKey, stop: Stop
+) -> bool:
+    """Cancel a run without any of its code; whether it was still open.
+
+    Raises:
+        RunBusy: another process drives it after all.
+    """
+    async with stores.claims.claim(run) as fence:
+        form = Undriven("")
+        events = await stores.log.read(run)
+        watch = observers.watch(run, events[0].data) if observers else None
+        log = telling(stores.log, watch)
+        journal = Journal(log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
+        journal.fence = fence
+        journal.catch_up(events)
+        state = journal.state
+        if state.status in ENDED:
+            return False
+        by, reason = stop.by, stop.reason
+        if state.cancel is None:
+            journal.record("cancel", CancelRequested(by, reason), by)
+        plan = await plan_of(stores.plans, events[0].data)
+        for number, fact in enumerate(_lost(events, plan.text if plan else "{}")):
+            journal.record(f"lost/{number}", fact)
+        journal.record("end", RunCancelled(by, reason), by)
+        await journal.commit()
+    return True
+
+
+def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
+    """The steps that the plan of a flow makes up for and that are not, the last one first."""
+    undoable, facts = undoable_in(plan), [event.data for event in events]
+    undone = {fact.place for fact in facts if isinstance(fact, StepCompensated)}
+    for fact in reversed(facts):
+        if not isinstance(fact, StepCompleted) or fact.cached or fact.step not in undoable:
+            continue
+        if fact.place not in undone:
+            message = f"The code is not there that makes up for step {fact.step!r}."
+            yield StepCompensated(
+                fact.step, fact.place, fact.number, "", error=LOST, message=message
+            )
+
+
+class FlowGiven(NamedTuple):
+    """A flow, and the state that a run of it is to begin with."""
+
+    loaded: Loaded
+    state: BaseModel
+
+
+def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, Fact, str]]:
+    """What a run of a flow begins with.
+
+    Raises:
+        InvalidUpdate: it is no state of the flow.
+    """
+    workflow = _flowing(given.loaded)
+    facts: list[tuple[str, Fact, str]] = [
+        ("state", StateGiven(workflow.states.dump(given.state)), user)
+    ]
+    if workflow.plan.timeout is not None:
+        due = later(now, workflow.plan.timeout)
+        facts.append(("timeout", TimerSet(TIMEOUT, due), "clock"))
+    return facts
+
+
+async def pin_flow(plans: Plans, tenant: str, loaded: Loaded) -> None:
+    """Keep a tenant's plan of a flow."""
+    plan = _flowing(loaded).plan
+    await pin(plans, tenant, plan, describe_plan(plan))
+
+
+def _flowing(loaded: Loaded) -> Flowing:
+    assert isinstance(loaded.workflow, Flowing)
+    return loaded.workflow
+
+
+# Seconds after the end of a lease until the run is taken.
+MARGIN = 0.01
+
+log = logging.getLogger("turnloom.runs")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside that runs need, behind ports."""
+
+    stores: Stores
+    clock: Clock
+    entropy: Entropy
+    environment: Environment
+    documents: DocumentStore
+    definitions: Definitions
+    scheduler: Scheduler
+    observers: Observers = field(default_factory=Observers)
+    components: tuple[Component, ...] = ()
+    window: int = 0
+
+
+class Runs:
+    """All runs of a store; `following` are those who follow them in this process, `claims` say
+    which process drives them, and `questions` are what they ask of people."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.claims = world.stores.claims
+        self._context = ContextSource(world.environment, world.documents)
+        self._posting = Posting(world.stores.artifacts)
+        watch = self._posting.watch
+        self._driven: set[RunKey] = set()
+        self.following = Following(world.stores.log)
+        observe = world.observers.watch if world.observers else None
+        listeners = Listeners(self.following.spread, watch, self._posting, observe)
+        chance = (world.clock, world.entropy)
+        around = world.components, world.window
+        self._driver = Driver(
+            world.stores, chance, world.definitions, self._context, listeners, *around
+        )
+        declares = world.definitions.declares
+        serves = self._posting.serves
+        self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares, serves)
+        self.questions = Questions(world.stores, world.clock, self._mailing)
+
+    async def serve(self, slots: int, tenant_slots: int = 0) -> None:
+        """Drive what is woken here, and wake what gets mail and is attended to here, until
+        cancelled; what is not at rest then is given back. A tenant has at most `tenant_slots` of
+        the slots, if that is said."""
+        scheduler = self._world.scheduler
+        limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(scheduler.serve(self._drive, slots=slots, limits=limits))
+                group.create_task(self._mailing.watch())
+        finally:
+            self._posting.stop()
+            self.following.stop()
+            await self._give_back()
+
+    async def _give_back(self) -> None:
+        """Wake other processes for what is not at rest here, while that is possible."""
+        try:
+            with anyio.move_on_after(GRACE, shield=True):
+                await self._mailing.give_back()
+        except TurnloomError as error:
+            log.warning("other processes are not told of runs that were given back: %s", error)
+
+    async def _drive(self, run: RunKey) -> datetime | None:
+        """Drive a run; trouble reaches whoever follows it, and only them."""
+        self.following.begin(run)
+        self._driven.add(run)
+        begun, is_told = self._mailing.begin(run), self._posting.attends(run)
+        try:
+            with self._posting.busy(run, self._driver):
+                live = await self._driver.drive(run)
+            state = live.journal.state
+            self.following.rest(run, state)
+            self._mailing.rest(run, begun, is_over=state.status in ENDED)
+            return due(live.journal.workflow, state)
+        except RunBusy:
+            return self._world.clock.now() + RETRY
+        except Exception as error:  # noqa: BLE001 - told to whoever follows the run
+            self._mailing.rest(run, begun, is_over=False)
+            self.following.tell(run, error, self._driver.trace(run, error), aloud=not is_told)
+        finally:
+            self._driven.discard(run)
+            self.following.end(run)
+        return None
+
+    def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
+        """The runs of a board, which `load` gives as it is declared now."""
+        world = self._world
+        stores = world.stores
+        place = Place(
+            stores.log,
+            stores.plans,
+            stores.inbox,
+            stores.artifacts,
+            world.clock,
+            world.entropy,
+            self._driver,
+            self._mailing,
+            self._posting.activities,
+        )
+        return self._posting.add(BoardRuns(name, place, load, user, tenant))
+
+    async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> RunKey:
+        """Begin a run of the workflow declared at a place, or of a flow that is given a state, and
+        say which it is.
+
+        Raises:
+            DefinitionError: the workflow does not pass its check; nothing was begun.
+            InvalidUpdate: it is no state of the flow; nothing was begun.
+            MissingContext: a variable that it requires has no value; nothing was begun.
+        """
+        world, facts = self._world, list[tuple[str, Fact, str]]()
+        if isinstance(what, str):
+            loaded = await world.definitions.load(what)
+            if loaded.opening:
+                facts.append(("opening", UserText(WORKFLOW, loaded.opening), "driver"))
+        else:
+            loaded = what.loaded
+            facts += first_facts(what, user, world.clock.now())
+            await pin_flow(world.stores.plans, tenant, loaded)
+        run = RunKey(tenant, world.entropy.token())
+        live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
+        await live.journal.commit()
+        if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
+            self._driver.adopt(live, pinned=True)
+        await self._mailing.wake(run)
+        return run
+
+    async def rested(self, run: RunKey) -> RunState | None:
+        """What a run knows once its drive here is over; nothing if it is not being driven here.
+
+        Raises:
+            TurnloomError: the run cannot be driven here, as when the disk is full.
+        """
+        status = self._world.scheduler.status
+        while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
+            # Its drive is over, and the scheduler learns of it in the next turn of the loop.
+            await asyncio.sleep(0)
+        if await status(run) not in ("queued", "driving"):
+            return None
+        return await self.following.rested(run)
+
+    async def definition(self, run: RunKey) -> Loaded:
+        """The workflow that a run is pinned to."""
+        first, _ = await self._ends(run)
+        return await self._world.definitions.restore(first.data)
+
+    async def plan(self, run: RunKey) -> StoredPlan | None:
+        """The plan that a run of a board or a flow is pinned to."""
+        first, _ = await self._ends(run)
+        return await plan_of(self._world.stores.plans, first.data)
+
+    async def position(self, run: RunKey) -> int:
+        """Up to where the log of a run goes."""
+        _, last = await self._ends(run)
+        return last.seq
+
+    async def resume(self, run: RunKey) -> None:
+        """Go on with a run that is not at its end.
+
+        Raises:
+            RunBusy: another process drives it.
+        """
+        _, last = await self._ends(run)
+        if last.kind not in ENDS:
+            await self._check_free(run)
+            self.following.begin(run)
+            await self._mailing.wake(run)
+
+    async def _check_free(self, run: RunKey) -> None:
+        """Refuse a run that another process drives, and say which; if that one does not respond,
+        wait for the end of its lease."""
+        if await self._world.scheduler.status(run) == "driving":
+            return
+        holder = await self.claims.held(run)
+        if holder is not None and holder.is_late:
+            await asyncio.sleep((holder.seconds or 0) + MARGIN)
+        async with self.claims.claim(run):
+            return
+
+    async def events(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
+        """The events of a run from a position on, live, up to its end.
+
+        Raises:
+            TurnloomError: the run cannot be driven here, as when the disk is full.
+        """
+        await self._ends(run)
+        async with aclosing(self.following.events(run, after)) as events:
+            async for event in events:
+                yield event
+
+    async def cancel(self, run: RunKey, *, by: str, reason: str = "") -> bool:
+        """End a run now; whether it was still going.
+
+        Raises:
+            UsageError: no process drives it, and another program declares its board or flow.
+        """
+        first, last = await self._ends(run)
+        if last.kind in ENDS:
+            return False
+        await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
+        try:
+            delivery = await self._mailing.deliver(run, "cancel", last.seq)
+        except (PlanChanged, DefinitionError, WorkflowGone):
+            return await self._end_otherwise(run, first.data, Stop(by, reason))
+        if delivery is Delivery.KEPT:
+            raise UsageError(
+                f"Run {run.id!r} is told to end, and no process drives it now. It ends once a "
+                f"program continues it that declares {first.data.workflow!r}."
+            )
+        if delivery is Delivery.RECORDED:
+            await self._driver.drive(run)
+        return True
+
+    async def _end_otherwise(self, run: RunKey, started: RunStarted, stop: Stop) -> bool:
+        """End a run whose definition cannot be restored: as far as it goes with the present plan of
+        its flow, or else without any code."""
+        world = self._world
+        present = await world.definitions.salvage(started)
+        if present is None:
+            return await give_up(world.stores, world.clock, world.observers, run, stop)
+        await self._driver.salvage(run, present)
+        return True
+
+    async def summaries(
+        self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
+    ) -> list[RunSummary]:
+        """Runs of a tenant, the one begun last coming first. Only a page of them is held at a time.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        stored, found = self._world.stores.log, list[RunSummary]()
+        most = limit if which == RunFilter() else PAGE
+        without_end = unfinished or (bool(which.statuses) and which.statuses <= OPEN)
+        while len(found) < limit:
+            ends = await stored.runs(tenant, most, before=before, unfinished=without_end)
+            page = [_summary(tenant, first, last) for first, last in ends]
+            found += filter(which.takes, page)
+            # Clocks of processes differ a little, so a run may begin before one that came earlier;
+            # a whole page of them does not.
+            if len(page) < most or (which.since and all(r.started < which.since for r in page)):
+                break
+            before = page[-1].run
+        return found[:limit]
+
+    async def _ends(self, run: RunKey) -> tuple[Event, Event]:
+        return await ends_of(self._world.stores.log, run)
+
+
+def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
+    return RunStarted(
+        loaded.workflow.name,
+        loaded.workflow.version,
+        loaded.definition,
+        loaded.root,
+        loaded.files,
+        loaded.code,
+        tenant,
+        user,
+        loaded.set_aside,
+        loaded.workflow.form,
+    )
+
+
+# How many runs are looked at in one go where only some are listed.
+PAGE = 500
+
+# How runs stand that have no end on record.
+OPEN = frozenset({"waiting", "collecting", "unfinished"})
+
+
+def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
+    started: RunStarted | Unreadable = first.data
+    if isinstance(started, Unreadable):
+        return RunSummary(
+            first.run, "", BROKEN, tenant, "", first.at, last.at, last.seq, started.reason
+        )
+    rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
+    reason = last.data.reason if isinstance(last.data, Unreadable) else ""
+    return RunSummary(
+        first.run,
+        started.workflow,
+        status_of(last),
+        started.tenant,
+        started.user,
+        first.at,
+        last.at,
+        last.seq,
+        reason,
+        rest.collected,
+        rest.wanted,
+    )

@@ -1,1 +1,0 @@
-"""The order of calls that moves a run."""

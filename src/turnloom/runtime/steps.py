@@ -1,0 +1,373 @@
+"""One way to take a step of a flow: it is called, or its agent takes a turn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+import msgspec
+from pydantic import BaseModel
+
+from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
+from turnloom.agents.spec import USER, Prepared, ToolSchema
+from turnloom.assembly.logic import piece, spoken
+from turnloom.assembly.logic.assembled import AssembledContext
+from turnloom.assembly.spec import Chosen, Message
+from turnloom.assembly.spec.sources import Assembly
+from turnloom.board.spec import Artifact
+from turnloom.errors import NoCandidates
+from turnloom.flow.events import StepCompensated, StepCompleted
+from turnloom.flow.logic.flowing import Flowing, charge_of
+from turnloom.flow.logic.states import Change, StateCopies, StateModel
+from turnloom.flow.spec.nodes import StepNode
+from turnloom.flow.spec.progress import Progress, Step
+from turnloom.flow.spec.steps import About, AgentStep, StepContext, function_of
+from turnloom.guards.events import SelectionMade
+from turnloom.kernel.contained import called, named
+from turnloom.kernel.values import Json, as_data, said, writable
+from turnloom.log.spec import Fact
+from turnloom.runs.brief import (
+    Choice,
+    Contexts,
+    Settlement,
+    Sinks,
+    TextSink,
+    TurnOutcome,
+    contexts_of,
+)
+from turnloom.runtime.around.guards import STEP, in_time, settle
+from turnloom.runtime.around.selection import Wanted
+from turnloom.runtime.calls import Call, Caller, Parked, opened, park
+from turnloom.runtime.drive.live import LiveRun
+from turnloom.runtime.user_code import ask_user_code
+from turnloom.variables.spec import Context
+
+# Seconds that it may take to say what an agent is asked, or what its answer changes.
+DEADLINE = 60.0
+
+
+class StepCallee:
+    """A step of a program as something that is called with the state and its own context."""
+
+    schema = ToolSchema("step", "", {})
+
+    def __init__(
+        self, function: Callable[..., Any], state: Any, about: About, *, takes_context: bool
+    ) -> None:
+        self._function = function
+        self._state = state
+        self._about = about
+        self._takes_context = takes_context
+        self.may_ask = iscoroutinefunction(function)
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
+        """What the step gives."""
+        if not self._takes_context:
+            return await called(self._function, self._state)
+        return await called(self._function, self._state, StepContext(context, self._about))
+
+
+class TurnFailed(Exception):
+    """An agent's turn failed; the name of the error is its own."""
+
+    def __init__(self, error: str) -> None:
+        self.name, _, message = error.partition(": ")
+        super().__init__(message)
+
+
+class Steps:
+    """Takes the steps of one run; what comes of each is recorded by whoever has it taken."""
+
+    def __init__(self, live: LiveRun, workflow: Flowing) -> None:
+        self._live = live
+        self._journal = live.journal
+        self._workflow = workflow
+        self._copies = StateCopies(workflow.states)
+
+    @property
+    def states(self) -> StateModel:
+        """How states are read and written."""
+        return self._workflow.states
+
+    def state(self, written: Mapping[str, Json]) -> Any:
+        """A state as steps get it: made anew, with its secrets."""
+        return self._copies.load(opened(self._journal, written))
+
+    def values(self, update: Mapping[str, Json]) -> dict[str, object]:
+        """What a step changed, as values of the fields, with its secrets."""
+        return self._workflow.states.values(opened(self._journal, update))
+
+    def reduce(
+        self, written: Mapping[str, Json], changes: Sequence[Mapping[str, Json]]
+    ) -> dict[str, Json]:
+        """The fields whose reducers are code, as they are after changes; that code gets secrets.
+
+        Raises:
+            InvalidUpdate: the state cannot be what comes of it.
+        """
+        return self._workflow.states.reduce(opened(self._journal, written), changes)
+
+    def settle(self, step: Step) -> None:
+        """Settle what was reserved for an attempt, unless its turn did; what makes up for others is
+        not charged."""
+        is_settled = step.turn and step.turn not in self._journal.state.open
+        if not (step.undoes or is_settled):
+            settle(self._journal, charge_of(step.number, step.attempt, step.turn), STEP)
+
+    async def call(
+        self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
+    ) -> Fact:
+        """Call a step that is code, and put on record what it changes, which is given back.
+
+        Raises:
+            Waiting: it asked a person.
+            Exception: whatever it raises.
+        """
+        key, state = f"s{step.number}", self.state(written)
+        code, seconds, wide = node.step, node.timeout, node.takes_context
+        if step.undoes:
+            code, seconds, wide = node.compensate, node.undo_seconds, node.undo_takes_context
+        callee = StepCallee(function_of(code), state, about, takes_context=wide)
+        call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
+        try:
+            given = await in_time(
+                self._journal, charge_of(step.number, step.attempt, step.turn), call.carry_out({})
+            )
+            change = self.states.read(given, state, lambda: self.state(written))
+            reduced = self.reduce(written, [change.fields])
+        except Parked:
+            assert call.question is not None
+            park(self._journal, call.question)
+        except Exception:
+            left = f"{key}/a{step.attempt}/left"
+            self._journal.complete(left, call.facts(left))
+            raise
+        self.settle(step)
+        made = outcome_of(step, node, change, reduced)
+        id = f"{key}/a{step.attempt}"
+        return self._journal.complete(id, [*call.facts(id), made])[-1]
+
+    async def turn(
+        self, step: Step, node: StepNode, written: Mapping[str, Json], sinks: Sinks
+    ) -> Fact:
+        """Let a step's agent take a turn, and give what its answer changed.
+
+        Raises:
+            Waiting: a person was asked.
+            TurnFailed: the agent could not answer.
+            Exception: whatever the step makes of the answer raises.
+        """
+        chosen = await self._choose(step, node, written)
+        brief = StepBrief(self, self._live, step, node, written, chosen)
+        settlement = await self._live.turns.take(brief, sinks)
+        if settlement.trouble is not None:
+            raise settlement.trouble
+        return settlement.facts[-1][1]
+
+    async def _choose(
+        self, step: Step, node: StepNode, written: Mapping[str, Json]
+    ) -> SelectionMade | None:
+        """Who answers for a step, where a selection says that.
+
+        Raises:
+            NoCandidates: nobody is left who could.
+        """
+        if node.select is None:
+            return None
+        wanted = Wanted(node.select.candidates, self.state(written), node.name)
+        key = f"s{step.number}/a{step.attempt}/select"
+        made = await self._live.selections.choose(key, node.select, wanted)
+        if not made.chosen:
+            raise NoCandidates(made.notes[-1])
+        return made
+
+    def cut_off(self, step: Step, status: str, error: str) -> None:
+        """Put on record that the turn of a step was interrupted."""
+        if step.turn in self._journal.state.open:
+            fact = TurnFinished(step.turn, step.node, status, error)
+            self._journal.record(f"t{step.turn}/end", fact)
+
+
+def outcome_of(step: Step, node: StepNode, change: Change, reduced: dict[str, Json]) -> Fact:
+    """What a step changed, or what was changed to make up for one."""
+    if step.undoes:
+        return StepCompensated(
+            node.name, step.undoes, step.number, step.node, change.fields, reduced
+        )
+    return completed(step, node, change, reduced)
+
+
+def completed(
+    step: Step, node: StepNode, change: Change, reduced: dict[str, Json]
+) -> StepCompleted:
+    """That a step changed the state, and whether it is sure enough of that."""
+    sure, least = change.confidence, node.require_confidence
+    is_unsure = least is not None and sure is not None and sure < least
+    return StepCompleted(
+        node.name,
+        step.place,
+        step.number,
+        step.attempt,
+        change.fields,
+        reduced,
+        sure,
+        is_unsure,
+        step.strand,
+    )
+
+
+class StepBrief:
+    """A turn that an agent step takes: it is asked about a state, and its answer changes that."""
+
+    inputs: tuple[Artifact, ...] = ()
+    hears_history = False
+    applies_context = True
+
+    def __init__(
+        self,
+        steps: Steps,
+        live: LiveRun,
+        step: Step,
+        node: StepNode,
+        written: Mapping[str, Json],
+        chosen: SelectionMade | None,
+    ) -> None:
+        self.turn = step.turn
+        self.agent = node.name
+        self.correlation = live.journal.state.run
+        self.timeout = node.timeout
+        self.about = steps.state(written)
+        self._steps = steps
+        self._journal = live.journal
+        self._step = step
+        self._node = node
+        self._written = written
+        self._heard = 0
+        self._prompt = ""
+        self._declared: AgentStep[Any, Any] = node.step
+        self._chosen = chosen
+        named = live.loaded.staff[node.name].named
+        self.engines = (named[chosen.chosen],) if chosen else None
+
+    @property
+    def choice(self) -> Choice | None:
+        """The step's selection of who answers."""
+        selection, chosen = self._node.select, self._chosen
+        if selection is None or chosen is None:
+            return None
+        return Choice(selection, (chosen.category,), chosen.chosen)
+
+    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+        """That of each engine, else what the step declares; who was selected has the step's."""
+        return (agent.context,) if self.engines else contexts_of(agent, agent.context)
+
+    def listen(self, sinks: Sinks) -> Sinks:
+        """Let the step hear answers as well, while they are made."""
+        hear = self._declared.on_text
+        if hear is None:
+            return sinks
+
+        def both(call: int) -> TextSink:
+            sink = sinks(call)
+
+            def told(text: str | None) -> None:
+                if text is not None:
+                    self._heard += len(text)
+                    hear(text)
+                sink(text)
+
+            return told
+
+        return both
+
+    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+        """What the agent is told: what was said in its thread, and what it is asked now."""
+        said_before = tuple(self._thread)
+        received, name = self._journal.secrets.received, self._node.name
+        if _holds_context(self._declared):
+            told = await _ask(self._declared.build_messages, self.about, context)
+            own = [
+                Message(0, writable(each.author), received(writable(each.text))) for each in told
+            ]
+            messages = (*said_before, *own)
+            return Prepared(
+                messages=messages,
+                withheld=context.withheld,
+                left_by=f"steps.{name}",
+                holds_context=True,
+            )
+        prompt = received(writable(str(await _ask(self._declared.user_prompt, self.about))))
+        self._prompt = prompt
+        asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
+        return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
+
+    @property
+    def _thread(self) -> Sequence[Message]:
+        progress: Progress = self._journal.state.progress
+        return progress.threads.get(self._declared.thread or "", ())
+
+    async def settle(self, outcome: TurnOutcome) -> Settlement:
+        """What the answer changes; what goes wrong is the step's trouble."""
+        if outcome.error:
+            return Settlement(trouble=outcome.cause or TurnFailed(outcome.error))
+        try:
+            change, reduced = await self._change(outcome.facts, outcome.context)
+        except Exception as trouble:  # noqa: BLE001 - it fails the step
+            return Settlement(trouble=trouble)
+        fact = completed(self._step, self._node, change, reduced)
+        if self._declared.thread is not None:
+            said = self._said(outcome.facts)
+            fact = msgspec.structs.replace(fact, thread=self._declared.thread, said=said)
+        return Settlement([(f"s{self._step.number}/a{self._step.attempt}.0", fact, "driver")])
+
+    async def _change(
+        self, facts: Sequence[Fact], context: AssembledContext
+    ) -> tuple[Change, dict[str, Json]]:
+        """What an answer changes, and the fields that code reduces."""
+        answer = self._answer(facts)
+        if self._declared.on_text is not None and isinstance(answer, str) and not self._heard:
+            self._declared.on_text(answer)  # its engine gave it whole
+        given = await _ask(self._declared.apply, self.about, answer, context)
+        states, shown = self._steps.states, lambda: self._steps.state(self._written)
+        change = states.read(given, self.about, shown)
+        if change.confidence is None:
+            change = change._replace(confidence=_sure(answer))
+        return change, self._steps.reduce(self._written, [change.fields])
+
+    def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
+        """What the agent will remember: what it was asked, and what it said."""
+        words = [each.text for each in facts if isinstance(each, AgentText)]
+        words += [as_data(each.output) for each in facts if isinstance(each, AgentOutput)]
+        asked = Message(0, USER, self._prompt)
+        return (asked, *(Message(0, self._node.name, each) for each in words))
+
+    def _answer(self, facts: Sequence[Fact]) -> Any:
+        """The answer as the step gets it: a value of its output type, or a text."""
+        model = cast(type[BaseModel] | None, self._declared.output_type)
+        for fact in facts:
+            if isinstance(fact, AgentOutput) and model is not None:
+                return model.model_validate(opened(self._journal, fact.output))
+        return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
+
+
+async def _ask(function: Callable[..., Any], *args: Any) -> Any:
+    return await ask_user_code(function, *args, deadline=DEADLINE)
+
+
+def _holds_context(agent: AgentStep[Any, Any]) -> bool:
+    """Whether a step says itself all that its agent is told."""
+    own: Any = type(agent).build_messages
+    return own is not cast(Any, AgentStep).build_messages
+
+
+def _sure(answer: Any) -> float | None:
+    """How sure an answer says it is, if it does."""
+    sure: Any = getattr(answer, "confidence", None)
+    is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
+    return float(sure) if is_number and 0 <= sure <= 1 else None
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """What an error of a step is called, and what it says; that of a turn is on record."""
+    if isinstance(error, TurnFailed):
+        return error.name, str(error)
+    return named(error), said(error)

@@ -1,0 +1,1 @@
+"""Take turns: frames, context, model calls, tools, answers."""

@@ -1,0 +1,324 @@
+"""Gather the context of a turn, from providers and sources."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import anyio
+
+from turnloom.assembly.events import ContextGathered, ProviderFailed
+from turnloom.assembly.logic.labels import readable, together
+from turnloom.assembly.logic.slices import Witnessed, gathered_fact, with_payload
+from turnloom.assembly.service.assembling import Assembled, Assembler, provider_key
+from turnloom.assembly.service.gathering import gather
+from turnloom.assembly.service.situations import Situation
+from turnloom.assembly.spec import (
+    AgentRef,
+    Chosen,
+    ContextRequest,
+    Message,
+    RagCollection,
+    RetrievalResult,
+    RunRef,
+    Transcript,
+    TurnContext,
+)
+from turnloom.assembly.spec.sources import Assembly, ProviderSource
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service.handle import Witness, bind
+from turnloom.board.spec import Artifact, Audience, BoardHandle, Reader
+from turnloom.errors import (
+    BoardError,
+    CollectionUnavailable,
+    ContextTooLarge,
+    ContextUnavailable,
+    TurnloomError,
+    UsageError,
+)
+from turnloom.kernel.contained import named
+from turnloom.kernel.values import Json, said
+from turnloom.log.ports import Effect
+from turnloom.log.spec import Fact
+from turnloom.runs.brief import Brief
+from turnloom.runtime.calls import exposed, opened
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.spec import Loaded
+from turnloom.variables.logic.exposure import Values
+
+# What keeps sources from coming to anything; a turn fails of it before an engine is asked.
+TROUBLES = (BoardError, CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError)
+
+
+class Sourcing:
+    """Assembles the context of agents from their sources, in one run."""
+
+    def __init__(self, journal: Journal, loaded: Loaded) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._assemblers: dict[str, Assembler] = {}
+        # Turns go on side by side: an agent's context is made for one of them at a time, and what
+        # two of them look for is looked for by the first.
+        self._making: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._searching: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+
+    async def assemble(
+        self,
+        assembly: Assembly,
+        request: ContextRequest,
+        witnessed: Sequence[Artifact],
+        state: Any,
+    ) -> Assembled | str:
+        """What sources come to in a turn about a state; or what went wrong."""
+        agent = request.agent.name
+        if agent not in self._assemblers:
+            budget, format = assembly.budget, assembly.format
+            made = Assembler(assembly.sources, self._loaded.counter, budget, format)
+            self._assemblers[agent] = made
+        try:
+            situation = self._situation(request, witnessed, state)
+            async with self._making[agent]:
+                return await self._assemblers[agent].assemble(situation)
+        except TROUBLES as error:
+            return f"{named(error)}: {said(error)}"
+
+    def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
+        """What providers among sources gave in a turn, as far as it is on record."""
+        asked = [n for n, each in enumerate(assembly.sources) if isinstance(each, ProviderSource)]
+        facts = [self._journal.outcome(f"t{turn}/{provider_key(place)}") for place in asked]
+        return [fact for some in facts for fact in some if isinstance(fact, ContextGathered)]
+
+    def _situation(
+        self, request: ContextRequest, witnessed: Sequence[Artifact], about: Any
+    ) -> Situation:
+        journal, turn = self._journal, request.ctx.turn
+        state, definitions = journal.state, journal.workflow.variables.definitions
+        reader = Reader(request.agent.name, request.agent.labels, request.agent.tenant)
+        names, now = exposed(journal, self._loaded, request.agent.name), journal.clock.now()
+
+        async def in_turn(key: str, effect: Effect) -> Sequence[Fact]:
+            return await journal.once(f"t{turn}/{key}", effect)
+
+        return Situation(
+            turn=turn,
+            agent=request.agent.name,
+            state=about,
+            values=Values(state.values, state.absent, definitions),
+            history=request.ctx.run.transcript,
+            request=request,
+            witnessed=witnessed,
+            texts=state.texts,
+            masked=journal.secrets.masked,
+            received=journal.secrets.received,
+            opened=partial(opened, journal, names=names),
+            search=partial(self._search, reader, now),
+            reader=reader,
+            now=now,
+            in_run=self._in_run,
+            in_turn=in_turn,
+        )
+
+    async def _in_run(self, key: str, effect: Effect) -> Sequence[Fact]:
+        async with self._searching[key]:
+            return await self._journal.once(f"chat/{key}", effect)
+
+    async def _search(
+        self,
+        reader: Reader,
+        now: datetime,
+        collection: type[RagCollection],
+        query: str,
+        top_k: int,
+        min_relevance: float | None,
+        filters: Mapping[str, Json],
+        /,
+    ) -> Sequence[RetrievalResult]:
+        search = self._loaded.search
+        try:
+            return await search(collection, query, top_k, min_relevance, filters, reader, now)
+        except TurnloomError:
+            raise
+        except Exception as error:  # whatever stands behind a collection may raise anything
+            raise CollectionUnavailable(
+                f"The search of collection {collection.name!r} raised {named(error)}: "
+                f"{said(error)}. See to what it is searched through."
+            ) from error
+
+
+class Context(NamedTuple):
+    """What is given to an engine beside its inputs: what providers gave, and what sources came to,
+    perhaps with what was said in the place of the transcript."""
+
+    gathered: Sequence[ContextGathered] = ()
+    assembled: Assembled | None = None
+    tells: bool = False
+
+    @property
+    def inputs(self) -> ContextGathered | None:
+        """What says how the inputs are shown: the last that left them otherwise."""
+        return next((each for each in reversed(self.gathered) if each.inputs is not None), None)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What providers say about what they gave; of each key, what the first of them says."""
+        return {
+            key: said for each in reversed(self.gathered) for key, said in each.metadata.items()
+        }
+
+    @property
+    def visibility(self) -> Audience:
+        """Who may see all of it."""
+        if self.assembled is not None:
+            return self.assembled.context.visibility
+        items = (item for each in self.gathered for item in each.items)
+        return together(seen for each in items for seen in each.visibility)
+
+
+NO_CONTEXT = Context()
+
+# Nothing gives context in this turn.
+NOTHING = (NO_CONTEXT,)
+
+
+class Gatherer:
+    """Asks the providers of one run."""
+
+    def __init__(self, journal: Journal, loaded: Loaded, artifacts: ArtifactStore) -> None:
+        self._journal = journal
+        self._loaded = loaded
+        self._artifacts = artifacts
+        self._sourcing = Sourcing(journal, loaded)
+        self._states: dict[int, dict[str, Any]] = {}
+        # What components around a turn read on the board: they may leave it to providers.
+        self._read: dict[int, Witnessed] = {}
+
+    def turn(self, brief: Brief) -> TurnContext:
+        """A turn as components see it; what they leave in its state, providers find there."""
+        read = self._read.setdefault(brief.turn, Witnessed())
+        turn = self._turn(brief, self.board(brief.agent, read.note))
+        return replace(turn, run=replace(turn.run, transcript=turn.run.transcript.closed()))
+
+    def close(self, number: int) -> None:
+        """Forget the state of a turn that is over."""
+        self._states.pop(number, None)
+        self._read.pop(number, None)
+
+    def read_around(self, number: int) -> Audience:
+        """Who may see all that components around a turn read on the board."""
+        return together(each.visibility for each in self._read.get(number, ()))
+
+    def _witnessed(self, number: int) -> Witnessed:
+        """What providers may speak of, which grows with what the board gives them."""
+        witnessed = Witnessed()
+        witnessed.note(self._read.get(number, ()))
+        return witnessed
+
+    async def gather(
+        self, brief: Brief, heard: Sequence[Message] | None = None
+    ) -> tuple[Sequence[Context], str]:
+        """The context of each engine of a turn, all the same if it is for all; or why there is
+        nothing. `heard` is what was said, where that is not as it was said."""
+        chosen, number = brief.contexts(self._loaded.staff[brief.agent]), brief.turn
+        if not any(chosen):
+            return NOTHING, ""
+        found: dict[int, Context] = {}
+        contexts: list[Context] = []
+        for place, each in enumerate(chosen):
+            if each is not None and id(each) not in found:
+                key = f"t{number}/e{place}/context" if place else f"t{number}/context"
+                context = await self._give(key, brief, each, heard)
+                if isinstance(context, str):
+                    return NOTHING, context
+                found[id(each)] = context
+            contexts.append(NO_CONTEXT if each is None else found[id(each)])
+        return contexts, ""
+
+    async def _give(
+        self, key: str, brief: Brief, chosen: Chosen | Assembly, heard: Sequence[Message] | None
+    ) -> Context | str:
+        """The context that was chosen, or what went wrong."""
+        if isinstance(chosen, Assembly):
+            return await self._assemble(brief, chosen, heard)
+        fact = await self._ask(key, brief, chosen, heard)
+        return Context((fact,)) if isinstance(fact, ContextGathered) else str(fact)
+
+    async def _assemble(
+        self, brief: Brief, assembly: Assembly, heard: Sequence[Message] | None
+    ) -> Context | str:
+        """What sources come to; for a turn whose frame is on record, that is only asked for by
+        who does something with it."""
+        tells = assembly.shows_history
+        is_shown = self._journal.recorded(f"t{brief.turn}/frame") is not None
+        if is_shown and not brief.applies_context:
+            return Context(self._sourcing.gathered(assembly, brief.turn), None, tells)
+        witnessed = self._witnessed(brief.turn)
+        board = self.board(brief.agent, witnessed.note)
+        request = self._request(self._turn(brief, board, heard), brief)
+        made = await self._sourcing.assemble(assembly, request, witnessed, brief.about)
+        return made if isinstance(made, str) else Context(made.gathered, made, tells)
+
+    async def _ask(
+        self, key: str, brief: Brief, chosen: Chosen, heard: Sequence[Message] | None
+    ) -> Fact | str:
+        """What was gathered, from the record or by asking; or what went wrong."""
+        journal = self._journal
+
+        async def effect() -> Sequence[Fact]:
+            witnessed = self._witnessed(brief.turn)
+            board = self.board(brief.agent, witnessed.note)
+            request = self._request(self._turn(brief, board, heard), brief)
+            try:
+                gathered = await gather(chosen, request, witnessed=witnessed)
+            except ContextUnavailable as error:
+                return cast(tuple[Fact, ...], error.failures)
+            secrets = journal.secrets
+            written = secrets.masked if gathered.is_own else secrets.received
+            fact = gathered_fact(gathered, journal.state.texts, written)
+            return (*gathered.failures, fact)
+
+        fact = (await journal.once(key, effect))[-1]
+        if not isinstance(fact, ProviderFailed):
+            return fact
+        return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
+
+    def _request(self, turn: TurnContext, brief: Brief) -> ContextRequest:
+        reference, give = self._reference(brief.agent), self._giving(brief.agent)
+        inputs = tuple(map(give, brief.inputs)) if give else brief.inputs
+        return ContextRequest(reference, turn, inputs, turn.board, brief.correlation)
+
+    def _giving(self, agent: str) -> Callable[[Artifact], Artifact] | None:
+        """What gives providers an artifact with the secrets that the agent is shown, if any."""
+        names = exposed(self._journal, self._loaded, agent)
+        if not names:
+            return None
+        return lambda it: with_payload(it, opened(self._journal, it.payload, names))
+
+    def _turn(
+        self, brief: Brief, board: BoardHandle, heard: Sequence[Message] | None = None
+    ) -> TurnContext:
+        state = self._journal.state
+        said = Transcript(self._heard(brief.agent) if heard is None else heard)
+        run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
+        return TurnContext(run, self._states.setdefault(brief.turn, {}), board, brief.turn)
+
+    def _heard(self, agent: str) -> Sequence[Message]:
+        """What was said, as far as the agent may read it."""
+        state = self._journal.state
+        return readable(state.messages, self._reader(agent)) if state.veiled else state.messages
+
+    def _reference(self, agent: str) -> AgentRef:
+        reader = self._reader(agent)
+        told = self._journal.workflow.agents[agent].instructions
+        return AgentRef(agent, told, reader.labels, reader.tenant)
+
+    def _reader(self, agent: str) -> Reader:
+        staff = self._loaded.staff[agent]
+        return staff.reader or Reader(agent, staff.labels, self._journal.state.tenant)
+
+    def board(self, agent: str, witness: Witness | None = None) -> BoardHandle:
+        """The board as an agent may read it; the witness is told of what it gives out."""
+        clock: Callable[[], datetime] = self._journal.clock.now
+        reader, give = self._reader(agent), self._giving(agent)
+        return bind(self._artifacts, self._loaded.types, reader, clock, witness, give)

@@ -1,0 +1,107 @@
+"""Which tools an agent is offered in a turn, and what stands behind each."""
+
+from collections.abc import Mapping
+from itertools import chain, count
+from typing import Any, NamedTuple
+
+from turnloom.agents.logic.views import digest_of
+from turnloom.agents.spec import DIGEST, Agent, Callee, RunState, ToolSchema, ToolServer, Transfer
+from turnloom.kernel.values import Json
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.spec import Loaded
+from turnloom.variables.spec import Context
+
+NOTHING: Mapping[str, "Offer"] = {}
+
+# Seconds that the digest of a context may take.
+SOON = 5.0
+
+
+class Offer(NamedTuple):
+    """A tool that an agent has: code to call, or a handoff to choose.
+
+    One that is `auto` takes the agent's output; the engine is not told of it.
+    """
+
+    schema: ToolSchema
+    callee: Callee | None = None
+    timeout: float = SOON
+    auto: bool = False
+    transfer: Transfer | None = None
+
+
+def offers_to(agent: Agent, journal: Journal, loaded: Loaded) -> Mapping[str, Offer]:
+    """The tools of an agent at this moment, by name."""
+    workflow, state = journal.workflow, journal.state
+    transfers = workflow.transfers(agent.name, state)
+    if not (transfers or agent.tools or agent.name in workflow.toolkit.bound or state.offered):
+        return NOTHING
+    found: dict[str, Offer] = {}
+    for tool in workflow.toolkit.of(agent.name):
+        callee = loaded.tools[tool.title]
+        auto = tool.auto_invoke or (agent.auto_tool_mode and agent.name in workflow.outputs)
+        found[tool.title] = Offer(callee.schema, callee, tool.timeout_s, auto)
+    if DIGEST in agent.tools and DIGEST not in found:
+        found[DIGEST] = Offer(_DIGEST_SCHEMA, Digest(agent.name, journal))
+    for server in workflow.toolkit.servers:
+        if server.agent in (None, agent.name):
+            for schema in state.offered.get(server.name, ()):
+                name = schema.name if schema.name not in found else f"{server.name}_{schema.name}"
+                remote = Remote(loaded.servers[server.name](state.tenant), schema.name, schema)
+                shown = _named(_free(name, found), schema)
+                found[shown.name] = Offer(shown, remote, server.timeout_s)
+    for transfer in transfers:
+        shown = _named(_free(transfer.schema.name, found), transfer.schema)
+        found[shown.name] = Offer(shown, transfer=transfer)
+    return found
+
+
+def _free(name: str, found: Mapping[str, Offer]) -> str:
+    """The name, or it with a number behind it, if it is that of another tool."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(each for each in chain((name,), numbered) if each not in found)
+
+
+def _named(name: str, schema: ToolSchema) -> ToolSchema:
+    return ToolSchema(name, schema.description, schema.parameters)
+
+
+_NO_ARGUMENTS: dict[str, Any] = {
+    "type": "object",
+    "properties": {},
+    "additionalProperties": False,
+}
+_DIGEST_SCHEMA = ToolSchema(
+    DIGEST, "A digest of the context variables that you may see.", _NO_ARGUMENTS
+)
+
+
+class Digest:
+    """Gives an agent a digest of the variables that it may see."""
+
+    schema = _DIGEST_SCHEMA
+    may_ask = False
+
+    def __init__(self, agent: str, journal: Journal) -> None:
+        self._agent = agent
+        self._journal = journal
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
+        """The variables, each in a few characters."""
+        state: RunState = self._journal.state
+        return digest_of(self._agent, self._journal.workflow.variables, state)
+
+
+class Remote:
+    """A tool of another program."""
+
+    may_ask = False
+
+    def __init__(self, server: ToolServer, name: str, schema: ToolSchema) -> None:
+        self.schema = schema
+        self._server = server
+        self._name = name
+
+    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
+        """What the program's tool gives."""
+        return await self._server.call(self._name, arguments)

@@ -1,0 +1,152 @@
+"""Take a turn."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from turnloom.agents.events import TurnFinished, TurnStarted
+from turnloom.agents.spec import Component
+from turnloom.guards.events import LoopChecked
+from turnloom.guards.logic.loops import detect, entry_of, needs_similarity, recover, similarity
+from turnloom.guards.spec import Entry, LoopDetection
+from turnloom.kernel.contained import named
+from turnloom.kernel.values import said
+from turnloom.log.spec import Fact
+from turnloom.runs.brief import Brief, Settlement, Sinks, TurnOutcome
+from turnloom.runtime.around.components import around_turn, every_component
+from turnloom.runtime.around.guards import end_turn
+from turnloom.runtime.around.hooks import HookRunner
+from turnloom.runtime.around.message_hooks import MessageHooks
+from turnloom.runtime.around.selection import Selections
+from turnloom.runtime.journal import Journal
+from turnloom.runtime.spec import Loaded
+from turnloom.runtime.turn.answer import Answering
+from turnloom.runtime.turn.context import Gatherer
+from turnloom.runtime.turn.frames import Sights
+
+
+async def check_turn(journal: Journal, loaded: Loaded, brief: Brief) -> None:
+    """Compare a turn that is about to end with those before it, and do what is to be done."""
+    detection, state = journal.guards.loop_detection, journal.state
+    if detection is None:
+        return
+    before, number = state.guards.entries, brief.turn
+    turn = state.open[number]
+    inputs = [each.payload for each in brief.inputs]
+    facts = [event.data for event in turn.recorded.values()]
+    entry = entry_of(number, turn.agent, facts, inputs, before)
+    entries = [*before, entry]
+    others = journal.workflow.alternatives(state)
+
+    async def effect() -> Sequence[Fact]:
+        checked = await _checked(detection, entries, loaded)
+        verdict = detect(detection, entries, checked.similarity)
+        if not verdict.is_loop:
+            return (checked,)
+        return checked, recover(detection, state.guards, verdict, others)
+
+    await journal.once(f"t{number}/loop", effect)
+
+
+async def _checked(
+    detection: LoopDetection, entries: Sequence[Entry], loaded: Loaded
+) -> LoopChecked:
+    """The last of the turns, and how much alike what they said is, if that has to be known."""
+    latest, embedder = entries[-1], loaded.embedder
+    if embedder is None or not needs_similarity(detection, entries):
+        return LoopChecked(latest)
+    name = f"{embedder.name}@{embedder.version}"
+    try:
+        vectors = await embedder.embed([each.output for each in entries[-detection.window :]])
+        return LoopChecked(latest, similarity(vectors), name)
+    except Exception as error:  # noqa: BLE001 - recorded: nothing is known of how alike they are
+        return LoopChecked(latest, None, name, f"{named(error)}: {said(error)}")
+
+
+class Turns:
+    """Takes the turns of one run; `components` stand around those of every agent, outermost, and
+    `window` is how many tokens fit into that of every model, if a setting says so."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        loaded: Loaded,
+        hooks: HookRunner,
+        gatherer: Gatherer,
+        selections: Selections,
+        components: Sequence[Component] = (),
+        window: int = 0,
+    ) -> None:
+        messages = MessageHooks(journal, loaded.message_hooks)
+        sights = Sights(journal, loaded)
+        around = partial(every_component, components, loaded.staff)
+        self._components: Callable[[str], Sequence[Component]] = around
+        self._answering = Answering(journal, loaded, sights, gatherer, messages, around, window)
+        self._journal = journal
+        self._loaded = loaded
+        self._gatherer = gatherer
+        self._hooks = hooks
+        self._selections = selections
+        self._hooked = bool(journal.workflow.hooks)
+        self._watched = loaded.guards.loop_detection is not None
+
+    async def take(self, brief: Brief, sinks: Sinks) -> Settlement:
+        """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
+
+        Entered again after a kill or an answer, it finds on record what was done before.
+
+        Raises:
+            Waiting: a person was asked.
+        """
+        number, agent = brief.turn, brief.agent
+        self._journal.keep(f"t{number}", lambda: TurnStarted(number, agent))
+        answering = self._answer if brief.timeout is None else self._in_time
+        outcome = await answering(brief, sinks)
+        settlement = await brief.settle(outcome)
+        for id, fact, actor in settlement.facts:
+            self._journal.keep(id, lambda fact=fact: fact, actor)
+        await self.end(brief, outcome, settlement)
+        if self._journal.per_turn:
+            await self._journal.commit()
+        return settlement
+
+    async def end(self, brief: Brief, outcome: TurnOutcome, settlement: Settlement) -> None:
+        """Put on record how a turn ended, and what that says of an agent that was chosen for it."""
+        number, agent = brief.turn, brief.agent
+        failed = bool(outcome.error) or settlement.trouble is not None
+        judged = await self._selections.judge(brief, outcome, failed=failed)
+        end_turn(self._journal, number)
+        status = "failed" if outcome.error else "done"
+        finished = TurnFinished(number, agent, status, outcome.error)
+        self._journal.keep(f"t{number}/end", lambda: finished)
+        for place, fact in enumerate(judged):
+            self._journal.record(f"t{number}/judged.{place}", fact)
+
+    async def _in_time(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
+        """How the agent's answer ended, within the seconds that the brief gives it."""
+        try:
+            async with asyncio.timeout(brief.timeout):
+                return await self._answer(brief, sinks)
+        except TimeoutError:
+            late = TimeoutError(f"It took over {brief.timeout:g} s.")
+            return TurnOutcome(f"TimeoutError: {late}", cause=late)
+
+    async def _answer(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
+        """The answer, with what is around it: hooks, components and loop detection."""
+        number, agent = brief.turn, brief.agent
+        if self._hooked:
+            await self._hooks.before_agent(number, agent)
+        components, sinks = self._components(agent), brief.listen(sinks)
+        try:
+            if components:
+                answer = partial(self._answering.answer, brief, sinks)
+                outcome = await around_turn(components, self._gatherer.turn(brief), answer)
+            else:
+                outcome = await self._answering.answer(brief, sinks)
+        finally:
+            self._gatherer.close(number)
+        if self._hooked:
+            await self._hooks.after_agent(number, agent)
+        if self._watched:
+            await check_turn(self._journal, self._loaded, brief)
+        return outcome

@@ -1,0 +1,154 @@
+"""Call users' functions in bounded time, and record where their errors came from."""
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import anyio
+from anyio import CapacityLimiter
+
+from turnloom.kernel.contained import called, contained
+from turnloom.kernel.marks import neutral
+from turnloom.kernel.threads import in_thread, threads
+from turnloom.kernel.values import Json, preview, said, writable
+from turnloom.log.spec import Event
+from turnloom.variables.events import ContextChanged, ContextRefused
+from turnloom.variables.logic.derivation import Rule, settle
+from turnloom.variables.logic.secrets import Secrets
+from turnloom.variables.spec import UNCHANGED, Function
+
+# Functions that only answer a question: what takes long elsewhere does not hold them up.
+SHORT = "questions"
+
+# What booleans are called: Python's own, and those of arrays.
+_BOOLEANS = ("bool", "bool_")
+
+
+async def ask_user_code(function: Callable[..., Any], *args: Any, deadline: float) -> Any:
+    """What a function gives; waiting for its turn is not its own time.
+
+    Raises:
+        TimeoutError: it took too long.
+        Quit: it left the program, or the like.
+        Exception: whatever it raises.
+    """
+    with contained():
+        async with threads(SHORT):
+            with anyio.fail_after(deadline):
+                return await called(function, *args, limiter=CapacityLimiter(1))
+
+
+async def ask_condition(function: Callable[..., Any], *args: Any, deadline: float) -> bool:
+    """Whether a condition holds, by a function that says so.
+
+    Raises:
+        TypeError: it says neither yes nor no, as a function without `return` does.
+        TimeoutError: it took too long.
+        Exception: whatever it raises.
+    """
+    verdict = await ask_user_code(function, *args, deadline=deadline)
+    if type(verdict).__name__ not in _BOOLEANS:
+        raise TypeError(f"A condition gives True or False, and this one gave {preview(verdict)}.")
+    return bool(verdict)
+
+
+# Gives a value for its variable from an event and the values of the moment, or UNCHANGED.
+Derivation = Callable[[Event, Mapping[str, Json]], Any]
+
+# Seconds that a function may take.
+DEADLINE = 1.0
+
+
+class Values(Mapping[str, Json]):
+    """The values of the run, to be read: what is taken out of them is a copy."""
+
+    def __init__(self, values: Mapping[str, Json]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Json:
+        return deepcopy(self._values[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._values])
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Values({self._values!r})"
+
+
+class GaveUp(Exception):
+    """A function raised what would end more than itself."""
+
+
+def _asked(function: Derivation, event: Event, values: Mapping[str, Json]) -> Any:
+    try:
+        return function(event, values)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise GaveUp(f"{type(error).__name__}: {said(error)}") from error
+
+
+async def ask_function(
+    rule: Rule, functions: Mapping[str, Derivation], event: Event, values: Mapping[str, Json]
+) -> ContextChanged | ContextRefused | None:
+    """What a function makes of an event: a change, a refusal, or nothing."""
+    trigger = rule.trigger
+    assert isinstance(trigger, Function)
+    name = rule.definition.name
+    given: Any = UNCHANGED
+    try:
+        asked = partial(_asked, functions[trigger.function], deepcopy(event), Values(values))
+        async with threads(SHORT):
+            with anyio.move_on_after(DEADLINE) as scope:
+                given = await in_thread(asked, CapacityLimiter(1))
+        if given is not UNCHANGED:
+            return settle(rule.definition, neutral(given), rule.writer, values)
+    except GaveUp as error:
+        return ContextRefused(name, rule.writer, said(error))
+    except Exception as error:  # noqa: BLE001 - all of it is recorded
+        return ContextRefused(name, rule.writer, f"{type(error).__name__}: {said(error)}")
+    if scope.cancelled_caught:
+        return ContextRefused(name, rule.writer, f"{trigger.function!r} took over {DEADLINE} s")
+    return None
+
+
+# What calls the code of users: we, and what takes a call into a thread or a task for us.
+CALLERS = ("turnloom", "anyio", "asyncio", "concurrent", "contextlib", "contextvars", "threading")
+
+# The most frames that are kept, the innermost ones, and the most characters of a line.
+FRAMES = 12
+LINE = 200
+
+
+def stack_of(error: BaseException, secrets: Secrets) -> str:
+    """The frames of users' code in which an error was raised, without the way to them and without
+    secrets; empty if it was raised by code of ours."""
+    begin = without_callers(error.__traceback__)
+    if begin is None:
+        return ""
+    walked = traceback.walk_tb(begin)
+    kept = [each for each in walked if not _is_ours(each[0].f_globals)][-FRAMES:]
+    frames = traceback.StackSummary.extract(iter(kept))
+    lines = [f"{each.filename}:{each.lineno} in {each.name}: {each.line}"[:LINE] for each in frames]
+    return secrets.received(writable("\n".join(lines)))
+
+
+def without_callers(trace: TracebackType | None) -> TracebackType | None:
+    """A trace from the first frame of users' code on, if there is one."""
+    while trace is not None and _package(trace.tb_frame.f_globals) in CALLERS:
+        trace = trace.tb_next
+    return trace
+
+
+def _is_ours(names: dict[str, object]) -> bool:
+    return _package(names) == "turnloom"
+
+
+def _package(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]

@@ -1,0 +1,438 @@
+"""Contracts of artifact stores: put, consume, and follow the log."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from typing import Any
+
+import anyio
+
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
+from turnloom.board.logic.rows import read_artifact, read_visibility
+from turnloom.board.ports import ArtifactStore
+from turnloom.board.service import rebuild
+from turnloom.board.spec import (
+    After,
+    Artifact,
+    BoardSummary,
+    Envelope,
+    FilterConfig,
+    Labelled,
+    Private,
+    Reader,
+    Tenant,
+)
+from turnloom.errors import ArtifactExists, Conflict, InvalidArtifact
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event, Fact
+from turnloom.testing.contracts.artifacts.samples import (
+    ANN,
+    BOB,
+    EVERYTHING,
+    HOSTILE,
+    LATER,
+    NOON,
+    SECOND,
+    artifact,
+    consumption,
+    ids,
+    series,
+)
+from turnloom.testing.contracts.facts import TENANT, Noted, event, key, refused
+
+
+class KeepingContract:
+    """How artifacts are kept."""
+
+    def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
+        """An empty store of artifacts."""
+        raise NotImplementedError
+
+    async def test_what_is_put_comes_back(self) -> None:
+        """An artifact comes back equal, with everything that it says."""
+        whole = artifact(
+            "whole",
+            payload=EVERYTHING,
+            created_at=NOON + timedelta(microseconds=1),
+            correlation_id="order-42",
+            run="run/1",
+            parents=("b", "a"),
+            tags={"x", "y"},
+            visibility=After(NOON, Labelled({"staff"})),
+            partition="eu",
+            version=3,
+        )
+        async with self.fresh() as store:
+            await store.put(TENANT, [whole, artifact("plain")])
+            assert await store.get("whole", ANN, LATER) == whole
+            assert await store.get("plain", ANN, LATER) == artifact("plain")
+            for missing in ("other", "Whole", "", "a\0", "\ud800"):
+                assert await store.get(missing, ANN, LATER) is None
+
+    async def test_whoever_publishes_finds_what_is_there(self) -> None:
+        """The row of an artifact is found whoever may see it, and holds all that it says."""
+        hidden = artifact("a", tags={"t"}, visibility=After(LATER, Tenant("acme")))
+        async with self.fresh() as store:
+            await store.put(TENANT, [hidden])
+            [found] = await store.find(TENANT, "a")
+            assert not await store.find(TENANT, "b")
+            visibility = read_visibility(found.visibility)
+            assert visibility and read_artifact(visibility, found.data) == hidden
+
+    async def test_an_empty_board(self) -> None:
+        """Where nothing was put, nothing is found."""
+        async with self.fresh() as store:
+            await store.put(TENANT, [])
+            assert await ids(store) == []
+            assert await ids(store, types={"test.Note"}, produced_by={"ann"}) == []
+            assert list(await store.upcoming(TENANT, NOON, 5)) == []
+
+    async def test_the_same_again_changes_nothing(self) -> None:
+        """One id and the same content is kept once, as it was first, however often it is put."""
+        async with self.fresh() as store:
+            first = artifact("a", payload={"x": 1, "y": 2}, tags={"p", "q"})
+            again = artifact("a", payload={"y": 2, "x": 1}, tags={"q", "p"}, created_at=LATER)
+            await store.put(TENANT, [first, first])
+            await store.put(TENANT, [again, artifact("b")])
+            assert await ids(store) == ["a", "b"]
+            assert await store.get("a", ANN, LATER) == first
+
+    async def test_other_content_is_refused(self) -> None:
+        """An artifact never changes, and what comes with a refused one is refused too."""
+        async with self.fresh() as store:
+            await store.put(TENANT, [artifact("a", payload={"x": 1})])
+            others: list[dict[str, Any]] = [
+                *({"payload": {"x": value}} for value in (2, 1.0, True, "1")),
+                *({"type": "test.Other"}, {"produced_by": "bob"}, {"tags": {"t"}}),
+                *({"correlation_id": "c"}, {"run": "r"}, {"parents": ("p",)}, {"version": 2}),
+                *({"partition": "p"}, {"visibility": Tenant("acme")}),
+            ]
+            for n, other in enumerate(others):
+                changed = artifact("a", **{"payload": {"x": 1}, **other})
+                with refused(ArtifactExists):
+                    await store.put(
+                        TENANT, [artifact(f"before {n}"), changed, artifact(f"behind {n}")]
+                    )
+            with refused(ArtifactExists):
+                await store.put(TENANT, [artifact("b"), artifact("b", version=2)])
+            assert await ids(store) == ["a"]
+            assert await store.get("a", ANN, LATER) == artifact("a", payload={"x": 1})
+
+    async def test_what_is_no_json_is_refused(self) -> None:
+        """A payload that would come back as something else is not kept."""
+        bad: list[Any] = [
+            float("nan"),
+            float("inf"),
+            (1, 2),
+            {1: "x"},
+            {1, 2},
+            NOON,
+            b"x",
+            "\ud800",
+        ]
+        async with self.fresh() as store:
+            for value in (*bad, object()):
+                with refused(InvalidArtifact):
+                    await store.put(
+                        TENANT, [artifact("good"), artifact("bad", payload={"x": value})]
+                    )
+            with refused(InvalidArtifact):
+                await store.put(TENANT, [artifact("bad", correlation_id=5)])
+            assert await ids(store) == []
+
+    async def test_readers_get_copies(self) -> None:
+        """Neither what was given nor what was got is what is kept."""
+        async with self.fresh() as store:
+            given = artifact("a", payload={"list": [1]})
+            await store.put(TENANT, [given])
+            given.payload["list"].append(2)
+            got = await store.get("a", ANN, LATER)
+            assert got is not None and got.payload == {"list": [1]}
+            got.payload["list"].append(3)
+            page = await store.query(FilterConfig(), ANN, LATER)
+            page.items[0].payload.clear()
+            assert await store.get("a", ANN, LATER) == artifact("a", payload={"list": [1]})
+
+    async def test_many_publishers_at_once(self) -> None:
+        """Nothing is lost, and each publisher's artifacts stay in their order."""
+        async with self.fresh() as store:
+
+            async def publish(name: str) -> None:
+                for n in range(10):
+                    await store.put(
+                        TENANT, [artifact(f"{name}{n}", produced_by=name), artifact("shared")]
+                    )
+
+            async with anyio.create_task_group() as tasks:
+                for name in "xyz":
+                    tasks.start_soon(publish, name)
+            assert len(await ids(store)) == 31
+            for name in "xyz":
+                assert await ids(store, produced_by={name}) == [f"{name}{n}" for n in range(10)]
+
+    async def test_two_who_put_the_same(self) -> None:
+        """The same artifacts in another order at the same moment are kept once."""
+        async with self.fresh() as store:
+            batch = [artifact(str(n)) for n in range(20)]
+            async with anyio.create_task_group() as tasks:
+                for some in (batch, batch[::-1], batch[10:] + batch[:10]):
+                    tasks.start_soon(store.put, TENANT, some)
+            assert sorted(await ids(store)) == sorted(item.id for item in batch)
+
+
+class TakingContract:
+    """How consumptions are kept and read."""
+
+    def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
+        """An empty store of artifacts."""
+        raise NotImplementedError
+
+    async def test_who_took_it_comes_back(self) -> None:
+        """An envelope holds all that an artifact says, and its consumptions, the oldest first."""
+        async with self.fresh() as store:
+            await store.put(
+                TENANT, [artifact("a", tags={"t"}, run="r"), artifact("b"), artifact("c")]
+            )
+            late = consumption("a", at=LATER, turn=1)
+            first = consumption("a", at=NOON, turn=2)
+            await store.consume(TENANT, [late, first])
+            await store.consume(TENANT, [consumption("c", agent="bob", subscription="bob/0")])
+            a, b, c = await envelopes(store)
+            assert plain(a) == artifact("a", tags={"t"}, run="r")
+            assert a.consumptions == (first, late)
+            assert b.consumptions == ()
+            assert c.consumptions == (consumption("c", agent="bob", subscription="bob/0"),)
+            page = await store.query(FilterConfig(), ANN, LATER)
+            assert [type(item) for item in page.items] == [Artifact] * 3
+            assert await store.get("a", ANN, LATER) == plain(a)
+
+    async def test_of_one_moment_the_order_is_always_the_same(self) -> None:
+        """Consumptions of one moment go by run, turn and subscription, however they came."""
+        several = [
+            consumption("a", run=run, turn=turn, subscription=subscription)
+            for run in ("B", "a", "b", "é")
+            for turn in (2, 10)
+            for subscription in ("p", "q")
+        ]
+        async with self.fresh() as store:
+            await store.put(TENANT, [artifact("a")])
+            await store.consume(TENANT, several[::-2])
+            await store.consume(TENANT, several)
+            [found] = await envelopes(store)
+            assert list(found.consumptions) == several
+
+    async def test_the_same_again_changes_nothing(self) -> None:
+        """An artifact is taken once by a subscription in a turn of a run, as it was first said."""
+        async with self.fresh() as store:
+            await store.put(TENANT, [artifact("a")])
+            await store.consume(TENANT, [])
+            await store.consume(TENANT, [consumption("a"), consumption("a", at=LATER)])
+            await store.consume(TENANT, [consumption("a", at=LATER), consumption("a", turn=2)])
+            [found] = await envelopes(store)
+            assert found.consumptions == (consumption("a"), consumption("a", turn=2))
+
+    async def test_it_may_be_known_before_the_artifact_is(self) -> None:
+        """What was taken need not be there yet."""
+        async with self.fresh() as store:
+            await store.consume(TENANT, [consumption("a"), consumption("never")])
+            await store.put(TENANT, [artifact("a")])
+            [found] = await envelopes(store)
+            assert found.consumptions == (consumption("a"),)
+
+    async def test_who_may_not_see_it_is_not_told_who_took_it(self) -> None:
+        """The consumptions of what is hidden are hidden too."""
+        async with self.fresh() as store:
+            await store.put(TENANT, [artifact("a"), artifact("b", visibility=Private({"bob"}))])
+            await store.consume(TENANT, [consumption("a"), consumption("b")])
+            assert [item.id for item in await envelopes(store)] == ["a"]
+            assert [len(item.consumptions) for item in await envelopes(store, BOB)] == [1, 1]
+
+    async def test_pages_of_envelopes(self) -> None:
+        """Each page has the consumptions of its own, and the total and cursor that it has else."""
+        async with self.fresh() as store:
+            await store.put(TENANT, series(5))
+            await store.consume(TENANT, [consumption(str(n)) for n in range(5)])
+            found, cursor = list[Envelope](), None
+            filter = FilterConfig(limit=2, order="-created_at")
+            for size in (2, 2, 1):
+                items, cursor = await _page(store, filter, cursor)
+                assert len(items) == size
+                found += items
+            assert cursor is None
+            assert [item.consumptions[0].artifact for item in found] == ["4", "3", "2", "1", "0"]
+
+    async def test_any_name_and_any_number(self) -> None:
+        """Odd names come back as they are, and so does a page of thousands."""
+        async with self.fresh() as store:
+            odd = [
+                consumption(name, agent=name, subscription=name, run=name, turn=n)
+                for n, name in enumerate(HOSTILE)
+            ]
+            await store.put(TENANT, [artifact(name) for name in HOSTILE])
+            await store.put(
+                TENANT, [artifact(f"{n}", created_at=NOON + SECOND) for n in range(3000)]
+            )
+            await store.consume(TENANT, [*odd, *(consumption(f"{n}") for n in range(3000))])
+            found = await envelopes(store)
+            assert [item.consumptions for item in found[: len(odd)]] == [(each,) for each in odd]
+            assert all(len(item.consumptions) == 1 for item in found)
+
+    async def test_two_who_say_the_same(self) -> None:
+        """The same consumptions in another order at the same moment are kept once."""
+        async with self.fresh() as store:
+            await store.put(TENANT, [artifact("a")])
+            taken = [consumption("a", turn=turn) for turn in range(20)]
+            async with anyio.create_task_group() as tasks:
+                for some in (taken, taken[::-1], taken[10:] + taken[:10]):
+                    tasks.start_soon(store.consume, TENANT, some)
+            [found] = await envelopes(store)
+            assert list(found.consumptions) == taken
+
+    async def test_an_envelope_is_not_put(self) -> None:
+        """Who took an artifact is no part of it, so an envelope is none."""
+        async with self.fresh() as store:
+            await store.put(TENANT, [artifact("a")])
+            [found] = await envelopes(store)
+            with refused(InvalidArtifact):
+                await store.put(TENANT, [found])
+
+
+async def envelopes(store: ArtifactStore, reader: Reader = ANN) -> Sequence[Envelope]:
+    """All that a reader sees, with who took it."""
+    page = await store.query(FilterConfig(), reader, LATER, embed_meta=True)
+    return [item for item in page.items if isinstance(item, Envelope)]
+
+
+def plain(envelope: Envelope) -> Artifact:
+    """The artifact in an envelope."""
+    return Artifact(**{name: getattr(envelope, name) for name in Artifact.__struct_fields__})
+
+
+async def _page(
+    store: ArtifactStore, filter: FilterConfig, cursor: str | None
+) -> tuple[list[Envelope], str | None]:
+    """The envelopes of a page and its cursor, which are those of a page without envelopes."""
+    page = await store.query(filter, ANN, LATER, cursor=cursor, count=True)
+    same = await store.query(filter, ANN, LATER, cursor=cursor, count=True, embed_meta=True)
+    items = [item for item in same.items if isinstance(item, Envelope)]
+    assert list(map(plain, items)) == list(page.items)
+    assert (same.total, same.cursor) == (page.total, page.cursor)
+    return items, same.cursor
+
+
+class FollowingContract:
+    """The suite for a log and the artifacts of one store."""
+
+    def fresh(self) -> AbstractAsyncContextManager[tuple[EventLog, ArtifactStore]]:
+        """An empty log, and the artifacts that follow it."""
+        raise NotImplementedError
+
+    async def test_what_the_log_holds_is_on_the_board(self) -> None:
+        """Artifacts are there once their event is, and so is who took them, from when and where."""
+        async with self.fresh() as (log, store):
+            assert store.follows_log
+            await log.append(key("r"), batch("r", published("a"), Noted("x"), published("b")), 0)
+            assert await ids(store) == ["a", "b"]
+            await log.append(key("r"), batch("r", consumed("a", "b"), after=3), 3)
+            [a, b] = await envelopes(store)
+            [taking] = a.consumptions
+            assert (taking.agent, taking.subscription) == ("bob", "bob/0")
+            assert (taking.run, taking.turn, taking.at) == ("r", 2, event("r", 4).at)
+            assert len(b.consumptions) == 1
+
+    async def test_who_takes_in_another_run(self) -> None:
+        """An event may name the run that takes; else it is its own."""
+        async with self.fresh() as (log, store):
+            taking = consumed("a", run="other")
+            await log.append(key("r"), batch("r", published("a"), taking), 0)
+            [found] = await envelopes(store)
+            assert [each.run for each in found.consumptions] == ["other"]
+
+    async def test_a_batch_again_changes_nothing(self) -> None:
+        """A batch that is stored already is given back, and the board stays as it is."""
+        async with self.fresh() as (log, store):
+            stored = batch("r", published("a"), consumed("a"))
+            await log.append(key("r"), stored, 0)
+            before = await envelopes(store)
+            assert list(await log.append(key("r"), stored, 0)) == stored
+            assert await envelopes(store) == before
+
+    async def test_other_content_is_refused_with_all_that_comes_with_it(self) -> None:
+        """An artifact that is there with other content keeps its batch out of log and board."""
+        async with self.fresh() as (log, store):
+            await log.append(key("r"), batch("r", published("a")), 0)
+            mixed = (Noted("x"), published("b"), published("a", version=2), consumed("a"))
+            for run, position in (("other", 0), ("r", 1)):
+                with refused(ArtifactExists):
+                    await log.append(key(run), batch(run, *mixed, after=position), position)
+            with refused(ArtifactExists):
+                twice = (published("c"), published("c", version=2))
+                await log.append(key("other"), batch("other", *twice), 0)
+            with refused(InvalidArtifact):
+                await log.append(
+                    key("other"), batch("other", published("d", payload={"x": (1,)})), 0
+                )
+            assert await ids(store) == ["a"]
+            assert not await log.read(key("other")) and len(await log.read(key("r"))) == 1
+            [found] = await envelopes(store)
+            assert found.consumptions == ()
+            await log.append(key("other"), batch("other", published("b"), published("a")), 0)
+            assert await ids(store) == ["a", "b"]
+
+    async def test_what_the_log_refuses_is_not_on_the_board(self) -> None:
+        """A batch at a wrong position, or with an id that is taken, leaves nothing behind."""
+        async with self.fresh() as (log, store):
+            await log.append(key("r"), batch("r", Noted("x")), 0)
+            with refused(Conflict):
+                await log.append(key("r"), [event("r", 1, published("a"), id="another")], 0)
+            with refused(Conflict):
+                await log.append(key("r"), [event("r", 2, published("a"), id="r/1")], 1)
+            assert await ids(store) == []
+
+    async def test_runs_that_publish_at_once(self) -> None:
+        """Of two that publish one id with other content one is refused; nobody else is."""
+        async with self.fresh() as (log, store):
+            refusals: list[str] = []
+
+            async def publish(run: str, facts: Sequence[Fact]) -> None:
+                try:
+                    await log.append(key(run), batch(run, *facts), 0)
+                except ArtifactExists:
+                    refusals.append(run)
+
+            async with anyio.create_task_group() as tasks:
+                for n in range(10):
+                    contested = published("same", version=1 + n % 2) if n < 2 else Noted("x")
+                    tasks.start_soon(publish, f"run {n}", [published(f"{n}"), contested])
+            assert len(refusals) == 1 and not await log.read(key(refusals[0]))
+            assert len(await ids(store)) == 10
+
+    async def test_the_board_is_made_again_from_the_log(self) -> None:
+        """What is on the board already stays as it is."""
+        async with self.fresh() as (log, store):
+            await log.append(key("r"), batch("r", published("a", tags={"t"}), consumed("a")), 0)
+            await log.append(key("s"), batch("s", Noted("x"), published("b")), 0)
+            before = await answers(store)
+            await rebuild(log, store, TENANT)
+            await rebuild(log, store, TENANT)
+            assert await answers(store) == before
+
+
+def published(id: str, **more: Any) -> ArtifactPublished:
+    """That an artifact was published."""
+    return ArtifactPublished(artifact(id, **more), turn=1)
+
+
+def consumed(*ids: str, run: str = "") -> ArtifactConsumed:
+    """That `bob` took artifacts into a second turn."""
+    return ArtifactConsumed("bob", "bob/0", ids, turn=2, run=run)
+
+
+def batch(run: str, *facts: Fact, after: int = 0) -> list[Event]:
+    """Facts as events of a run behind a position."""
+    return [event(run, seq, fact) for seq, fact in enumerate(facts, after + 1)]
+
+
+async def answers(store: ArtifactStore) -> tuple[Sequence[Any], BoardSummary]:
+    """All that a store says of what it holds."""
+    return await envelopes(store), await store.summary(FilterConfig(), ANN, LATER)

@@ -1,0 +1,302 @@
+"""Contracts of engines: tools, and what a model is shown."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import anyio
+
+from turnloom.agents.spec import Answer, Engine, Exchange, Task, ToolCall
+from turnloom.kernel.values import Json, as_array, as_data, as_object
+from turnloom.testing.contracts.engines.stage import (
+    EQUIPPED,
+    FORMED,
+    PLAIN,
+    Conversed,
+    EngineSuite,
+    written,
+)
+from turnloom.testing.contracts.facts import PATIENCE
+from turnloom.testing.loopback import Endless, LoopbackModel, ModelRequest
+from turnloom.testing.loopback.script import Line
+
+ADDED = ToolCall("add", {"a": 2, "b": 3})
+
+
+def calling(*calls: ToolCall, text: str = "") -> Answer:
+    """An answer that calls tools."""
+    return Answer(text, calls=calls)
+
+
+class CallingContract(EngineSuite):
+    """An engine has tools called by the run, never by itself."""
+
+    async def test_a_tool(self) -> None:
+        """It is offered with its form, called, and what it gave is told."""
+        async with LoopbackModel([calling(ADDED), "It is 5."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert done.end.kind == "run.finished"
+        assert done.texts == ["It is 5."]
+        assert model.requests[0].tools == ["add", "fail", "meet", "wait"]
+        offered = str(model.requests[0].body["tools"][0])
+        assert "Add two numbers." in offered and "integer" in offered
+        assert [fact.result for fact in done.facts("tool.returned")] == [5]
+        assert model.requests[-1].results == ["5"]
+
+    async def test_words_beside_a_call(self) -> None:
+        """What the model says while it calls a tool is said too."""
+        async with LoopbackModel([calling(ADDED, text="Let me see."), "It is 5."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert done.texts == ["Let me see.", "It is 5."]
+
+    async def test_tools_at_once(self) -> None:
+        """Several calls of one answer go on side by side, and each result goes to its call."""
+        calls = [ToolCall("meet", {"guests": 2}), ToolCall("meet", {"guests": 2}), ADDED]
+        async with LoopbackModel([calling(*calls), "We met."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert done.texts == ["We met."]
+        assert len(done.facts("tool.returned")) == 3
+        met, again, five = model.requests[-1].results
+        assert "met 2" in met and "met 2" in again and five == "5"
+
+    async def test_rounds_of_calls(self) -> None:
+        """Calls that follow from results are further requests, with all that came before."""
+        more = ToolCall("add", {"a": 5, "b": 4})
+        async with LoopbackModel([calling(ADDED), calling(more), "It is 9."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert done.texts == ["It is 9."]
+        assert model.requests[-1].results == ["5", "9"]
+        assert done.kinds.count("model.called") == 3
+
+    async def test_a_tool_that_fails(self) -> None:
+        """The model is told why, and goes on."""
+        failing = ToolCall("fail", {"reason": "no such luck"})
+        done, told = await self._after(failing)
+        assert done.texts == ["Too bad."]
+        assert "no such luck" in told
+        assert len(done.facts("tool.failed")) == 1
+
+    async def test_a_tool_that_takes_too_long(self) -> None:
+        """The model is told so, and goes on."""
+        done, told = await self._after(ToolCall("wait"))
+        assert done.texts == ["Too bad."]
+        assert "0.2" in told or "Timeout" in told
+
+    async def test_arguments_that_do_not_fit(self) -> None:
+        """The model is told what does not fit."""
+        done, told = await self._after(ToolCall("add", {"a": 2, "c": 3}))
+        assert done.texts == ["Too bad."]
+        assert "`b`" in told
+
+    async def test_a_tool_that_is_not_there(self) -> None:
+        """The model is told what there is."""
+        done, told = await self._after(ToolCall("subtract", {"a": 2}))
+        assert done.texts == ["Too bad."]
+        assert "subtract" in told
+
+    async def test_a_tool_that_has_no_possible_name(self) -> None:
+        """The model is told so too, by a name that its provider takes."""
+        done, told = await self._after(ToolCall("functions.subtract?", {"a": 2}))
+        assert done.texts == ["Too bad."]
+        assert "subtract" in told
+
+    async def test_calls_that_their_provider_does_not_tell_apart(self) -> None:
+        """Each result goes to its call all the same."""
+        calls = [ToolCall("add", {"a": a, "b": 0}, "same") for a in (1, 2)]
+        async with LoopbackModel([calling(*calls), "It is 1 or 2."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert done.texts == ["It is 1 or 2."]
+        assert model.requests[-1].results == ["1", "2"]
+
+    async def test_tools_and_an_output(self) -> None:
+        """A tool can be called on the way to an output."""
+        output = {"total": 5, "remark": "added"}
+        async with LoopbackModel([calling(ADDED), Answer(output=output)]) as model:
+            done = await self.converse(model, EQUIPPED | FORMED)
+        assert done.end.kind == "run.finished"
+        assert [fact.output for fact in done.facts("agent.output")] == [output]
+
+    async def test_why_an_answer_with_calls_ended(self) -> None:
+        """It is on record."""
+        async with LoopbackModel([calling(ADDED), "It is 5."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        assert [fact.stop for fact in done.facts("model.answered")] == ["tool", "end"]
+
+    async def test_calls_of_an_answer_without_an_end(self) -> None:
+        """None of them is made: the answer is asked for again."""
+        for is_closed in (True, False):
+            async with LoopbackModel([Endless(calling(ADDED), is_closed), "It is 5."]) as model:
+                done = await self.converse(model, EQUIPPED)
+            assert done.texts == ["It is 5."]
+            assert "tool.called" not in done.kinds
+            assert len(model.requests) == 2
+
+    async def test_a_tool_of_any_name(self) -> None:
+        """A tool may be called what no provider takes: it is offered by a name that they take."""
+        named = {"tools.yaml": "tools: [{agent: Adder, file: sums.py, function: add, name: 2 + 3}]"}
+
+        def call(request: ModelRequest) -> Answer:
+            if len(model.requests) > 1:
+                return Answer("It is 5.")
+            (name,) = request.tools
+            return calling(ToolCall(name, ADDED.arguments))
+
+        async with LoopbackModel(call) as model:
+            done = await self.converse(model, EQUIPPED | named)
+        assert done.texts == ["It is 5."]
+        assert [fact.tool for fact in done.facts("tool.returned")] == ["2 + 3"]
+        assert model.requests[-1].results == ["5"]
+
+    async def _after(self, call: ToolCall) -> tuple[Conversed, str]:
+        """A run in which a tool cannot give anything, and what the model is told of it."""
+        async with LoopbackModel([calling(call), "Too bad."]) as model:
+            done = await self.converse(model, EQUIPPED)
+        (told,) = model.requests[-1].results
+        return done, told
+
+
+ALONE = {"agents.yaml": PLAIN["agents.yaml"]}
+PAIR = PLAIN | {
+    "orchestrator.yaml": "initial_message: Add two and three.\ninitial_agent: Adder\n",
+    "agents.yaml": "Adder: {system_message: You add.}\nChecker: {system_message: You check.}\n",
+    "handoffs.yaml": """handoff_rules:
+  - {source_agent: Adder, handoff_type: after_work, target_agent: Checker}
+  - {source_agent: Checker, handoff_type: after_work, target_agent: terminate}
+""",
+}
+
+# What a protocol says by itself: who speaks, what belongs together, of which kind a part is.
+PROTOCOL = frozenset(("role", "type", "id", "call_id", "tool_call_id", "status"))
+
+
+class Shown(NamedTuple):
+    """What an engine was given and gave, and what went to its model for it."""
+
+    task: Task
+    answer: Answer
+    request: ModelRequest
+
+
+class ShowingContract(EngineSuite):
+    """No text reaches a model that is neither the task's nor said to be added."""
+
+    async def test_nothing_is_added(self) -> None:
+        """Instructions and messages go out as they are, others' words with their names."""
+        (first, second) = await self._shown(["Five.", "Right."], PAIR)
+        assert "Adder: Five." in [*_texts(second.request)]
+        assert not (first.answer.added or second.answer.added)
+
+    async def test_nobody_has_spoken(self) -> None:
+        """What a model is told in the place of a first message is said to be added."""
+        await self._shown(["Five."], ALONE)
+
+    async def test_calls_and_what_they_gave(self) -> None:
+        """Calls and results go out as they are on record, also where a tool failed."""
+        failing = ToolCall("fail", {"reason": "no\nsuch „luck“"})
+        lines = [calling(ADDED, failing, text="Let me see."), "It is 5."]
+        (_, second) = await self._shown(lines, EQUIPPED)
+        assert not second.answer.added
+
+    async def test_a_form_and_what_was_wrong(self) -> None:
+        """What stands around the problem of an answer is said to be added."""
+        wrong, right = Answer(output={"total": "many"}), Answer(output={"total": 5, "remark": ""})
+        await self._shown([wrong, wrong, right], EQUIPPED | FORMED)
+
+    async def test_the_model_that_answered(self) -> None:
+        """The model is on record as its provider names it, else as it was asked for."""
+        async with LoopbackModel([calling(ADDED), Answer("5.", model="dated-1")]) as model:
+            done = await self.converse(model, EQUIPPED)
+        first, second = done.facts("model.answered")
+        assert first.model == model.requests[0].body["model"]
+        assert second.model == "dated-1"
+
+    async def _shown(self, lines: Sequence[Line], files: Mapping[str, str]) -> list[Shown]:
+        """What was shown in the calls of a run, once every text of it is accounted for."""
+        calls: list[tuple[Task, Answer]] = []
+
+        def kept(engine: Engine) -> Engine:
+            async def ask(task: Task) -> Answer:
+                answer = await engine(task)
+                calls.append((task, answer))
+                return answer
+
+            return ask
+
+        async with LoopbackModel(lines) as model, self.app(model, around=kept) as app:
+            async with written(files) as folder:
+                run = await app.start(folder)
+                with anyio.fail_after(PATIENCE):
+                    assert (await run.finished()).kind == "run.finished"
+            added = [
+                e.data.added for e in await app.history.events(run.id) if e.kind == "model.answered"
+            ]
+        assert added == [answer.added for _, answer in calls]
+        shown = [Shown(*call, asked) for call, asked in zip(calls, model.requests, strict=True)]
+        for each in shown:
+            _account(each)
+        return shown
+
+
+def _account(shown: Shown) -> None:
+    """See that every text is the task's or added, and that what is added is there."""
+    pieces = {*_pieces(shown.task), *shown.answer.added} - {""}
+    # Blank lines between words of the same side are the library's, and say nothing.
+    spelled = "|".join(re.escape(each) for each in sorted(pieces, key=len, reverse=True))
+    known, texts = re.compile(rf"(?:{spelled}|\s)*"), [*_texts(shown.request)]
+    strange = [text for text in texts if not known.fullmatch(text)]
+    assert not strange, f"neither of the task nor said to be added: {strange}"
+    missing = [each for each in shown.answer.added if not any(each in text for text in texts)]
+    assert not missing, f"said to be added, and not shown: {missing}"
+
+
+def _pieces(task: Task) -> Iterator[str]:
+    """The texts that a task holds: of its frame, and of what was exchanged since."""
+    yield task.system
+    for message in task.transcript:
+        yield message.text
+        yield f"{message.author}: {message.text}"
+    for tool in task.tools:
+        yield from (tool.name, tool.description, *_words(tool.parameters))
+    if task.output is not None:
+        yield from (task.output.name, *_words(task.output.schema))
+    for exchange in task.exchanges:
+        yield from _exchanged(exchange)
+
+
+def _exchanged(exchange: Exchange) -> Iterator[str]:
+    yield from (exchange.text, exchange.problem)
+    for call in exchange.calls:
+        yield from (call.tool, as_data(call.arguments))
+    for result in exchange.results:
+        value = result.value if isinstance(result.value, str) else as_data(result.value)
+        yield result.error or value
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    """What a model is shown of a request: instructions, messages, and words of tools and forms."""
+    yield from _said([request.body.get("instructions") or "", request.messages])
+    for tool in request.body.get("tools") or ():
+        yield from (tool.get("function", tool)["name"], *_words(tool))
+    form: Any = request.body.get("text") or request.body.get("response_format")
+    yield from _words(form)
+
+
+def _said(value: Json, key: str = "") -> Iterator[str]:
+    """Every text of what was said; arguments as data in our spelling."""
+    if isinstance(value, str) and key not in PROTOCOL:
+        yield as_data(json.loads(value)) if key == "arguments" else value
+    for name, inner in _inside(value):
+        yield from _said(inner, name)
+
+
+def _words(value: Json, key: str = "") -> Iterator[str]:
+    """What a schema says in words."""
+    if isinstance(value, str) and key in ("description", "title"):
+        yield value
+    for name, inner in _inside(value):
+        yield from _words(inner, name)
+
+
+def _inside(value: Json) -> Iterable[tuple[str, Json]]:
+    return (as_object(value) or {}).items() or [("", each) for each in as_array(value) or ()]

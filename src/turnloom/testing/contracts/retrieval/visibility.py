@@ -1,0 +1,256 @@
+"""Contracts of collections: visibility and tenants."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+from turnloom.assembly.logic.retrieval import admits
+from turnloom.assembly.ports import VectorSearch
+from turnloom.assembly.spec.retrieval import Added, Document, Results
+from turnloom.board.spec import (
+    After,
+    Labelled,
+    Private,
+    Public,
+    Reader,
+    Shared,
+    Tenant,
+    Visibility,
+)
+from turnloom.testing.contracts.facts import OTHER, TENANT
+from turnloom.testing.contracts.retrieval.samples import (
+    HOSTILE,
+    QUERIES,
+    Collecting,
+    agree,
+    everything,
+    ids,
+    library,
+)
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+VISIBILITIES: tuple[Visibility, ...] = (
+    Public(),
+    Private({"ann"}),
+    Private({"ann", "bob"}),
+    Labelled({"hr"}),
+    Labelled({"hr", "board"}),
+    Tenant("acme"),
+    Tenant("globex"),
+    After(NOON),
+    After(NOON, Labelled({"hr"})),
+)
+READERS = (
+    Reader(tenant="acme"),
+    Reader("ann", tenant="acme"),
+    Reader("bob", {"hr"}, "acme"),
+    Reader("eve", {"hr", "board", "more"}, "acme"),
+)
+
+
+class SeeingContract(Collecting):
+    """What readers find."""
+
+    async def test_searches_equal_a_comparison_with_what_may_be_seen(self) -> None:
+        """However little a reader may see, the best k of it are found, and told as they are."""
+        documents = [
+            Document(each.id, each.text, each.metadata, visibility=VISIBILITIES[n % 9])
+            for n, each in enumerate(library(168))
+        ]
+        async with self.fresh() as search:
+            await search.add(documents, "acme")
+            for reader, now in product(READERS, (None, NOON - SECOND, NOON)):
+                seen = [each for each in documents if admits(each.visibility, reader, now)]
+                by_id = {each.id: each for each in seen}
+                for query, filters in product(QUERIES, ({}, {"tenant": ["t1", "t4"]})):
+                    wanted = await everything(seen, query, filters)
+                    for top_k in (1, 4, 100):
+                        found = await search.search(query, top_k, 0.0, filters, reader, now)
+                        assert agree(found, wanted, top_k), (reader, now, query, filters, top_k)
+                        assert all(e.visibility == by_id[e.source_id].visibility for e in found)
+
+    async def test_whoever_does_not_say_who_is_looking_sees_what_is_public(self) -> None:
+        """Doubt closes."""
+        async with self.fresh() as search:
+            await search.add(
+                Document(str(n), "red fish", visibility=each) for n, each in enumerate(VISIBILITIES)
+            )
+            assert await ids(search, "red fish") == ["0"]
+
+    async def test_visibility_follows_what_documents_become(self) -> None:
+        """Another visibility is other content, of every chunk."""
+        ann = Reader("ann")
+        async with self.fresh() as search:
+            for visibility in (Public(), Private({"bob"}), Private({"ann"})):
+                text = "red fish\n\nred fish again"
+                added = await search.add([Document("a", text, visibility=visibility)])
+                assert added.added + added.replaced == 1
+                found = await ids(search, "red fish", reader=ann)
+                assert found == ([] if "bob" in repr(visibility) else ["a", "a"])
+            assert (await search.add([Document("a", text, visibility=visibility)])).unchanged == 1
+
+    async def test_any_name_is_a_label(self) -> None:
+        """Names are texts, whatever they look like, and none reaches another."""
+        async with self.fresh() as search:
+            await search.add(
+                Document(word, "red fish", visibility=Labelled({word})) for word in HOSTILE
+            )
+            for word in HOSTILE:
+                assert await ids(search, "red fish", reader=Reader(labels={word})) == [word]
+
+    async def test_it_is_told_whether_everybody_finds_the_same(self) -> None:
+        """They do as long as nothing is kept from anybody."""
+        async with self.fresh() as search:
+            await search.add([Document("a", "red fish")])
+            found = await search.search("red fish")
+            assert isinstance(found, Results) and found.for_all
+            await search.add([Document("b", "blue bird", visibility=Private({"ann"}))])
+            found = await search.search("red fish", reader=Reader("ann"))
+            assert isinstance(found, Results) and not found.for_all
+            await search.remove(["b"])
+            found = await search.search("red fish")
+            assert isinstance(found, Results) and found.for_all
+
+
+OURS = Reader("ann", {"hr"}, TENANT)
+THEIRS = Reader("ann", {"hr"}, OTHER)
+DEVELOPER = Reader(tenant=OTHER, role="developer")
+KINDS: tuple[Visibility, ...] = (
+    Public(),
+    Private({"ann"}),
+    Labelled({"hr"}),
+    Tenant(TENANT),
+    Tenant(OTHER),
+    After(NOON),
+)
+
+
+class TenantDocumentsContract(Collecting):
+    """What tenants find of each other's documents."""
+
+    async def test_tenants_do_not_meet(self) -> None:
+        """Two tenants keep documents of one id, and each finds its own, whatever the visibility."""
+        async with self.fresh() as search:
+            for tenant in (TENANT, OTHER):
+                given = [
+                    Document(str(n), f"red fish\n\nof {tenant}", {"n": n}, visibility=each)
+                    for n, each in enumerate(KINDS)
+                ]
+                assert await search.add(given, tenant) == Added(added=6, chunks=12)
+                assert await search.add(given, tenant) == Added(unchanged=6)
+            for reader in (OURS, THEIRS):
+                seen = ["0", "1", "2", "3" if reader is OURS else "4", "5"]
+                for top_k in (2, 100):
+                    found = await search.search(
+                        f"of {reader.tenant}", top_k, 0.9, None, reader, NOON
+                    )
+                    assert [each.source_id for each in found] == seen[:top_k]
+                    assert {each.content for each in found} == {f"of {reader.tenant}"}
+                assert (
+                    await ids(search, "red fish", reader=reader, filters={"n": [0, 9]}) == ["0"] * 2
+                )
+            assert await ids(search, "red fish") == []
+
+    async def test_searches_equal_a_comparison_with_what_the_tenant_has(self) -> None:
+        """The best k of a tenant's documents are found among those of others, of the same words."""
+        documents = library(120)
+        parts = {f"t{k}": documents[k::3] for k in range(3)}
+        async with self.fresh() as search:
+            for tenant, part in parts.items():
+                await search.add(part, tenant)
+            for (tenant, part), query in product(parts.items(), QUERIES):
+                for filters in ({}, {"year": [2000, 2001]}):
+                    wanted = await everything(part, query, filters)
+                    for top_k in (1, 4, 100):
+                        reader = Reader(tenant=tenant)
+                        found = await search.search(query, top_k, 0.0, filters, reader)
+                        assert agree(found, wanted, top_k), (tenant, query, filters, top_k)
+
+    async def test_changes_of_one_tenant_leave_the_others_alone(self) -> None:
+        """Neither replacing nor removing reaches across."""
+        async with self.fresh() as search:
+            for tenant in (TENANT, OTHER):
+                await search.add([Document("a", "red fish"), Document("b", "red fish")], tenant)
+            assert await search.add([Document("a", "blue birds")], TENANT) == Added(0, 1, 0, 1)
+            assert await search.remove(["a", "b", "c"], "initech") == 0
+            assert await search.remove(["b"], TENANT) == 1
+            assert await _texts(search, OURS) == {"a": "blue birds"}
+            assert await _texts(search, THEIRS) == {"a": "red fish", "b": "red fish"}
+            assert await search.remove(["a", "b"], OTHER) == 2
+            assert await _texts(search, THEIRS) == {}
+            assert await _texts(search, OURS) == {"a": "blue birds"}
+
+    async def test_who_names_no_tenant_is_local(self) -> None:
+        """What is added so is found so, and by no other tenant."""
+        async with self.fresh() as search:
+            await search.add([Document("a", "red fish")])
+            assert await ids(search, "red fish") == ["a"]
+            assert await ids(search, "red fish", reader=Reader(tenant="local")) == ["a"]
+            assert await ids(search, "red fish", reader=OURS) == []
+            assert await search.remove(["a"], TENANT) == 0
+            assert await search.remove(["a"]) == 1
+
+    async def test_what_is_shared_is_found_by_all(self) -> None:
+        """Beside what they have, of the same ids too: then the tenant's own comes first."""
+        async with self.fresh() as search:
+            await search.add([Document("a", "red fish", visibility=Shared())], TENANT)
+            await search.add([Document("b", "red fish", visibility=Private({"eve"}))], TENANT)
+            for reader in (Reader(), OURS, THEIRS, DEVELOPER):
+                assert await ids(search, "red fish", reader=reader) == ["a"]
+            mine = Document("a", "red fish", {"whose": OTHER})
+            await search.add([mine], OTHER)
+            for top_k in (1, 2):
+                found = await search.search("red fish", top_k, 0.5, None, THEIRS)
+                assert [each.metadata for each in found] == [{"whose": OTHER}, {}][:top_k]
+                assert [each.visibility for each in found] == [Public(), Shared()][:top_k]
+            filters = {"whose": OTHER}
+            assert await ids(search, "red fish", reader=THEIRS, filters=filters) == ["a"]
+            assert await ids(search, "red fish", reader=OURS, filters=filters) == []
+            assert await search.add([Document("a", "red fish")], TENANT) == Added(0, 1, 0, 1)
+            assert await ids(search, "red fish", reader=Reader()) == []
+            assert len(await ids(search, "red fish", reader=THEIRS)) == 1
+
+    async def test_what_is_shared_from_an_instant_on_is_found_then(self) -> None:
+        """A developer reads ahead in the own tenant, and not in others."""
+        async with self.fresh() as search:
+            await search.add([Document("a", "red fish", visibility=After(NOON, Shared()))], TENANT)
+            own = Reader(tenant=TENANT, role="developer")
+            for reader in (Reader(), OURS, THEIRS, DEVELOPER):
+                assert await ids(search, "red fish", reader=reader) == []
+                assert await ids(search, "red fish", reader=reader, now=NOON - SECOND) == []
+                assert await ids(search, "red fish", reader=reader, now=NOON) == ["a"]
+            assert await ids(search, "red fish", reader=own, now=NOON - SECOND) == ["a"]
+
+    async def test_a_developer_finds_all_of_the_tenant(self) -> None:
+        """Whatever the visibility, and nothing of others."""
+        async with self.fresh() as search:
+            for tenant in (TENANT, OTHER):
+                given = enumerate((*KINDS, Private({"eve"})))
+                named = (Document(f"{tenant}{n}", "red fish", visibility=v) for n, v in given)
+                await search.add(named, tenant)
+            found = await ids(search, "red fish", reader=DEVELOPER)
+            assert found == [f"{OTHER}{n}" for n in range(7)]
+
+    async def test_whether_all_find_the_same_goes_by_the_tenant(self) -> None:
+        """What another tenant keeps from some does not matter, nor what is for everybody."""
+        async with self.fresh() as search:
+            await search.add([Document("a", "red fish", visibility=Private({"ann"}))], OTHER)
+            await search.add([Document("a", "red fish", visibility=Shared())], TENANT)
+            for reader, same in ((OURS, True), (THEIRS, False)):
+                found = await search.search("red fish", reader=reader)
+                assert isinstance(found, Results) and found.for_all is same
+
+    async def test_any_text_names_a_tenant(self) -> None:
+        """Whatever it looks like, and none reaches another."""
+        async with self.fresh() as search:
+            for word in HOSTILE:
+                await search.add([Document("a", "red fish", {"whose": word})], word)
+            for word in HOSTILE:
+                found = await search.search("red fish", 9, 0.5, None, Reader(tenant=word))
+                assert [each.metadata for each in found] == [{"whose": word}]
+
+
+async def _texts(search: VectorSearch, reader: Reader) -> dict[str, str]:
+    found = await search.search("red fish blue birds", 100, 0.0, None, reader)
+    return {each.source_id: each.content for each in found}
