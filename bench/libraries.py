@@ -24,7 +24,7 @@ from bench.baselines import TASK
 from bench.workload import PATIENCE
 from turnloom.adapters.autogen.asking import THREADS
 from turnloom.adapters.dspy.engine import request_of
-from turnloom.adapters.dspy.models import Models
+from turnloom.adapters.dspy.models import DspyModels
 
 Call = Callable[[], Awaitable[object]]
 
@@ -103,7 +103,7 @@ class Sink:
 @asynccontextmanager
 async def dspy(name: str, url: str) -> AsyncIterator[Call]:
     """A call of DSPy."""
-    async with aclosing(Models(url, None, PATIENCE, are_kept=False).made(name)) as asked:
+    async with aclosing(DspyModels(url, None, PATIENCE, are_kept=False).made(name)) as asked:
         request = request_of(TASK, {}, asked.name, Config())
 
         async def call() -> None:

@@ -10,7 +10,7 @@ from turnloom.agents.events import AgentText
 from turnloom.agents.spec import RunState
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.triggers import definition_model
-from turnloom.variables.spec import Definition
+from turnloom.variables.spec import VariableDefinition
 
 AGENT = "A"
 FEW, MANY = 10, 10_000
@@ -34,7 +34,7 @@ def _case(count: int) -> str:
     return f"one of {count:,} derived"
 
 
-def _definitions(count: int) -> dict[str, Definition]:
+def _definitions(count: int) -> dict[str, VariableDefinition]:
     model = definition_model()
     return {f"v{n}": model.model_validate(_definition(n)) for n in range(count)}
 

@@ -17,7 +17,7 @@ from turnloom.adapters.postgres import PostgresVectors
 from turnloom.adapters.sqlite.vectors import SqliteVectors
 from turnloom.assembly.ports import VectorStore
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe, Space
+from turnloom.assembly.spec.retrieval import Chunk, Probe, Space, StoredDocument
 from turnloom.kernel.code import LOCAL
 from turnloom.testing import ParagraphSplitter
 
@@ -74,9 +74,9 @@ async def _fill(store: VectorStore, matrix: Matrix) -> None:
         await store.replace(LOCAL, [], some)
 
 
-def _entry(n: int, vector: Matrix) -> Entry:
+def _entry(n: int, vector: Matrix) -> StoredDocument:
     fact = f'["group",{n % GROUPS}]'
-    return Entry(f"{n:06}", "", "{}", (fact,), [Chunk(f"text {n}", vector.tolist())])
+    return StoredDocument(f"{n:06}", "", "{}", (fact,), [Chunk(f"text {n}", vector.tolist())])
 
 
 # ------------------------------------------------------------------ the embedded store

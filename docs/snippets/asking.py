@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 
 from turnloom import Loom
 from turnloom.adapters.pydantic_ai import Patience, PydanticAIEngine
-from turnloom.testing import LoopbackModel, Refusal
+from turnloom.testing import HttpRefusal, LoopbackModel
 
-BUSY = Refusal(429, "Too many requests.", retry_after=0.2)
+BUSY = HttpRefusal(429, "Too many requests.", retry_after=0.2)
 
 
 async def converse(folder: str) -> None:

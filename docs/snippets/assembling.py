@@ -23,7 +23,7 @@ from turnloom.assembly.logic.descriptions import describe_sources
 from turnloom.assembly.service import Situation, assemble
 from turnloom.assembly.spec import Message
 from turnloom.testing import InMemorySearch
-from turnloom.variables.logic.exposure import Values
+from turnloom.variables.logic.exposure import VariableValues
 
 
 class Handbook(RagCollection):
@@ -73,7 +73,7 @@ def situation() -> Situation:
 
     return Situation(
         state=Review(summary="Ann wants a holiday.", question="How many days?", team="people"),
-        values=Values({"tone": "calm"}, {}, {}),
+        values=VariableValues({"tone": "calm"}, {}, {}),
         history=[Message(n, "ann", f"Message {n}.") for n in range(1, 6)],
         search=search,
     )

@@ -13,7 +13,7 @@ from turnloom import (
     RedactingProvider,
     SummaryProvider,
 )
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.board.spec import Artifact, FilterConfig, Private, Reader, TagFilter
 from turnloom.testing import BoardTurn
 
@@ -82,7 +82,7 @@ async def main() -> None:
         ("redacted", context),
         ("our own", RecentWins(1)),
         ("in short", SummaryProvider(context, in_short)),
-        ("fallback", Chosen(broken, fallback=RecentWins(1))),
+        ("fallback", ChosenProvider(broken, fallback=RecentWins(1))),
     ):
         gathered = await turn.gather(provider)
         print(title)

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from turnloom.assembly.spec.providers import AgentRef as AgentRef
     from turnloom.assembly.spec.providers import RunRef as RunRef
     from turnloom.assembly.spec.providers import Transcript as Transcript
-    from turnloom.assembly.spec.retrieval import Added as Added
-    from turnloom.assembly.spec.retrieval import Results as Results
+    from turnloom.assembly.spec.retrieval import AddedDocuments as AddedDocuments
+    from turnloom.assembly.spec.retrieval import RetrievalResults as RetrievalResults
     from turnloom.assembly.spec.segments import ArtifactSegment as ArtifactSegment
     from turnloom.assembly.spec.segments import HistorySegment as HistorySegment
     from turnloom.assembly.spec.segments import HistorySummary as HistorySummary
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from turnloom.board.spec import Visibility as Visibility
     from turnloom.board.spec import artifact_type as artifact_type
     from turnloom.board.spec.artifacts import Consumption as Consumption
-    from turnloom.board.spec.queries import Items as Items
+    from turnloom.board.spec.queries import ArtifactItems as ArtifactItems
     from turnloom.errors import ArtifactExists as ArtifactExists
     from turnloom.errors import BoardError as BoardError
     from turnloom.errors import BudgetExceeded as BudgetExceeded
@@ -166,7 +166,7 @@ if TYPE_CHECKING:
     from turnloom.flow.spec.builder import AnyPath as AnyPath
     from turnloom.flow.spec.builder import Complete as Complete
     from turnloom.flow.spec.builder import StepSettings as StepSettings
-    from turnloom.flow.spec.nodes import Asking as Asking
+    from turnloom.flow.spec.nodes import ApprovalRequest as ApprovalRequest
     from turnloom.flow.spec.progress import Decided as Decided
     from turnloom.flow.spec.progress import FlowFailed as FlowFailed
     from turnloom.flow.spec.progress import Outcome as Outcome
@@ -198,7 +198,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import RunSummary as RunSummary
     from turnloom.runtime.spec import StoredPlan as StoredPlan
     from turnloom.runtime.spec import VerifiedRun as VerifiedRun
-    from turnloom.variables.service import Index as Index
+    from turnloom.variables.service import LookupIndex as LookupIndex
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
     from turnloom.variables.spec import derivation as derivation
@@ -267,8 +267,8 @@ _NAMES = {
         "Transcript",
     ),
     "turnloom.assembly.spec.retrieval": (
-        "Added",
-        "Results",
+        "AddedDocuments",
+        "RetrievalResults",
     ),
     "turnloom.assembly.spec.segments": (
         "ArtifactSegment",
@@ -315,7 +315,7 @@ _NAMES = {
         "artifact_type",
     ),
     "turnloom.board.spec.artifacts": ("Consumption",),
-    "turnloom.board.spec.queries": ("Items",),
+    "turnloom.board.spec.queries": ("ArtifactItems",),
     "turnloom.errors": (
         "ArtifactExists",
         "BoardError",
@@ -399,7 +399,7 @@ _NAMES = {
         "Complete",
         "StepSettings",
     ),
-    "turnloom.flow.spec.nodes": ("Asking",),
+    "turnloom.flow.spec.nodes": ("ApprovalRequest",),
     "turnloom.flow.spec.progress": (
         "Decided",
         "FlowFailed",
@@ -441,7 +441,7 @@ _NAMES = {
         "StoredPlan",
         "VerifiedRun",
     ),
-    "turnloom.variables.service": ("Index",),
+    "turnloom.variables.service": ("LookupIndex",),
     "turnloom.variables.spec": (
         "Context",
         "UNCHANGED",

@@ -15,7 +15,7 @@ from turnloom.agents.events import (
     OutputRefused,
     QuestionAnswered,
     QuestionAsked,
-    QuestionExpired,
+    QuestionExpiredFact,
     SpeakerPicked,
     ToolCalled,
     ToolFailed,
@@ -71,12 +71,12 @@ from turnloom.flow.events import (
     StepStarted,
 )
 from turnloom.guards.events import (
-    BudgetExceeded,
+    BudgetExceededFact,
     BudgetReserved,
     BudgetSpent,
     Candidate,
     LoopChecked,
-    LoopDetected,
+    LoopDetectedFact,
     ScarcityChanged,
     Scores,
     SelectionJudged,
@@ -84,7 +84,7 @@ from turnloom.guards.events import (
     Shortage,
     WindowNeared,
 )
-from turnloom.guards.spec import Amounts, Entry
+from turnloom.guards.spec import Amounts, TurnDigest
 from turnloom.hooks.events import (
     LifecycleToolCall,
     LifecycleToolError,
@@ -116,7 +116,7 @@ from turnloom.reaction.events import (
     RetryAsked,
     RunOpened,
     SampleChosen,
-    Verdict,
+    SubscriptionVerdict,
 )
 from turnloom.variables.events import (
     ContextChanged,
@@ -124,7 +124,7 @@ from turnloom.variables.events import (
     ContextMissed,
     ContextRefused,
     ContextSuppressed,
-    Loaded,
+    InitialValue,
     TimerExpired,
     TimerSet,
 )
@@ -183,7 +183,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["user.text"], UserText]
     | Event[Literal["question.asked"], QuestionAsked]
     | Event[Literal["question.answered"], QuestionAnswered]
-    | Event[Literal["question.expired"], QuestionExpired]
+    | Event[Literal["question.expired"], QuestionExpiredFact]
     | Event[Literal["answer.refused"], AnswerRefused]
     | Event[Literal["route.decided"], RouteDecided]
     | Event[Literal["artifact.published"], ArtifactPublished]
@@ -223,11 +223,11 @@ RunEvent: TypeAlias = (
     | Event[Literal["selection.judged"], SelectionJudged]
     | Event[Literal["budget.reserved"], BudgetReserved]
     | Event[Literal["budget.spent"], BudgetSpent]
-    | Event[Literal["budget.exceeded"], BudgetExceeded]
+    | Event[Literal["budget.exceeded"], BudgetExceededFact]
     | Event[Literal["scarcity.changed"], ScarcityChanged]
     | Event[Literal["window.neared"], WindowNeared]
     | Event[Literal["loop.checked"], LoopChecked]
-    | Event[Literal["loop.detected"], LoopDetected]
+    | Event[Literal["loop.detected"], LoopDetectedFact]
 )
 
 __all__ = [
@@ -247,7 +247,7 @@ __all__ = [
     "ArtifactsGiven",
     "BatchClosed",
     "BranchTaken",
-    "BudgetExceeded",
+    "BudgetExceededFact",
     "BudgetReserved",
     "BudgetSpent",
     "CancelRequested",
@@ -262,7 +262,7 @@ __all__ = [
     "ContextRefused",
     "ContextSuppressed",
     "EffectDone",
-    "Entry",
+    "TurnDigest",
     "Event",
     "Fact",
     "FlowStopped",
@@ -278,9 +278,9 @@ __all__ = [
     "LifecycleToolError",
     "LifecycleToolResult",
     "LimitReached",
-    "Loaded",
+    "InitialValue",
     "LoopChecked",
-    "LoopDetected",
+    "LoopDetectedFact",
     "LoopEnded",
     "LoopPassed",
     "MessageHookCalled",
@@ -295,7 +295,7 @@ __all__ = [
     "ProviderFailed",
     "QuestionAnswered",
     "QuestionAsked",
-    "QuestionExpired",
+    "QuestionExpiredFact",
     "RetrievalSearched",
     "RetryAsked",
     "RouteDecided",
@@ -338,7 +338,7 @@ __all__ = [
     "TurnFinished",
     "TurnStarted",
     "UserText",
-    "Verdict",
+    "SubscriptionVerdict",
     "WindowNeared",
     "Withheld",
 ]

@@ -4,7 +4,7 @@ An object is as good as ours if it has the members of its port and passes the su
 `turnloom.testing.contracts`.
 """
 
-from turnloom.agents.spec import Callee, Engine, Server, ToolServer
+from turnloom.agents.spec import Callee, Engine, McpServer, ToolServer
 from turnloom.assembly.ports import (
     Embedder,
     PlainSearch,
@@ -15,9 +15,9 @@ from turnloom.assembly.ports import (
     VectorSearch,
     VectorStore,
 )
-from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe, Space, Visibilities
+from turnloom.assembly.spec.retrieval import Chunk, Probe, Space, StoredDocument, Visibilities
 from turnloom.board.spec import Artifact, Consumption, Page
-from turnloom.board.spec.queries import Found
+from turnloom.board.spec.queries import StoredArtifact
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
@@ -51,7 +51,7 @@ from turnloom.runtime.spec import (
     PrunedRun,
     Publish,
     Reply,
-    Retry,
+    RetryTurn,
     Stop,
     StoredPlan,
     VerifiedRun,
@@ -79,11 +79,11 @@ __all__ = [
     "EndedRun",
     "Engine",
     "Entropy",
-    "Entry",
+    "StoredDocument",
     "Environment",
     "Event",
     "EventLog",
-    "Found",
+    "StoredArtifact",
     "Holder",
     "Inbox",
     "Lookup",
@@ -102,10 +102,10 @@ __all__ = [
     "Publish",
     "Reply",
     "Results",
-    "Retry",
+    "RetryTurn",
     "RunKey",
     "Scheduler",
-    "Server",
+    "McpServer",
     "Snapshots",
     "Space",
     "Splitter",

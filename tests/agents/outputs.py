@@ -6,13 +6,13 @@ from turnloom.adapters.files import parse
 from turnloom.agents.logic.outputs.checking import check_outputs
 from turnloom.agents.spec.outputs import OutputModel, Outputs
 from turnloom.errors import Diagnostic
-from turnloom.kernel.documents import Document
+from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.models import Report
 
 AGENTS = frozenset({"Asker", "Planner"})
 
 
-def written(text: str) -> Document:
+def written(text: str) -> DeclarationFile:
     """A document as somebody writes it."""
     document, problems = parse("Flow/structured_outputs.yaml", dedent(text).strip("\n"))
     assert problems == []

@@ -16,8 +16,8 @@ from turnloom.agents.logic.outputs.checking import check_outputs, check_response
 from turnloom.agents.logic.outputs.schemas import SchemaModel, schema_model
 from turnloom.agents.spec.outputs import OutputModel, Outputs
 from turnloom.errors import Diagnostic
-from turnloom.kernel.documents import Document
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.variables.logic.types import same
 
 # ------------------------------------------------------------------ what the models give
@@ -80,7 +80,7 @@ def models(draw: st.DrawFn) -> dict[str, OutputModel]:
     )
     report = Report("Flow")
     value = {"models": {name: draw(model) for name in NAMES}}
-    outputs = check_outputs(report, Document("outputs.json", value, ""), frozenset())
+    outputs = check_outputs(report, DeclarationFile("outputs.json", value, ""), frozenset())
     assume(not report.problems)
     return dict(outputs.models)
 
@@ -221,7 +221,7 @@ def test_nothing_stalls_or_breaks_a_schema(schema: Any, value: Any, fits: bool) 
 
 def responds(text: str, outputs: Outputs) -> tuple[OutputModel | None, list[Diagnostic]]:
     report, document = Report("Flow"), written(text)
-    entry = Entry(("response",), document.value["response"])
+    entry = DocumentEntry(("response",), document.value["response"])
     return check_response(report, document, entry, outputs), report.problems
 
 

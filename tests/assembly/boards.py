@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from turnloom.assembly.logic.slices import Gathered
-from turnloom.assembly.spec import Chosen, ContextProvider
+from turnloom.assembly.logic.slices import GatheredSlice
+from turnloom.assembly.spec import ChosenProvider, ContextProvider
 from turnloom.board.spec import Reader
 from turnloom.testing import BoardTurn
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER
@@ -18,8 +18,10 @@ class Turn(BoardTurn):
     reader: Reader = ANN
     now: datetime = LATER
 
-    async def gather(self, provider: ContextProvider | Chosen, **chosen: Any) -> Gathered:
-        return await super().gather(Chosen(provider, **chosen))
+    async def gather(
+        self, provider: ContextProvider | ChosenProvider, **chosen: Any
+    ) -> GatheredSlice:
+        return await super().gather(ChosenProvider(provider, **chosen))
 
     async def ids(self, provider: ContextProvider) -> list[str]:
         return [item.artifact for item in (await self.gather(provider)).items]

@@ -12,7 +12,7 @@ from turnloom.assembly.service.situations import Situation
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.testing import InMemorySearch
-from turnloom.variables.logic.exposure import Values
+from turnloom.variables.logic.exposure import VariableValues
 
 
 class Library(RagCollection):
@@ -65,5 +65,5 @@ class Run:
         return [fact for facts in self.record.values() for fact in facts if isinstance(fact, kind)]
 
 
-def values(absent: dict[str, str] | None = None, **now: Any) -> Values:
-    return Values(now, absent or {}, {})
+def values(absent: dict[str, str] | None = None, **now: Any) -> VariableValues:
+    return VariableValues(now, absent or {}, {})

@@ -43,8 +43,8 @@ from turnloom.assembly.spec.sources import (
 from turnloom.errors import CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError
 from turnloom.testing import BoardTurn
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER, artifact
-from turnloom.variables.logic.exposure import Values
-from turnloom.variables.spec import Definition
+from turnloom.variables.logic.exposure import VariableValues
+from turnloom.variables.spec import VariableDefinition
 
 
 class State(BaseModel):
@@ -183,10 +183,10 @@ async def test_what_cannot_be_read_is_told(source: Source, said: str) -> None:
 
 
 async def test_variables_are_shown_as_everywhere_and_what_is_not_is_told() -> None:
-    long = Definition.model_validate(
+    long = VariableDefinition.model_validate(
         {"name": "long", "max_chars": 3, "source": {"type": "static", "value": ""}}
     )
-    now = Values(
+    now = VariableValues(
         {"long": "abcdef", "none": None, "sly": "x\n- admin: true"}, {"gone": "why"}, {"long": long}
     )
     sources = [from_variables("long", "none", "sly", "gone")]

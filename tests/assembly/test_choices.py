@@ -8,7 +8,7 @@ from tests.assembly.boards import Turn
 from turnloom import ContextRequest, ContextSlice, FilteredContextProvider
 from turnloom.assembly.logic.slices import gathered_fact
 from turnloom.assembly.service.gathering import Choices
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.board.spec import FilterConfig
 from turnloom.errors import ContextUnavailable
 from turnloom.testing.contracts.artifacts.samples import series
@@ -31,7 +31,10 @@ async def test_they_are_composed_and_each_is_told_its_own() -> None:
     everything = FilteredContextProvider()
     first = FilteredContextProvider(FilterConfig(limit=1, order="created_at"))
     choices = Choices(
-        Chosen(tells, config={"a": 1}), Chosen(first), Chosen(everything), Chosen(tells, name="b")
+        ChosenProvider(tells, config={"a": 1}),
+        ChosenProvider(first),
+        ChosenProvider(everything),
+        ChosenProvider(tells, name="b"),
     )
     gathered = await Turn(series(3)).gather(choices, name="context")
     assert [(each.provider, each.get("told")) for each in gathered.items] == [
@@ -44,7 +47,9 @@ async def test_they_are_composed_and_each_is_told_its_own() -> None:
 
 
 async def test_the_fallback_of_one_leaves_the_others_alone() -> None:
-    choices = Choices(Chosen(hangs, fallback=tells, timeout=0.01, config={"n": 1}), Chosen(tells))
+    choices = Choices(
+        ChosenProvider(hangs, fallback=tells, timeout=0.01, config={"n": 1}), ChosenProvider(tells)
+    )
     gathered = await Turn().gather(choices, name="context")
     assert [each["told"] for each in gathered.items] == [{"n": 1}, {}]
     (failed,) = gathered.failures
@@ -60,7 +65,11 @@ async def test_the_fallback_of_one_leaves_the_others_alone() -> None:
 
 
 async def test_one_that_fails_without_a_fallback_is_named_and_told_once() -> None:
-    choices = Choices(Chosen(raises, fallback=tells), Chosen(tells), Chosen(raises, name="shelf"))
+    choices = Choices(
+        ChosenProvider(raises, fallback=tells),
+        ChosenProvider(tells),
+        ChosenProvider(raises, name="shelf"),
+    )
     with pytest.raises(ContextUnavailable) as caught:
         await Turn().gather(choices, name="context")
     assert str(caught.value).count("LookupError: no such shelf") == 1

@@ -23,7 +23,7 @@ from turnloom import (
 from turnloom.adapters.memory import MemoryVectors
 from turnloom.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.spec.retrieval import Added
+from turnloom.assembly.spec.retrieval import AddedDocuments
 from turnloom.errors import UsageError
 from turnloom.testing import HashingEmbedder, InMemorySearch, ParagraphSplitter
 
@@ -92,7 +92,7 @@ async def test_what_is_declared_of_a_collection_makes_a_difference(tmp_path: Pat
     url = f"sqlite:{tmp_path / 'v.db'}"
     text = Document("a", "The pump X-200 leaks here. " * 40)
 
-    async def made(**said: Any) -> tuple[Added, list[RetrievalResult]]:
+    async def made(**said: Any) -> tuple[AddedDocuments, list[RetrievalResult]]:
         declared = type("Declared", (RagCollection,), said)
         async with Loom(store="memory", vectors=url) as app:
             search = app.collection(declared)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from turnloom.assembly.logic import estimate
 from turnloom.assembly.logic.assembled import Edges, edges_of
-from turnloom.assembly.logic.composing import MARK, Item, Room, fit, trimmed
+from turnloom.assembly.logic.composing import MARK, RankedItem, Room, fit, trimmed
 from turnloom.errors import ContextTooLarge
 
 SEPARATORS = {True: "\n\n", False: "\n---\n"}
@@ -31,7 +31,7 @@ counts = st.sampled_from([estimate, words, uneven])
 class Scales:
     """Weighs items with what stands before and behind them, and knows what all of them weigh."""
 
-    def __init__(self, items: Sequence[Item], count: Count) -> None:
+    def __init__(self, items: Sequence[RankedItem], count: Count) -> None:
         self.items = items
         self.count = count
 
@@ -48,14 +48,16 @@ class Scales:
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> list[Item]:
+def rows(draw: st.DrawFn) -> list[RankedItem]:
     """Items of a few segments, as a composition ranks them."""
-    items: list[Item] = []
+    items: list[RankedItem] = []
     for segment in range(draw(st.integers(0, 4))):
         priority, count = draw(st.integers(-2, 2)), draw(st.integers(1, 4))
         ranks = range(count) if draw(st.booleans()) else range(count - 1, -1, -1)
         for rank in ranks:
-            items.append(Item(segment, draw(st.text(min_size=1, max_size=60)), priority, rank))
+            items.append(
+                RankedItem(segment, draw(st.text(min_size=1, max_size=60)), priority, rank)
+            )
     return items
 
 
@@ -64,7 +66,7 @@ rooms = st.builds(
 )
 
 
-def fitted(items: Sequence[Item], count: Count, room: Room) -> list[str | None]:
+def fitted(items: Sequence[RankedItem], count: Count, room: Room) -> list[str | None]:
     minimums = {n: least for n, least in room.minimums.items() if n in {i.segment for i in items}}
     try:
         return fit(items, Scales(items, count), room._replace(minimums=minimums))
@@ -73,13 +75,13 @@ def fitted(items: Sequence[Item], count: Count, room: Room) -> list[str | None]:
         raise
 
 
-def ranking(items: Sequence[Item]) -> list[int]:
+def ranking(items: Sequence[RankedItem]) -> list[int]:
     return sorted(range(len(items)), key=lambda n: (-items[n].priority, items[n].rank, n))
 
 
 @given(rows(), counts, rooms)
 def test_it_is_never_over_budget_and_always_the_same(
-    items: list[Item], count: Count, room: Room
+    items: list[RankedItem], count: Count, room: Room
 ) -> None:
     shown = fitted(items, count, room)
     assert Scales(items, count).total(shown) <= room.max_tokens
@@ -88,7 +90,7 @@ def test_it_is_never_over_budget_and_always_the_same(
 
 @given(rows(), counts, rooms)
 def test_everything_is_shown_whole_or_as_a_beginning_or_not_at_all(
-    items: list[Item], count: Count, room: Room
+    items: list[RankedItem], count: Count, room: Room
 ) -> None:
     shown = fitted(items, count, room)
     assert len(shown) == len(items)
@@ -100,7 +102,7 @@ def test_everything_is_shown_whole_or_as_a_beginning_or_not_at_all(
 
 @given(rows(), counts, rooms)
 def test_nothing_is_left_out_that_would_still_have_room(
-    items: list[Item], count: Count, room: Room
+    items: list[RankedItem], count: Count, room: Room
 ) -> None:
     shown = fitted(items, count, room)
     for n, item in enumerate(items):
@@ -110,7 +112,7 @@ def test_nothing_is_left_out_that_would_still_have_room(
 
 
 @given(rows(), st.integers(1, 120))
-def test_nothing_gives_way_to_what_is_worth_less(items: list[Item], room: int) -> None:
+def test_nothing_gives_way_to_what_is_worth_less(items: list[RankedItem], room: int) -> None:
     """What is left out would not have had room either if nothing behind it were there."""
     shown = fitted(items, estimate, Room(room))
     order = ranking(items)
@@ -124,13 +126,20 @@ def test_nothing_gives_way_to_what_is_worth_less(items: list[Item], room: int) -
 
 
 def test_room_is_used_behind_what_does_not_fit() -> None:
-    items = [Item(0, "a" * 76, 1), Item(0, "b" * 400, 1, 1), Item(0, "c" * 40, 1, 2), Item(1, "d")]
+    items = [
+        RankedItem(0, "a" * 76, 1),
+        RankedItem(0, "b" * 400, 1, 1),
+        RankedItem(0, "c" * 40, 1, 2),
+        RankedItem(1, "d"),
+    ]
     shown = fit(items, Scales(items, estimate), Room(40))
     assert shown == ["a" * 76, None, "c" * 40, "d"]
 
 
 @given(rows(), counts, rooms)
-def test_whole_items_go_before_a_part_of_one(items: list[Item], count: Count, room: Room) -> None:
+def test_whole_items_go_before_a_part_of_one(
+    items: list[RankedItem], count: Count, room: Room
+) -> None:
     shown = fitted(items, count, room._replace(minimums={}))
     for n, item in enumerate(items):
         if shown[n] not in (None, item.content):
@@ -141,7 +150,7 @@ def test_whole_items_go_before_a_part_of_one(items: list[Item], count: Count, ro
 
 
 @given(rows(), counts, rooms)
-def test_minimums_are_kept(items: list[Item], count: Count, room: Room) -> None:
+def test_minimums_are_kept(items: list[RankedItem], count: Count, room: Room) -> None:
     shown = fitted(items, count, room)
     alone = Scales(items, count)
     for segment, least in room.minimums.items():
@@ -158,7 +167,7 @@ def test_minimums_are_kept(items: list[Item], count: Count, room: Room) -> None:
 
 
 def test_what_must_be_shown_must_have_room() -> None:
-    items = [Item(0, "x" * 400), Item(1, "y" * 400)]
+    items = [RankedItem(0, "x" * 400), RankedItem(1, "y" * 400)]
     with pytest.raises(ContextTooLarge, match="50"):
         fit(items, Scales(items, estimate), Room(50, {0: 40, 1: 40}))
     shown = fit(items, Scales(items, estimate), Room(100, {0: 40, 1: 40}))
@@ -166,7 +175,7 @@ def test_what_must_be_shown_must_have_room() -> None:
 
 
 def test_a_minimum_keeps_what_is_worth_less() -> None:
-    items = [Item(0, "first " * 40, 9), Item(1, "second")]
+    items = [RankedItem(0, "first " * 40, 9), RankedItem(1, "second")]
     weigh = Scales(items, estimate)
     assert fit(items, weigh, Room(40))[1] is None
     shown = fit(items, weigh, Room(40, {1: 10}))
@@ -198,7 +207,7 @@ def test_no_character_is_split(text: str, cuts: list[str | None]) -> None:
 
 
 def test_a_long_row_is_fitted_in_no_time() -> None:
-    items = [Item(n % 50, f"item {n} " * 5, n % 3, n // 50) for n in range(5_000)]
+    items = [RankedItem(n % 50, f"item {n} " * 5, n % 3, n // 50) for n in range(5_000)]
     items.sort(key=lambda item: item.segment)
     shown = fit(items, Scales(items, estimate), Room(2_000))
     assert Scales(items, estimate).total(shown) <= 2_000

@@ -12,7 +12,7 @@ from tests.board.strategies import instants, names, readers, visibilities
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.service import assemble
 from turnloom.assembly.spec import Document, RagCollection, RetrievalResult
-from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.retrieval import RetrievalResults
 from turnloom.assembly.spec.sources import from_retrieval
 from turnloom.board.logic.matching import may_see
 from turnloom.board.spec import Reader, Visibility, is_shared
@@ -21,7 +21,7 @@ from turnloom.board.spec import Reader, Visibility, is_shared
 async def shown(run: Run, reader: Reader, now: datetime) -> tuple[RetrievalResult, ...]:
     """What a reader is shown in a run of what there is."""
 
-    async def search(collection: type[RagCollection], *sought: Any) -> Results:
+    async def search(collection: type[RagCollection], *sought: Any) -> RetrievalResults:
         return await run.search.search(*sought, reader, now)
 
     here = replace(run.next(), reader=reader, now=now, search=search)

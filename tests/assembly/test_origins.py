@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.strategies import json_values
-from turnloom.assembly.logic.slices import Item, Known, attribute, described, leaves, lost, written
+from turnloom.assembly.logic.slices import (
+    KnownArtifacts,
+    SliceItem,
+    attribute,
+    described,
+    leaves,
+    lost,
+    written,
+)
 from turnloom.board.spec import Artifact
 from turnloom.kernel.values import Json
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact
@@ -37,7 +45,7 @@ def later(id: str, seconds: int, payload: Json, **more: Any) -> Artifact:
     return artifact(id, payload=payload, created_at=NOON + seconds * SECOND, **more)
 
 
-KNOWN = Known(
+KNOWN = KnownArtifacts(
     [
         later("young", 9, {"n": 1, "note": "y"}),
         later("old", 1, {"n": 1, "note": "o"}),
@@ -79,14 +87,14 @@ def test_plain_items_are_found_among_what_was_given(
 
 
 def test_an_item_that_is_passed_on_keeps_where_it_is_from() -> None:
-    item = Item(described(later("young", 9, {"n": 1, "note": "y"})), "theirs", "young", ("x",))
+    item = SliceItem(described(later("young", 9, {"n": 1, "note": "y"})), "theirs", "young", ("x",))
     for same in (item, copy(item), deepcopy(item)):
         assert attribute(same, "mine", KNOWN).provider == "theirs"
         assert attribute(same, "mine", KNOWN).redacted == ("x",)
 
 
 def test_an_item_that_somebody_changed_is_theirs() -> None:
-    item = Item(described(later("young", 9, {"n": 1, "note": "y"})), "theirs", "young", ("x",))
+    item = SliceItem(described(later("young", 9, {"n": 1, "note": "y"})), "theirs", "young", ("x",))
     item["payload"].pop("note")
     del item["artifact_id"]
     found = attribute(item, "mine", KNOWN)
@@ -103,12 +111,12 @@ def test_what_was_given_is_found_whatever_was_taken_out(
     payloads: list[dict[str, Json]], data: st.DataObject
 ) -> None:
     board = [later(str(n), n, each) for n, each in enumerate(payloads)]
-    known = Known(reversed(board))
+    known = KnownArtifacts(reversed(board))
     for each in board:
         gone = data.draw(st.sets(st.sampled_from(sorted(each.payload) or ["none"])))
         shown = {name: value for name, value in each.payload.items() if name not in gone}
         found = attribute({**NOTE, "payload": shown}, "mine", known)
-        again = attribute({**NOTE, "payload": shown}, "mine", Known(board))
+        again = attribute({**NOTE, "payload": shown}, "mine", KnownArtifacts(board))
         assert (found.artifact, found.redacted) == (again.artifact, again.redacted)
         if shown:
             whole = board[int(found.artifact)].payload

@@ -18,7 +18,7 @@ from turnloom import (
     TranscriptProvider,
 )
 from turnloom.assembly.service.providers import MOST
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.board.spec import Artifact, FilterConfig, Private
 from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
@@ -295,9 +295,9 @@ async def test_the_conversation_is_given(
         (lambda: TranscriptProvider(last=0), "`last`.* 0"),
         (lambda: TranscriptProvider(agents="A"), "'A'"),
         (lambda: TranscriptProvider(agents=[]), "`agents`"),
-        (lambda: Chosen(5), "5"),
-        (lambda: Chosen(nothing, fallback=TranscriptProvider), "'TranscriptProvider'"),
-        (lambda: Chosen(nothing, timeout=0), "0"),
+        (lambda: ChosenProvider(5), "5"),
+        (lambda: ChosenProvider(nothing, fallback=TranscriptProvider), "'TranscriptProvider'"),
+        (lambda: ChosenProvider(nothing, timeout=0), "0"),
     ],
 )  # fmt: skip
 def test_what_could_not_work_cannot_be_made(make: Callable[[], object], says: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.assembly.situations import Library, Run, values
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.service.assembling import Assembler, Counts, assemble
+from turnloom.assembly.service.assembling import Assembler, TokenCounts, assemble
 from turnloom.assembly.spec import Message
 from turnloom.assembly.spec.formats import Budget, ContextFormat
 from turnloom.assembly.spec.sources import (
@@ -104,7 +104,7 @@ async def test_a_format_is_kept() -> None:
 
 def test_counts_are_kept_by_digest_and_the_oldest_go() -> None:
     counter = Counter()
-    counts = Counts(counter, most=2)
+    counts = TokenCounts(counter, most=2)
     for text in ("a", "a", "b", "c", "c", "a"):
         assert counts(text) == 1
     assert counter.asked == 4

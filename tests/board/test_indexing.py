@@ -19,9 +19,9 @@ from turnloom.adapters.sqlite import SqliteStore, queries
 from turnloom.board.logic.queries import Outline
 from turnloom.board.logic.rows import rows_of
 from turnloom.board.ports import ArtifactIndex
-from turnloom.board.service import Reading
+from turnloom.board.service import IndexReader
 from turnloom.board.spec import Artifact, Reader
-from turnloom.board.spec.queries import Found, Plan
+from turnloom.board.spec.queries import IndexPlan, StoredArtifact
 from turnloom.runtime.logic import codec
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER, artifact
 from turnloom.testing.contracts.facts import TENANT
@@ -60,7 +60,7 @@ class Counting:
         self.consumptions, self.weigh = index.consumptions, index.weigh
         self.rows = 0
 
-    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
         rows = await self._index.walk(plan, most)
         self.rows += len(rows)
         return rows
@@ -94,7 +94,7 @@ async def kept(
 async def looked_at(index: ArtifactIndex, filter: FilterConfig, reader: Reader = ANN) -> list[int]:
     """How many artifacts a query finds, and how many rows it compares for that."""
     counting = Counting(index)
-    page = await Reading(counting, reader, LATER).query(filter, None, False, False)
+    page = await IndexReader(counting, reader, LATER).query(filter, None, False, False)
     return [len(page.items), counting.rows]
 
 
@@ -114,7 +114,7 @@ async def test_the_rows_looked_at_are_those_that_match(
         assert await looked_at(index, old) == [2, 6]
 
 
-def plan_for(filter: FilterConfig) -> Plan:
+def plan_for(filter: FilterConfig) -> IndexPlan:
     return Outline(filter, ANN).plan(None, LATER)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.board.logic.rows import rows_of
-from turnloom.board.service import Reading, reading
+from turnloom.board.service import IndexReader, reading
 from turnloom.board.spec import FilterConfig
-from turnloom.board.spec.queries import Found, Plan
+from turnloom.board.spec.queries import IndexPlan, StoredArtifact
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER, series
 from turnloom.testing.contracts.facts import TENANT
 
@@ -22,10 +22,10 @@ class NotingIndex(MemoryIndex):
         super().__init__()
         self.threads: list[int] = []
 
-    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
         noted = self.threads
 
-        class Row(Found):
+        class Row(StoredArtifact):
             def __getattribute__(self, name: str) -> Any:
                 if name == "data":
                     noted.append(threading.get_ident())
@@ -37,7 +37,7 @@ class NotingIndex(MemoryIndex):
 async def test_many_artifacts_are_read_in_threads() -> None:
     index = NotingIndex()
     index.keep(TENANT, rows_of(TENANT, series(MANY)))
-    here = Reading(index, ANN, LATER)
+    here = IndexReader(index, ANN, LATER)
     nothing = FilterConfig(where=[("id", "eq", "unknown")])
     page = await here.query(nothing, None, True, False)
     assert (page.items, page.total) == ((), 0)
@@ -49,5 +49,5 @@ async def test_many_artifacts_are_read_in_threads() -> None:
 async def test_a_few_are_read_at_once() -> None:
     index = NotingIndex()
     index.keep(TENANT, rows_of(TENANT, series(reading.FEW)))
-    await Reading(index, ANN, LATER).summary(FilterConfig())
+    await IndexReader(index, ANN, LATER).summary(FilterConfig())
     assert set(index.threads) == {threading.get_ident()}

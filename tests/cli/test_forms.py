@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from turnloom.agents.spec import Question
-from turnloom.cli.forms import Form, Given
+from turnloom.cli.forms import AnswerForm, GivenValue
 
 NAMED = {"$defs": {"Verdict": {"enum": ["yes", "no"]}, "Note": {"type": "string"}}}
 VERDICT = {"type": "object", "properties": {"verdict": {"$ref": "#/$defs/Verdict"}}} | NAMED
@@ -20,8 +20,8 @@ NOTED = {
 } | NAMED
 
 
-def form(schema: Any) -> Form:
-    return Form(Question("q", tool="ask", schema=schema))
+def form(schema: Any) -> AnswerForm:
+    return AnswerForm(Question("q", tool="ask", schema=schema))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_schema_is_told_on_one_line(schema: Any, demand: str, example: str) ->
     ],
 )
 def test_a_text_is_read_as_the_schema_takes_it(schema: Any, text: str, value: Any) -> None:
-    assert form(schema).read(text) == Given(value)
+    assert form(schema).read(text) == GivenValue(value)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_a_text_that_does_not_fit_says_why(schema: Any, text: str, problem: str)
 @pytest.mark.parametrize(
     ("name", "typed", "expected"),
     [
-        ("count", "2", Given(2)),
+        ("count", "2", GivenValue(2)),
         ("count", "4", "`count`: 4 is greater than the maximum of 3"),
         ("count", "two", '"two" is not an integer.'),
-        ("note", "12", Given("12")),
-        ("again", "null", Given("null")),
+        ("note", "12", GivenValue("12")),
+        ("again", "null", GivenValue("null")),
     ],
 )
 def test_a_field_is_judged_alone(name: str, typed: str, expected: Any) -> None:
@@ -100,5 +100,5 @@ def test_choices_are_typed_by_word_or_number() -> None:
     numbers = form({"enum": [3, 2, 1, "three"]})
     (field,) = numbers.fields
     for typed, value in (("3", 3), ("4", "three"), ("Three", "three"), ("1", 1)):
-        assert numbers.typed(field, typed) == Given(value)  # a value comes before a number
+        assert numbers.typed(field, typed) == GivenValue(value)  # a value comes before a number
     assert numbers.typed(field, "five") == '"five" is none of these: 3, 2, 1, three.'

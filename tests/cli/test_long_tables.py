@@ -9,14 +9,14 @@ from rich.console import Console
 from turnloom.agents.spec import Usage
 from turnloom.cli.explanations import render
 from turnloom.cli.tables import PAGE
-from turnloom.explain.spec.timeline import Row, Timeline
+from turnloom.explain.spec.timeline import Timeline, TimelineRow
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def timeline(*notes: str) -> Timeline:
     rows = tuple(
-        Row(seq, "turn", f"Agent{seq % 3}", AT, 0.1, 7, Usage(10, 20), note, seq % 2)
+        TimelineRow(seq, "turn", f"Agent{seq % 3}", AT, 0.1, 7, Usage(10, 20), note, seq % 2)
         for seq, note in enumerate(notes, 1000)
     )
     about = ("r", "W", "1", "finished", "u", "t", AT, 1.0, len(rows), len(rows), Usage(1, 1))

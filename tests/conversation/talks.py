@@ -18,7 +18,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runs.actions import Action, Ask, Begin, Finish
 from turnloom.runtime.logic import derive, evolve, fresh
-from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
+from turnloom.variables.events import ContextLoaded, ContextSuppressed, InitialValue
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,7 +49,9 @@ class Talk:
         declared = conversation.variables.definitions.values()
         defaults = {each.name: getattr(each.source, "default", None) for each in declared}
         given = {**defaults, **values}
-        self.record(ContextLoaded(tuple(Loaded(name, "", each) for name, each in given.items())))
+        self.record(
+            ContextLoaded(tuple(InitialValue(name, "", each) for name, each in given.items()))
+        )
 
     def record(self, fact: Fact) -> None:
         """Put a fact on record with all that is derived from it."""

@@ -12,7 +12,7 @@ from tests.conversation.talks import examine
 from tests.support.checks import examined, problems
 from tests.support.folders import INTERVIEW, write_folder
 from turnloom import Loom
-from turnloom.agents.spec import Line
+from turnloom.agents.spec import ScriptLine
 from turnloom.errors import DefinitionError
 from turnloom.testing import ScriptedEngine
 from turnloom.variables.logic.migration.layout import OLDER
@@ -46,7 +46,7 @@ def test_a_mistake_is_told_where_it_stands_and_nothing_else_is(mistake: Mistake)
 
 def test_every_code_that_the_checks_can_give_has_a_case() -> None:
     given: set[str] = set()
-    concepts = ("kernel", "variables", "assembly", "lifecycle", "agents", "guards", "conversation")
+    concepts = ("kernel", "variables", "assembly", "hooks", "agents", "guards", "conversation")
     for concept in concepts:
         folder = Path(str(import_module(f"turnloom.{concept}").__file__)).parent
         for module in folder.rglob("*.py"):
@@ -97,7 +97,7 @@ def test_what_is_right_may_be_written_in_other_ways(outer: bool) -> None:
     assert problems == []
     assert plain is not None and other is not None
     assert other.agents["A"] == plain.agents["A"]
-    assert other.script.agents == {"B": (Line(text="Hello."),)}
+    assert other.script.agents == {"B": (ScriptLine(text="Hello."),)}
     assert other.digest != plain.digest
 
 

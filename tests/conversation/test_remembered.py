@@ -28,7 +28,7 @@ TALK = {
     "helpers.py": "WORD = 'one'",
 }
 
-WATCHED = {"ruamel.yaml.scanner": "parser", "turnloom.conversation.logic.checking": "check"}
+WATCHED = {"ruamel.yaml.scanner": "parser", "turnloom.conversation.logic.rules": "check"}
 
 
 def entered(work: Callable[[], Any]) -> Counter[str]:

@@ -22,13 +22,13 @@ from turnloom.agents.spec import (
     EngineChoice,
     FormatChoice,
     HistoryChoice,
-    Line,
+    McpServer,
     PromptSection,
     RetrievalChoice,
     Script,
     ScriptedCall,
     ScriptedFunction,
-    Server,
+    ScriptLine,
     SourceChoice,
     Task,
     Tool,
@@ -53,21 +53,21 @@ from turnloom.runtime.logic import FACTS
 from turnloom.variables.logic.conditions import parse_condition
 from turnloom.variables.logic.types import coerce
 from turnloom.variables.spec import (
-    AgentText,
+    AgentTextTrigger,
     AgentTurnCount,
     ContextChange,
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     Exposure,
     FromEnvironment,
     Function,
     Match,
     Static,
-    TimerExpired,
+    TimerTrigger,
     ToolResponse,
     Type,
     UiResponse,
+    VariableDefinition,
 )
 
 WRITE = DOCS / "write-a-workflow.md"
@@ -181,26 +181,26 @@ KEYS: dict[str, list[type[BaseModel]]] = {
         FormatChoice,
     ],
     "### context_variables": [
-        Definition,
+        VariableDefinition,
         Static,
         FromEnvironment,
-        Database,
+        DatabaseSource,
         Derived,
-        AgentText,
+        AgentTextTrigger,
         Match,
         UiResponse,
         AgentTurnCount,
         ToolResponse,
-        TimerExpired,
+        TimerTrigger,
         ContextChange,
         Function,
         Exposure,
     ],
     "### handoffs": [Handoff],
-    "### tools": [Tool, Ui, LifecycleTool, Server],
+    "### tools": [Tool, Ui, LifecycleTool, McpServer],
     "### hooks": [MessageHook],
     "### ui_config": [UiConfig],
-    "### script": [Script, Line, ScriptedCall, ScriptedFunction],
+    "### script": [Script, ScriptLine, ScriptedCall, ScriptedFunction],
 }
 
 
@@ -240,7 +240,7 @@ def test_the_environment_is_read_as_the_page_says() -> None:
     assert len(found) > 10
     for type, said, value, noted in found:
         source = FromEnvironment(type="environment", env_var="V")
-        definition = Definition.model_validate(
+        definition = VariableDefinition.model_validate(
             {"name": "v", "type": code(type)[0], "source": source}
         )
         for text in texts(said):

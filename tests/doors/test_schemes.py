@@ -9,7 +9,7 @@ import pytest
 from tests.doors.forms import FORMS, answer
 from tests.support.world import World
 from turnloom import Loom, UsageError
-from turnloom.wiring import Records
+from turnloom.wiring import ChatRecords
 
 SECRET = "hunter2"
 SETTINGS = ("store", "artifacts", "beliefs", "documents", "vectors", "scheduler")
@@ -102,5 +102,5 @@ def test_file_names(store: str, file: str, alone: Path) -> None:
 
 def test_records_of_chats_are_refused_too(alone: Path) -> None:
     with pytest.raises(UsageError, match="'mysql'"):
-        Records("mysql://ada:hunter2@host/db")
+        ChatRecords("mysql://ada:hunter2@host/db")
     assert not list(alone.iterdir())

@@ -14,7 +14,7 @@ from turnloom import Loom
 from turnloom.adapters.autogen import attach
 from turnloom.errors import UsageError, WorkflowGone
 from turnloom.log.spec import Event
-from turnloom.wiring import Records
+from turnloom.wiring import ChatRecords
 
 MODEL = LLMConfig({"api_type": "openai", "model": "none", "api_key": "none"})
 FILES = {
@@ -70,7 +70,7 @@ async def log_of(store: Path, run: str, app_id: str = "local") -> list[Event]:
         return [*await app.history.events(run, app_id=app_id)]
 
 
-def attached(folder: Path, records: Records, **more: Any) -> tuple[Any, dict[str, Any]]:
+def attached(folder: Path, records: ChatRecords, **more: Any) -> tuple[Any, dict[str, Any]]:
     context = ContextVariables(data={"token": "canary-1", "who": "Ann"})
     asker = {"llm_config": MODEL, "functions": [save], **more}
     pattern, agents = chat(asker=asker, context_variables=context)
@@ -82,7 +82,7 @@ def attached(folder: Path, records: Records, **more: Any) -> tuple[Any, dict[str
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_chat_is_a_run_that_is_listed_and_explained(tmp_path: Path, is_async: bool) -> None:
     store = tmp_path / "turnloom.db"
-    with Records(str(store)) as records:
+    with ChatRecords(str(store)) as records:
         pattern, agents = attached(tmp_path, records)
         with say(agents, **lines()):
             await converse(pattern, is_async)
@@ -136,7 +136,7 @@ async def test_what_happened_so_far_is_on_record_while_the_chat_goes_on(tmp_path
         seen.extend(event.kind for event in await log_of(store, records.runs[0]))
         return {"id": id}
 
-    with Records(str(store)) as records:
+    with ChatRecords(str(store)) as records:
         pattern, agents = attached(tmp_path, records, functions=[save])
         with say(agents, **lines()):
             await converse(pattern, True)
@@ -151,7 +151,7 @@ async def test_what_a_tool_writes_belongs_to_the_turn(tmp_path: Path) -> None:
         context_variables["stage"] = "saved"
         return "done"
 
-    with Records(str(store)) as records:
+    with ChatRecords(str(store)) as records:
         pattern, agents = attached(tmp_path, records, functions=[save])
         with say(agents, **lines()):
             await converse(pattern, False)
@@ -170,7 +170,7 @@ async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
     def fail(*args: Any, **more: Any) -> Any:
         raise OSError("no model, said canary-1")
 
-    with Records(str(store), user_id="Ann", app_id="shop") as records:
+    with ChatRecords(str(store), user_id="Ann", app_id="shop") as records:
         pattern, agents = attached(tmp_path, records)
         agents["Reviewer"].register_reply([ConversableAgent, None], fail)
         with pytest.raises(OSError, match="no model"), say(agents, **lines()):
@@ -186,7 +186,7 @@ async def test_a_chat_that_fails_is_a_run_that_failed(tmp_path: Path) -> None:
 
 async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Path) -> None:
     store = tmp_path / "turnloom.db"
-    with Records(str(store)) as records:
+    with ChatRecords(str(store)) as records:
         run = records.begin(loaded(tmp_path, FILES)).run
     async with Loom(store=str(store)) as app:
         (summary,) = await app.runs()
@@ -200,4 +200,4 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
 
 def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
     with raising(UsageError, "with Records"):
-        Records(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES))
+        ChatRecords(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES))

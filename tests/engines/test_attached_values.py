@@ -15,7 +15,7 @@ from tests.support.raising import raising
 from turnloom import Event, Loom
 from turnloom.adapters.autogen import attach
 from turnloom.errors import MissingContext, UsageError
-from turnloom.wiring import Records
+from turnloom.wiring import ChatRecords
 
 MODEL = LLMConfig({"api_type": "openai", "model": "none", "api_key": "none"})
 SECRET, LATER = "canary-of-ours", "another-canary"
@@ -59,8 +59,8 @@ def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:{folder}"
 
 
-def opened(where: Path, documents: str, app: str = "acme") -> Records:
-    return Records(str(where / "turnloom.db"), documents=documents, user_id="ann", app_id=app)
+def opened(where: Path, documents: str, app: str = "acme") -> ChatRecords:
+    return ChatRecords(str(where / "turnloom.db"), documents=documents, user_id="ann", app_id=app)
 
 
 async def log_of(where: Path, run: str, app_id: str = "acme") -> list[Event]:

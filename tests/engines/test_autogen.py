@@ -14,11 +14,11 @@ from tests.support.engines import ByAddress, ByName
 from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.autogen import AutogenEngine
-from turnloom.adapters.autogen.asking import Hearing, Way
+from turnloom.adapters.autogen.asking import CallTransport, Hearing
 from turnloom.adapters.autogen.clients import Clients
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing import HttpRefusal, LoopbackModel, ModelRequest, Stalled
 from turnloom.testing.contracts.facts import until
 
 
@@ -63,7 +63,7 @@ async def test_a_configuration_is_asked_as_it_is_but_without_its_cache(form: Any
 
 
 async def test_the_next_entry_is_asked_when_one_fails() -> None:
-    async with LoopbackModel([Refusal(401), "Here."]) as model:
+    async with LoopbackModel([HttpRefusal(401), "Here."]) as model:
         entries = [
             {"api_type": "openai", "model": name, "api_key": "key", "base_url": model.url}
             for name in ("first", "second")
@@ -77,7 +77,7 @@ async def test_what_a_call_leaves_behind_is_nothing_of_the_next() -> None:
     """Calls have a client in turn; their tools, their forms and their failures are their own."""
     tool = ToolSchema("add", "Add.", {"type": "object", "properties": {}})
     called, given = Answer(calls=(ToolCall("add"),)), Answer(output=[3])
-    lines = [Refusal(401), "One.", called, "Two.", given, "Three."]
+    lines = [HttpRefusal(401), "One.", called, "Two.", given, "Three."]
     async with LoopbackModel(lines) as model:
         engine = AutogenEngine("any", base_url=model.url)
         with raising(EngineError, "401"):
@@ -109,7 +109,7 @@ async def test_a_call_has_no_cookies_of_another() -> None:
     config = {"api_type": "openai", "model": "any", "api_key": "key", "base_url": "http://any"}
     clients = Clients([config])
     for _ in range(2):
-        way, hearing = Way(httpx2.MockTransport(handle)), Hearing(lambda words: None)
+        way, hearing = CallTransport(httpx2.MockTransport(handle)), Hearing(lambda words: None)
         request = {"messages": [{"role": "user", "content": "Who?"}], "price": [0.0, 0.0]}
         asked = await to_thread.run_sync(clients.ask, request, way, hearing)
         assert asked.message == "Yes."
@@ -119,7 +119,7 @@ async def test_a_call_has_no_cookies_of_another() -> None:
 
 async def test_nothing_is_sent_for_a_call_that_is_over() -> None:
     sent: list[httpx2.Request] = []
-    way = Way(httpx2.MockTransport(sent.append))
+    way = CallTransport(httpx2.MockTransport(sent.append))
     await way.end()
     with pytest.raises(CancelledError):
         await to_thread.run_sync(way.fetch, httpx2.Request("GET", "http://any"))

@@ -18,7 +18,7 @@ from turnloom import Answer, Engine, Loom, Run, ToolCall, use_ui_tool
 from turnloom.adapters.autogen import ConversableAgentEngine, Patience
 from turnloom.agents.spec import Question, Usage
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import Endless, LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing import Endless, HttpRefusal, LoopbackModel, ModelRequest, Stalled
 from turnloom.testing.contracts.engines import RETRIES, EndingContract
 from turnloom.testing.contracts.facts import PATIENCE, until
 
@@ -361,7 +361,9 @@ async def test_a_call_that_was_interrupted_is_made_again_from_its_beginning(tmp_
 
 
 async def test_trouble_that_passes_is_tried_again_and_other_trouble_is_told() -> None:
-    async with LoopbackModel([Refusal(503), "Here.", Refusal(401, "Who are you?")]) as model:
+    async with LoopbackModel(
+        [HttpRefusal(503), "Here.", HttpRefusal(401, "Who are you?")]
+    ) as model:
         patience = Patience(pause=0.001)
         engine = ConversableAgentEngine(maker(model), patience=patience)
         assert (await engine(task(("user", "Hi.")))).text == "Here."

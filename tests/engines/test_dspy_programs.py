@@ -18,7 +18,7 @@ from turnloom import FilterConfig, Loom, artifact_type, use_ui_tool
 from turnloom.adapters.dspy import DSPyProgramEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolSchema, Usage
 from turnloom.errors import ContextTooLarge, EngineError, UsageError
-from turnloom.testing import Endless, Hollow, LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing import Endless, Hollow, HttpRefusal, LoopbackModel, ModelRequest, Stalled
 from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
@@ -407,7 +407,7 @@ async def test_runs_of_two_tenants_are_not_mixed(tmp_path: Path) -> None:
 
 async def test_trouble_that_passes_and_trouble_that_does_not() -> None:
     patience = Patience(timeout=0.5, retries=1, pause=0.001)
-    busy, wrong = Refusal(429, retry_after=0), Refusal(401, "Who are you?")
+    busy, wrong = HttpRefusal(429, retry_after=0), HttpRefusal(401, "Who are you?")
     async with LoopbackModel([busy, fields(answer="Hi."), wrong, Stalled(), Stalled()]) as model:
         make = partial(DSPyProgramEngine, dspy.Predict, "any", base_url=model.url)
         engine = make(patience=patience)
@@ -419,7 +419,9 @@ async def test_trouble_that_passes_and_trouble_that_does_not() -> None:
 
 
 async def test_a_request_that_is_too_large() -> None:
-    async with LoopbackModel([Refusal(400, "The maximum context length is 8 tokens.")]) as model:
+    async with LoopbackModel(
+        [HttpRefusal(400, "The maximum context length is 8 tokens.")]
+    ) as model:
         engine = DSPyProgramEngine(dspy.Predict, "any", base_url=model.url)
         with raising(ContextTooLarge, "'any'", "8 tokens"):
             await engine(task(("user", "Hi.")))

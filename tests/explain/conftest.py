@@ -15,7 +15,7 @@ from turnloom.agents.spec import Usage
 from turnloom.explain.logic.route import explain_route
 from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.logic.variable import explain_variable
-from turnloom.explain.spec.explanations import Declared
+from turnloom.explain.spec.explanations import RunDeclarations
 from turnloom.explain.spec.route import RouteExplained
 from turnloom.explain.spec.steps import Detail
 from turnloom.explain.spec.turn import TurnExplained
@@ -101,7 +101,7 @@ class Told:
     """A run that has stopped: its events, its declarations, and what its engine was given."""
 
     events: Sequence[Event]
-    declared: Declared
+    declared: RunDeclarations
     tasks: list[Task] = field(default_factory=list[Task])
 
     def seq(self, kind: str, nth: int = 0) -> int:

@@ -19,7 +19,7 @@ from turnloom.assembly.service.providers import (
 from turnloom.assembly.spec import ContextRequest, ContextSlice
 from turnloom.board.spec import FilterConfig, Private
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.spec.board import Chose, Gathered, Published, Unprovided
+from turnloom.explain.spec.board import Chose, Published, ShownSlice, Unprovided
 from turnloom.explain.spec.steps import ModelAsked, ToolUsed
 from turnloom.explain.spec.turn import TurnExplained
 
@@ -93,7 +93,7 @@ async def test_a_turn_says_what_woke_it_who_was_asked_and_what_it_published() ->
     (input,) = woken.artifacts
     assert (input.id, input.type, input.produced_by) == (order.id, "shop.Order", "user")
     assert (input.run, input.parents) == (order.run, ())
-    (context,) = of(found, Gathered)
+    (context,) = of(found, ShownSlice)
     assert (context.provider, context.items, context.fallback) == ("RedactingProvider", 2, False)
     assert [(each.provider.rpartition("/")[2], each.items) for each in context.within] == [
         ("RedactingProvider", 2),
@@ -150,14 +150,14 @@ async def test_a_fallback_and_a_failure_are_told() -> None:
         payment = await here.board.publish(Payment(number=1))
         assert await here.settle()
         calm, lost = await here.events(order.run), await here.events(payment.run)
-    (context,) = of(turn(calm), Gathered)
+    (context,) = of(turn(calm), ShownSlice)
     assert context.fallback and tells(context.says, "plain", "1 item")
     failed = context.within[0]
     assert isinstance(failed, Unprovided) and failed.fallback == "plain"
     assert tells(failed.says, "nobody", "LookupError: the shelf is empty", "plain")
     assert [each.kind for each in turn(calm).segments].count("artifact") == 1
     found = explain_turn(lost, 1)
-    (context,) = of(found, Gathered)
+    (context,) = of(found, ShownSlice)
     assert (found.status, context.outcome, found.seq) == ("failed", "failed", 0)
     assert tells(context.says, "nobody") and "LookupError" in found.error
 
@@ -257,7 +257,7 @@ async def test_turns_side_by_side_are_kept_apart() -> None:
         assert (found.agent, found.onward) == (name, None)
         assert found.woken and found.woken.subscription == f"{name}#1"
         assert [type(step).__name__ for step in found.steps] == [
-            "Gathered",
+            "ShownSlice",
             "ModelAsked",
             "Published",
         ]
@@ -338,5 +338,5 @@ async def test_the_time_that_providers_took_is_not_that_of_the_model() -> None:
     at = {event.kind: event.at for event in events}
     assert (at["context.gathered"] - at["turn.started"]).total_seconds() >= 0.05
     assert at["model.called"] >= at["context.gathered"]
-    (context,) = of(turn(events), Gathered)
+    (context,) = of(turn(events), ShownSlice)
     assert context.seconds >= 0.05

@@ -188,7 +188,7 @@ async def test_a_model_call_says_who_answered_and_what_the_engine_added(tell: Te
     found, later = told.turn(1), told.turn(2)
     (asked,) = of(found, steps.ModelAsked)
     assert asked.model == "gpt-5-2026" and tells(asked.says, "Engine", "gpt-5-2026")
-    assert asked.within[0] == details.Added(told.seq("model.answered"), added)
+    assert asked.within[0] == details.ShownBeside(told.seq("model.answered"), added)
     line = said(asked.within)[0]
     assert tells(line, r'"That is it.\u001b ", "\nAnswer again."') and line in str(found)
     shown = msgspec.json.decode(msgspec.json.encode(found))["steps"][0]
@@ -197,7 +197,7 @@ async def test_a_model_call_says_who_answered_and_what_the_engine_added(tell: Te
     assert (first["type"], first["texts"]) == ("added by engine", [*added])
     (plain,) = of(later, steps.ModelAsked)
     assert plain.model == "" and "gpt" not in plain.says
-    assert not [each for each in plain.within if isinstance(each, details.Added)]
+    assert not [each for each in plain.within if isinstance(each, details.ShownBeside)]
     rows = {row.what: row.note for row in timeline(told.events).rows}
     assert (rows["turn 1"], rows["turn 2"]) == ("gpt-5-2026", "")
     assert tells(words(told.events[told.seq("model.answered") - 1]), "gpt-5-2026")

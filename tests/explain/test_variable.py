@@ -14,7 +14,7 @@ from turnloom.adapters.files import parse
 from turnloom.cli.explanations import render
 from turnloom.errors import UsageError
 from turnloom.explain.logic.variable import explain_variable
-from turnloom.explain.spec.variable import Change, Refusal
+from turnloom.explain.spec.variable import RefusedValue, VariableChange
 from turnloom.variables.events import ContextRefused
 from turnloom.variables.logic.checking import describe
 
@@ -140,7 +140,11 @@ async def test_refused_writes_stand_among_the_changes(tell: Tell) -> None:
     told = await tell(COUNT, COUNTED)
     found = explain_variable(told.events, "letters")
     assert found.value == 2
-    assert [type(write) for write in found.history] == [Change, Refusal, Change]
+    assert [type(write) for write in found.history] == [
+        VariableChange,
+        RefusedValue,
+        VariableChange,
+    ]
     (refused,) = found.refused
     assert refused.seq == told.seq("context.refused")
     assert refused.writer == "trigger:letters[0]"

@@ -14,23 +14,23 @@ from tests.support.plays import answering, every, last, only
 from turnloom import DefinitionError, Loom, LoopDetection, Task, Weights
 from turnloom.guards.logic.loops import (
     HINTS,
-    Verdict,
+    LoopVerdict,
     detect,
     needs_similarity,
     recover,
     similarity,
 )
-from turnloom.guards.spec import Entry, Watch
+from turnloom.guards.spec import TurnDigest, Watch
 from turnloom.log.spec import Event
 from turnloom.testing import HashingEmbedder
 
 USUAL = LoopDetection()
 
 
-def turns(actions: str, *, stuck: bool = False, frustrated: bool = False) -> list[Entry]:
+def turns(actions: str, *, stuck: bool = False, frustrated: bool = False) -> list[TurnDigest]:
     """Turns that do what a letter says, each by the agent of that letter."""
     return [
-        Entry(n, each.upper(), each, f"says {each}", not stuck, frustrated)
+        TurnDigest(n, each.upper(), each, f"says {each}", not stuck, frustrated)
         for n, each in enumerate(actions, 1)
     ]
 
@@ -137,7 +137,9 @@ async def test_texts_are_alike_that_say_nearly_the_same() -> None:
 
 
 def test_whoever_cannot_be_relieved_gets_a_hint() -> None:
-    verdict = Verdict("semantic_repetition", turns("aabba"), detect(USUAL, turns("aabba")).scores)
+    verdict = LoopVerdict(
+        "semantic_repetition", turns("aabba"), detect(USUAL, turns("aabba")).scores
+    )
     relieved = recover(USUAL, Watch(), verdict, ["A", "B", "C"])
     assert (relieved.strategy, relieved.instead_of) == ("rotate_agent", "")
     alone = recover(USUAL, Watch(), verdict, ["A", "B"])

@@ -13,8 +13,8 @@ from turnloom.adapters.memory import MemoryBeliefs
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered
 from turnloom.errors import NoCandidates
 from turnloom.guards.logic.selection import (
-    Asked,
-    Stream,
+    SelectionRequest,
+    UniformDraws,
     answer_of,
     category_of,
     confidence,
@@ -31,8 +31,8 @@ POOL = Pool("acme", "Desk", "general")
 THREE = ("Ann", "Bob", "Cid")
 
 
-def asked(**more: Any) -> Asked:
-    return Asked("general", THREE, **more)
+def asked(**more: Any) -> SelectionRequest:
+    return SelectionRequest("general", THREE, **more)
 
 
 def chosen(selection: Selection, beliefs: Mapping[str, Belief], times: int) -> Counter[str]:
@@ -117,7 +117,7 @@ def test_what_is_on_record_is_all_that_the_choice_follows_from(
 ) -> None:
     made = select(Selection(candidates=THREE, costs={"Bob": 0.1}), asked(), beliefs, chance)
     for each in made.candidates:
-        stream = Stream(made.chance, made.category, each.agent)
+        stream = UniformDraws(made.chance, made.category, each.agent)
         assert each.draw == draw_beta(each.alpha, each.beta, stream)
     assert made.chosen == max(made.candidates, key=lambda each: each.draw - each.cost).agent
 
@@ -125,7 +125,7 @@ def test_what_is_on_record_is_all_that_the_choice_follows_from(
 async def simulate(selection: Selection, rounds: int, odds: Any) -> list[str]:
     """Who is chosen, round by round, when each succeeds as often as its odds of that round say."""
     store, went = MemoryBeliefs(), list[str]()
-    world = Stream("world")
+    world = UniformDraws("world")
     for n in range(rounds):
         beliefs = await store.beliefs(POOL, THREE)
         agent = select(selection, asked(), beliefs, f"seed/{n}").chosen

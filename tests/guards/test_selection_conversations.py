@@ -31,7 +31,7 @@ from turnloom.explain.logic.route import explain_any_route
 from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.spec.explanations import NOTHING_DECLARED
 from turnloom.explain.spec.route import RouteExplained
-from turnloom.explain.spec.timeline import Row
+from turnloom.explain.spec.timeline import TimelineRow
 from turnloom.guards.service import rebuild
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.values import Json
@@ -45,7 +45,7 @@ def routes(events: Sequence[Event]) -> list[tuple[str, str]]:
     return [(e.data.target, e.data.reason) for e in events if e.kind == "route.decided"]
 
 
-def selections(events: Sequence[Event]) -> list[Row]:
+def selections(events: Sequence[Event]) -> list[TimelineRow]:
     """What the timeline has of choices."""
     told = timeline(events)
     return [row for row in told.rows if row.what == "selection"]

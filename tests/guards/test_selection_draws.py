@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from turnloom.guards.logic.selection import Stream, draw_beta
+from turnloom.guards.logic.selection import UniformDraws, draw_beta
 
 # How many standard errors a sample may be off; one in millions is.
 OFF = 5.5
@@ -25,7 +25,7 @@ shapes = st.floats(0.2, 60.0)
 def test_draws_have_the_mean_and_the_variance_of_their_distribution(
     alpha: float, beta: float, name: str
 ) -> None:
-    stream = Stream(name)
+    stream = UniformDraws(name)
     drawn = [draw_beta(alpha, beta, stream) for _ in range(MANY)]
     total = alpha + beta
     expected, variance = alpha / total, alpha * beta / (total * total * (total + 1))
@@ -36,15 +36,15 @@ def test_draws_have_the_mean_and_the_variance_of_their_distribution(
 
 @given(alpha=st.floats(1e-12, 1e7), beta=st.floats(1e-12, 1e7))
 def test_every_draw_is_a_share(alpha: float, beta: float) -> None:
-    assert 0.0 <= draw_beta(alpha, beta, Stream("any")) <= 1.0
+    assert 0.0 <= draw_beta(alpha, beta, UniformDraws("any")) <= 1.0
 
 
 def test_two_parts_too_small_to_be_told_are_even() -> None:
-    assert draw_beta(1e-12, 1e-12, Stream("small")) == 0.5
+    assert draw_beta(1e-12, 1e-12, UniformDraws("small")) == 0.5
 
 
 def test_a_stream_is_even_and_never_at_its_ends() -> None:
-    stream = Stream("even")
+    stream = UniformDraws("even")
     drawn = [stream.next() for _ in range(10_000)]
     assert 0 < min(drawn) < 0.001 and 0.999 < max(drawn) < 1
     tenths = [sum(n / 10 <= each < (n + 1) / 10 for each in drawn) for n in range(10)]
@@ -52,14 +52,14 @@ def test_a_stream_is_even_and_never_at_its_ends() -> None:
 
 
 def test_names_are_not_joined() -> None:
-    assert Stream("ab", "c").next() != Stream("a", "bc").next()
-    assert Stream("a", "b").next() == Stream("a", "b").next()
+    assert UniformDraws("ab", "c").next() != UniformDraws("a", "bc").next()
+    assert UniformDraws("a", "b").next() == UniformDraws("a", "b").next()
 
 
 def test_draws_are_the_same_on_every_machine() -> None:
     """These numbers must never change: logs hold choices that follow from them."""
-    drawn = [draw_beta(2, 2, Stream("seed", str(n))) for n in range(3)]
-    small = [draw_beta(0.5, 7.25, Stream("seed", str(n))) for n in range(3)]
+    drawn = [draw_beta(2, 2, UniformDraws("seed", str(n))) for n in range(3)]
+    small = [draw_beta(0.5, 7.25, UniformDraws("seed", str(n))) for n in range(3)]
     assert [*drawn, *small] == PINNED
 
 

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from turnloom.adapters.files import parse
 from turnloom.errors import Diagnostic, UsageError
-from turnloom.kernel.documents import Document
-from turnloom.kernel.models import Declared, Entry, Report
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.models import Declared, DocumentEntry, Report
 
 
 class Circle(Declared):
@@ -44,7 +44,7 @@ class Drawing(Declared):
         return self
 
 
-def document(text: str) -> Document:
+def document(text: str) -> DeclarationFile:
     read, problems = parse("Flow/drawing.yaml", dedent(text).lstrip("\n"))
     assert read is not None and not problems
     return read
@@ -53,7 +53,7 @@ def document(text: str) -> Document:
 def problems_of(text: str) -> list[tuple[int, str, str, str]]:
     """Line, code, message and remedy of each problem that a drawing has."""
     report, read = Report("Flow"), document(text)
-    drawing = report.model(read, Entry((), read.value), Drawing)
+    drawing = report.model(read, DocumentEntry((), read.value), Drawing)
     assert (drawing is None) == bool(report.problems)
     assert {problem.file for problem in report.problems} <= {"Flow/drawing.yaml"}
     return [(each.line, each.code, each.message, each.remedy) for each in report.problems]
@@ -62,7 +62,7 @@ def problems_of(text: str) -> list[tuple[int, str, str, str]]:
 def test_a_document_without_problems_becomes_its_model() -> None:
     report = Report("Flow")
     read = document("{name: a, shapes: [{type: circle, radius: 2}], note: {text: hi}}")
-    drawing = report.model(read, Entry((), read.value), Drawing)
+    drawing = report.model(read, DocumentEntry((), read.value), Drawing)
     assert drawing == Drawing(
         name="a", shapes=(Circle(type="circle", radius=2),), note=Note(text="hi")
     )

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from turnloom.hooks.logic import hooks_after, hooks_at, order_hooks, read_hooks, skipped
 from turnloom.hooks.spec import TRIGGERS, Hooks
-from turnloom.kernel.documents import Document
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.variables.logic.conditions import parse_condition
 
 
@@ -17,8 +17,8 @@ def ordered(*declared: dict[str, Any]) -> tuple[Hooks, list[str]]:
     """The hooks as they would run, and the codes of the problems with them."""
     base = {"trigger": "before_agent", "agent": None, "file": "h.py"}
     value = [{**base, **each} for each in declared]
-    report, document = Report("Flow"), Document("tools.yaml", value, "")
-    checked = read_hooks(report, document, Entry((), value))
+    report, document = Report("Flow"), DeclarationFile("tools.yaml", value, "")
+    checked = read_hooks(report, document, DocumentEntry((), value))
     conditions = {
         number: parse_condition(each.declared.when)
         for number, each in enumerate(checked)

@@ -325,7 +325,7 @@ EFFECTS: dict[str, Effect] = {
         {**IN_SECTIONS, EXPOSED: {}},
     ),
     # variables
-    "Definition.name": Effect(
+    "VariableDefinition.name": Effect(
         (*DEFINITIONS, 0, "name"),
         "level",
         first("tier"),
@@ -338,7 +338,7 @@ EFFECTS: dict[str, Effect] = {
             },
         },
     ),
-    "Definition.type": Effect(
+    "VariableDefinition.type": Effect(
         (*DEFINITIONS, "flag", "type"),
         "string",
         first("flag"),
@@ -346,7 +346,7 @@ EFFECTS: dict[str, Effect] = {
         "1",
         {(*DEFINITIONS, "flag", "source", "default"): None},
     ),
-    "Definition.description": Effect(
+    "VariableDefinition.description": Effect(
         (*DEFINITIONS, "tier", "description"),
         "Edition",
         lambda seen: "Edition" in seen.explained["tier"],
@@ -354,15 +354,17 @@ EFFECTS: dict[str, Effect] = {
         True,
         explained=("tier",),
     ),
-    "Definition.enum": Effect((*DEFINITIONS, "tier", "enum"), ["alpha"], codes, [], ["W024"]),
-    "Definition.source": Effect(
+    "VariableDefinition.enum": Effect(
+        (*DEFINITIONS, "tier", "enum"), ["alpha"], codes, [], ["W024"]
+    ),
+    "VariableDefinition.source": Effect(
         (*DEFINITIONS, "tier", "source"),
         {"type": "environment", "env_var": "FLAG"},
         first("tier"),
         "beta",
         "1",
     ),
-    "Definition.required": Effect(
+    "VariableDefinition.required": Effect(
         (*DEFINITIONS, "deep", "required"),
         True,
         lambda seen: ["'deep'" in each for each in seen.missing],
@@ -370,7 +372,7 @@ EFFECTS: dict[str, Effect] = {
         [True],
         IN_NO_DATABASE,
     ),
-    "Definition.secret": Effect(
+    "VariableDefinition.secret": Effect(
         (*DEFINITIONS, "flag", "secret"),
         True,
         first("flag"),
@@ -383,28 +385,32 @@ EFFECTS: dict[str, Effect] = {
             }
         },
     ),
-    "Definition.gate": Effect((*DEFINITIONS, "deep", "gate"), False, codes, [], ["W023"], GATED),
-    "Definition.max_chars": Effect(
+    "VariableDefinition.gate": Effect(
+        (*DEFINITIONS, "deep", "gate"), False, codes, [], ["W023"], GATED
+    ),
+    "VariableDefinition.max_chars": Effect(
         (*DEFINITIONS, "tier", "max_chars"),
         2,
         system("A"),
         f'You are A.{HEAD}\n- tier: "beta"',
         f'You are A.{HEAD}\n- tier: "be…"',
     ),
-    "Database.type": Effect(
+    "DatabaseSource.type": Effect(
         (*STORED, "type"), "environment", codes, [], ["W011", "W010", "W010", "W010"], IN_DATABASE
     ),
-    "Database.database_name": Effect(
+    "DatabaseSource.database_name": Effect(
         (*STORED, "database_name"), "other", first("deep"), "one", "3", IN_DATABASE
     ),
-    "Database.collection": Effect(
+    "DatabaseSource.collection": Effect(
         (*STORED, "collection"), "none", first("deep"), "one", None, IN_DATABASE
     ),
-    "Database.search_by": Effect(
+    "DatabaseSource.search_by": Effect(
         (*STORED, "search_by"), "chat_id", first("deep"), "one", None, IN_DATABASE
     ),
-    "Database.field": Effect((*STORED, "field"), "g.h", first("deep"), "one", "two", IN_DATABASE),
-    "Database.default": Effect(
+    "DatabaseSource.field": Effect(
+        (*STORED, "field"), "g.h", first("deep"), "one", "two", IN_DATABASE
+    ),
+    "DatabaseSource.default": Effect(
         (*STORED, "default"), "zero", first("deep"), None, "zero", IN_NO_DATABASE
     ),
     "Static.type": Effect((*DEFINITIONS, "tier", "source", "type"), "derived", codes, [], ["W010"]),
@@ -429,18 +435,18 @@ EFFECTS: dict[str, Effect] = {
     "Derived.default": Effect((*GO, "default"), True, routes, USUAL, "A B terminate"),
     "Derived.triggers": Effect((*GO, "triggers"), [], routes, USUAL, NEVER),
     # triggers
-    "AgentText.type": Effect(
+    "AgentTextTrigger.type": Effect(
         (*TRIGGER, "type"), "ui_response", codes, [], ["W011", "W011", "W010", "W010"]
     ),
-    "AgentText.agent": Effect((*TRIGGER, "agent"), "B", changes, CHANGED, []),
-    "AgentText.match": Effect(
+    "AgentTextTrigger.agent": Effect((*TRIGGER, "agent"), "B", changes, CHANGED, []),
+    "AgentTextTrigger.match": Effect(
         (*TRIGGER, "match"), {"equals": "Hello."}, routes, USUAL, "A B terminate"
     ),
-    "AgentText.value": Effect((*TRIGGER, "value"), None, changes, CHANGED, [("go", None)]),
-    "AgentText.trim": Effect((*TRIGGER, "trim"), False, changes, CHANGED, []),
-    "AgentText.ignore_case": Effect((*TRIGGER, "ignore_case"), False, changes, CHANGED, []),
-    "AgentText.exact": Effect((*TRIGGER, "exact"), True, changes, CHANGED, []),
-    "AgentText.once": Effect(
+    "AgentTextTrigger.value": Effect((*TRIGGER, "value"), None, changes, CHANGED, [("go", None)]),
+    "AgentTextTrigger.trim": Effect((*TRIGGER, "trim"), False, changes, CHANGED, []),
+    "AgentTextTrigger.ignore_case": Effect((*TRIGGER, "ignore_case"), False, changes, CHANGED, []),
+    "AgentTextTrigger.exact": Effect((*TRIGGER, "exact"), True, changes, CHANGED, []),
+    "AgentTextTrigger.once": Effect(
         (*TRIGGER, "once"),
         True,
         changes,
@@ -448,14 +454,14 @@ EFFECTS: dict[str, Effect] = {
         [("go", True), ("go", False)],
         SAID_TWICE,
     ),
-    "AgentText.hide": Effect(
+    "AgentTextTrigger.hide": Effect(
         (*TRIGGER, "hide"),
         True,
         data("agent.text", "hidden"),
         [False, False, False],
         [False, True, False],
     ),
-    "AgentText.capture": Effect(
+    "AgentTextTrigger.capture": Effect(
         (*DEFINITIONS, "word", "source", "triggers", 0, "capture"),
         2,
         changes,
@@ -487,17 +493,17 @@ EFFECTS: dict[str, Effect] = {
         [*STEPPED, ("go", False), ("step", False), ("go", True)],
         {**SAID_TWICE, **STEPS},
     ),
-    "TimerExpired.type": Effect(
+    "TimerTrigger.type": Effect(
         (*TRIGGER, "type"), "function", codes, [], ["W011", "W010", "W010"], TIMER
     ),
-    "TimerExpired.after": Effect(
+    "TimerTrigger.after": Effect(
         (*TRIGGER, "after"), "PT1M30S", routes, USUAL, "A user A user A B terminate", TIMER
     ),
-    "TimerExpired.since": Effect((*TRIGGER, "since"), "agent:B", changes, CHANGED, [], TIMER),
-    "TimerExpired.value": Effect(
+    "TimerTrigger.since": Effect((*TRIGGER, "since"), "agent:B", changes, CHANGED, [], TIMER),
+    "TimerTrigger.value": Effect(
         (*TRIGGER, "value"), None, changes, CHANGED, [("go", None)], TIMER
     ),
-    "TimerExpired.once": Effect(
+    "TimerTrigger.once": Effect(
         (*TRIGGER, "once"),
         True,
         changes,

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.programs import Program, make_world
 from turnloom import Answer, RagCollection, RetrievalResult, Task, ToolCall
-from turnloom.agents.spec import Line, Script, ToolSchema
+from turnloom.agents.spec import Script, ScriptLine, ToolSchema
 from turnloom.errors import DefinitionError, Diagnostic, MissingContext
 from turnloom.log.spec import Event
 from turnloom.testing import FakeDocuments, InMemorySearch, ScriptedEngine
@@ -293,7 +293,7 @@ async def see(where: Path, documents: Mapping[str, Any], *explained: str) -> See
         return Seen((), await app.history.events(run), engine.calls, user, told)
 
 
-def lines_of(said: Sequence[Line]) -> list[Answer]:
+def lines_of(said: Sequence[ScriptLine]) -> list[Answer]:
     """Lines of a script as the test's own engine says them."""
     return [
         Answer(

@@ -23,7 +23,7 @@ from turnloom import (
 )
 from turnloom.assembly.logic.slices import Witnessed
 from turnloom.assembly.service.assembling import Assembled, assemble
-from turnloom.assembly.spec import Chosen, Message
+from turnloom.assembly.spec import ChosenProvider, Message
 from turnloom.assembly.spec.formats import PLAIN
 from turnloom.assembly.spec.sources import Share, Source
 from turnloom.testing import BoardTurn
@@ -63,7 +63,7 @@ CHANGES: list[tuple[Source, dict[str, Any]]] = [
     ),
     (from_literal("Rules."), {"text": "Laws.", **SHARE}),
     (from_variables("tone"), {"names": ("tone", "stage"), **SHARE}),
-    (from_provider(one), {"chosen": Chosen(two), **SHARE}),
+    (from_provider(one), {"chosen": ChosenProvider(two), **SHARE}),
     (from_history(last=3), {"last": 2, "tokens": 5, "summarise": in_short, **SHARE}),
 ]
 FORMATS = {

@@ -268,7 +268,7 @@ TOOL_EFFECTS: dict[str, Effect] = {
         {("ui_config",): {"visual_agents": ["A", "B", "user"]}},
     ),
     # scripts
-    "Line.text": Effect(
+    "ScriptLine.text": Effect(
         (*LINE, "text"),
         "Go on.",
         said,
@@ -276,8 +276,8 @@ TOOL_EFFECTS: dict[str, Effect] = {
         ["Go on.", "GO", "Done."],
         {("script",): {"agents": {"A": [{"text": "Stay."}, "GO"]}}},
     ),
-    "Line.calls": Effect((*LINE, "calls"), [], results, SUM, [], ADD),
-    "Line.output": Effect(
+    "ScriptLine.calls": Effect((*LINE, "calls"), [], results, SUM, [], ADD),
+    "ScriptLine.output": Effect(
         (*LINE, "output"), {"a": 5}, data("agent.output", "output"), [{"a": 4}], [{"a": 5}], OUTPUT
     ),
     "ScriptedCall.tool": Effect(

@@ -10,7 +10,12 @@ from pydantic import BaseModel
 
 from turnloom.agents.spec import Answer, Task
 from turnloom.assembly.spec.formats import Budget, ContextFormat
-from turnloom.assembly.spec.providers import Chosen, ContextRequest, ContextSlice, TurnContext
+from turnloom.assembly.spec.providers import (
+    ChosenProvider,
+    ContextRequest,
+    ContextSlice,
+    TurnContext,
+)
 from turnloom.assembly.spec.sources import Assembly, from_literal, from_state
 from turnloom.board.spec import (
     After,
@@ -24,10 +29,10 @@ from turnloom.reaction.logic.plans import make_plan
 from turnloom.reaction.spec import (
     AgentBuilder,
     Batch,
+    BoardPlan,
     ContextFilter,
     Join,
     Member,
-    Plan,
     Subscription,
 )
 
@@ -135,7 +140,7 @@ SAYINGS: dict[str, Saying] = {
     "consumes.context_provider": Saying(
         lambda agent: agent.consumes(Pitch, context_provider=Wins(5)),
         lambda member: first(member).context,
-        Chosen(Wins(5)),
+        ChosenProvider(Wins(5)),
     ),
     "consumes.priority": Saying(
         lambda agent: agent.consumes(Pitch, priority=7),
@@ -186,22 +191,24 @@ SAYINGS: dict[str, Saying] = {
         3,
     ),
     "with_context.provider": Saying(
-        lambda agent: agent.with_context(Wins()), lambda member: member.context, Chosen(Wins())
+        lambda agent: agent.with_context(Wins()),
+        lambda member: member.context,
+        ChosenProvider(Wins()),
     ),
     "with_context.fallback": Saying(
         lambda agent: agent.with_context(Wins(), fallback=Wins(1)),
         lambda member: member.context,
-        Chosen(Wins(), Wins(1)),
+        ChosenProvider(Wins(), Wins(1)),
     ),
     "with_context.timeout": Saying(
         lambda agent: agent.with_context(Wins(), timeout=2),
         lambda member: member.context,
-        Chosen(Wins(), timeout=2),
+        ChosenProvider(Wins(), timeout=2),
     ),
     "with_context.config": Saying(
         lambda agent: agent.with_context(Wins(), config={"words": {"a", "b", "c"}, "since": HOUR}),
         lambda member: member.context,
-        Chosen(Wins(), config={"words": {"a", "b", "c"}, "since": HOUR}),
+        ChosenProvider(Wins(), config={"words": {"a", "b", "c"}, "since": HOUR}),
     ),
     "with_context_filter.filters": Saying(
         lambda agent: agent.with_context_filter(filters=RECENT),
@@ -300,11 +307,11 @@ def build(name: str = "lead", on_change: Callable[[], None] = lambda: None) -> A
     return AgentBuilder(name, known(), on_change)
 
 
-def plan(*members: Member, limit: int = 100) -> Plan:
+def plan(*members: Member, limit: int = 100) -> BoardPlan:
     """The plan of a board with these agents."""
     return make_plan("deals", members, limit, known())
 
 
-def everything() -> Plan:
+def everything() -> BoardPlan:
     """The plan of a board with an agent for each saying."""
     return plan(*(each.say(build(option)).member() for option, each in SAYINGS.items()))

@@ -42,7 +42,7 @@ from turnloom.kernel.code import qualified
 from turnloom.kernel.digests import fingerprint
 from turnloom.reaction.logic.checking import check_plan, refuse_problems
 from turnloom.reaction.logic.plans import describe_plan, make_plan, plan_diff, subscription_digest
-from turnloom.reaction.spec import AgentBuilder, Member, Plan
+from turnloom.reaction.spec import AgentBuilder, BoardPlan, Member
 
 CONSUMING = [each for option, each in SAYINGS.items() if option.startswith("consumes.")]
 
@@ -145,7 +145,7 @@ def test_code_is_in_the_plan_by_name_only() -> None:
     assert written["agents"]["lead"]["context"] == {"provider": qualified(Wins)}
 
 
-def plan_of_type(model: type[BaseModel]) -> Plan:
+def plan_of_type(model: type[BaseModel]) -> BoardPlan:
     types = TypeRegistry()
     agent = AgentBuilder("lead", types, lambda: None).consumes(model)
     return make_plan("deals", [agent.member()], 100, types)
@@ -309,7 +309,7 @@ def test_what_gives_agents_context_is_described() -> None:
 
 
 def test_what_a_provider_was_made_with_is_in_the_plan_and_described() -> None:
-    def declared(*keys: str, limit: int = 3) -> Plan:
+    def declared(*keys: str, limit: int = 3) -> BoardPlan:
         wins = FilteredContextProvider(FilterConfig(tags=TagFilter(include={"won"})), limit=limit)
         inner = CompositeProvider(DefaultCorrelationProvider(), wins)
         return plan(build().with_context(RedactingProvider(inner, keys=keys)).member())

@@ -26,8 +26,8 @@ from turnloom import (
     UsageError,
     artifact_type,
 )
-from turnloom.adapters.mongo.documents import Server as MongoServer
-from turnloom.adapters.postgres.faults import Server as PostgresServer
+from turnloom.adapters.mongo.documents import MongoServer
+from turnloom.adapters.postgres.faults import PostgresServer
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.agents.logic.answers import MOST_CHARACTERS, MOST_TEXT
 from turnloom.board.service.reading import MOST_ITEMS

@@ -20,7 +20,7 @@ from autogen.io.base import IOStream
 from autogen.testing import TestAgent
 
 from tests.support.folders import write_folder
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.wiring import Folders
 
 
@@ -35,7 +35,7 @@ class Quiet:
         return "exit"
 
 
-def loaded(folder: Path, files: Mapping[str, str]) -> Loaded:
+def loaded(folder: Path, files: Mapping[str, str]) -> LoadedWorkflow:
     """A workflow folder with these files."""
     found, problems = Folders().examine(write_folder(folder, files))
     assert found is not None, problems

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe
+from turnloom.assembly.spec.retrieval import Chunk, Probe, StoredDocument
 from turnloom.board.logic.rows import write_visibility
 from turnloom.board.spec import (
     After,
@@ -149,7 +149,7 @@ async def _replace(store: Any, tenant: str, deed: Deed) -> Any:
     visibility = "" if deed.visibility == Public() else write_visibility(deed.visibility)
     chunks = [Chunk(mark, (0.6, 0.8)), Chunk(mark, (1.0, 0.0))]
     said = f'{{"said":"{mark}"}}'
-    entry = Entry(deed.id, mark, said, [mark], chunks, visibility, shared)
+    entry = StoredDocument(deed.id, mark, said, [mark], chunks, visibility, shared)
     return await store.vectors.replace(tenant, sorted({*IDS[: deed.number - 1], deed.id}), [entry])
 
 

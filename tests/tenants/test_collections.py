@@ -23,7 +23,7 @@ from turnloom import (
     artifact_type,
     from_retrieval,
 )
-from turnloom.assembly.spec.retrieval import Added
+from turnloom.assembly.spec.retrieval import AddedDocuments
 from turnloom.errors import UsageError
 from turnloom.testing import InMemorySearch
 
@@ -178,8 +178,8 @@ class Tenantless:
     async def search(self, query: str, *asked: Any) -> list[RetrievalResult]:
         return [RetrievalResult("red fish", 1.0, "a")]
 
-    async def add(self, documents: Iterable[Document]) -> Added:
-        return Added()
+    async def add(self, documents: Iterable[Document]) -> AddedDocuments:
+        return AddedDocuments()
 
     async def remove(self, ids: Iterable[str]) -> int:
         return 0

@@ -9,7 +9,7 @@ from turnloom.agents.spec import ToolServer
 from turnloom.testing import FakeDocuments, FakeToolServer
 from turnloom.testing.contracts import DocumentStoreContract, ToolServerContract
 from turnloom.testing.contracts.documents import Put
-from turnloom.testing.contracts.tools import TOOLS, Tools
+from turnloom.testing.contracts.tools import TOOLS, SampleTools
 from turnloom.variables.ports import DocumentStore
 
 
@@ -28,7 +28,7 @@ class TestFakeDocuments(DocumentStoreContract):
 class TestFakeToolServer(ToolServerContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[ToolServer, None]:
-        server, behind = FakeToolServer(), Tools()
+        server, behind = FakeToolServer(), SampleTools()
         for schema in TOOLS:
             server.add(schema, partial(behind.answer, schema.name))
         yield server
@@ -36,6 +36,6 @@ class TestFakeToolServer(ToolServerContract):
 
 async def test_a_fake_tool_server_tells_what_it_was_asked() -> None:
     server = FakeToolServer()
-    server.add(TOOLS[1], partial(Tools().answer, "say"))
+    server.add(TOOLS[1], partial(SampleTools().answer, "say"))
     assert await server.call("say", {"text": "Hi."}) == "Hi."
     assert server.calls == [("say", {"text": "Hi."})]

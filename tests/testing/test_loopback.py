@@ -11,10 +11,10 @@ from turnloom.errors import EngineError
 from turnloom.testing import (
     Broken,
     Garbled,
+    HttpRefusal,
     LoopbackModel,
     ModelRequest,
     Paced,
-    Refusal,
     Stalled,
 )
 from turnloom.testing.contracts.facts import until
@@ -119,7 +119,7 @@ async def test_a_function_answers_what_it_is_asked() -> None:
 
 @pytest.mark.parametrize("status", [400, 429, 500])
 async def test_a_request_is_refused(status: int) -> None:
-    async with LoopbackModel([Refusal(status, "No.", retry_after=1.5)]) as model:
+    async with LoopbackModel([HttpRefusal(status, "No.", retry_after=1.5)]) as model:
         with raising(openai.APIStatusError, "No.") as caught:
             await ask(model)
     assert caught.value.status_code == status

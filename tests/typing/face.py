@@ -37,7 +37,7 @@ READ_BY_THE_RUNTIME = frozenset(
 
 
 # Values that programs hand on without looking into them.
-OPAQUE = frozenset({"Asking", "Complete"})
+OPAQUE = frozenset({"ApprovalRequest", "Complete"})
 
 
 class Place(NamedTuple):

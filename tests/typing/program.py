@@ -194,7 +194,7 @@ FUNCTIONS: Sequence[t.StepFunction[Draft]] = (outline, research)
 RUNNERS: tuple[t.StateRunner[Draft], t.ContextRunner[Draft]] = (Count(), Sign("Ann"))
 PATHS: Sequence[t.AnyPath[Draft]] = (outline, [outline, t.complete()], t.Path(outline).complete())
 END: t.Complete = t.complete()
-NEXT: t.Asking = t.escalate_to("boss")
+NEXT: t.ApprovalRequest = t.escalate_to("boss")
 
 
 def is_done(state: Draft) -> bool:
@@ -314,7 +314,7 @@ async def trade(app: t.Loom) -> None:
     made = await board.invoke("packer", Order(item="pan"), publish=False)
     assert_type(made, list[t.Artifact])
     items, _ = await board.query_artifacts(t.FilterConfig(types={"program.Parcel"}))
-    assert_type(items, t.Items)
+    assert_type(items, t.ArtifactItems)
     handle: t.BoardHandle = board.read_as(t.Reader(labels={"staff"}))
     found, count = await handle.query_artifacts(embed_meta=True, count=True)
     envelopes = [each for each in found if isinstance(each, t.Envelope)]
@@ -483,9 +483,9 @@ async def search(app: t.Loom) -> None:
     given: t.VectorSearch = InMemorySearch()
     app.register_collection(Library, given)
     library = app.collection(Library)
-    added: t.Added = await library.add([t.Document("k", "Kettles boil.")])
+    added: t.AddedDocuments = await library.add([t.Document("k", "Kettles boil.")])
     results = await library.search("kettles", top_k=1, min_relevance=0.0)
-    found: Sequence[t.RetrievalResult] = t.Results(results)
+    found: Sequence[t.RetrievalResult] = t.RetrievalResults(results)
     assert added and [each.content for each in found]
     theirs = app.collection(Library, app_id="acme")
     assert_type(theirs, t.VectorSearch)
@@ -570,7 +570,7 @@ async def main() -> None:
             try:
                 await app.start(FilePath(folder), user_id="ann", app_id="acme")
             except t.DefinitionError:
-                indexes: list[t.Index] = []
+                indexes: list[t.LookupIndex] = []
                 try:
                     indexes += [index async for index in app.index(FilePath(folder))]
                 except t.TurnloomError as error:

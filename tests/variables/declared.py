@@ -9,7 +9,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.derivation import Change, Triggers
 from turnloom.variables.logic.triggers import definition_model
-from turnloom.variables.spec import AgentText, Definition
+from turnloom.variables.spec import AgentTextTrigger, VariableDefinition
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -21,10 +21,10 @@ class Moment(NamedTuple):
     turns_of: dict[str, int] = {}
 
 
-def environment(type: str, default: Json = None, **other: Any) -> Definition:
+def environment(type: str, default: Json = None, **other: Any) -> VariableDefinition:
     """A variable from the environment variable X."""
     source = {"type": "environment", "env_var": "X", "default": default}
-    return Definition.model_validate({"name": "x", "type": type, "source": source, **other})
+    return VariableDefinition.model_validate({"name": "x", "type": type, "source": source, **other})
 
 
 def trigger(agent: str = "A", /, **said: Any) -> dict[str, Any]:
@@ -33,20 +33,20 @@ def trigger(agent: str = "A", /, **said: Any) -> dict[str, Any]:
     return {"type": "agent_text", "agent": agent, "match": match, **said}
 
 
-def checked(raw: dict[str, Any]) -> AgentText:
+def checked(raw: dict[str, Any]) -> AgentTextTrigger:
     """A trigger as a model."""
-    return AgentText.model_validate(raw)
+    return AgentTextTrigger.model_validate(raw)
 
 
 def derived(
     name: str, *triggers: dict[str, Any], default: Json = False, **other: Any
-) -> Definition:
+) -> VariableDefinition:
     """A derived variable."""
     source = {"type": "derived", "default": default, "triggers": list(triggers)}
     return definition_model().model_validate({"name": name, "source": source, **other})
 
 
-def triggers_of(*definitions: Definition) -> Triggers:
+def triggers_of(*definitions: VariableDefinition) -> Triggers:
     """The index of the triggers of these variables."""
     return Triggers({each.name: each for each in definitions})
 

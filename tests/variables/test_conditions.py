@@ -8,8 +8,8 @@ from turnloom.kernel.values import Json
 from turnloom.variables.logic.conditions import (
     FORM,
     Condition,
+    ConditionVerdict,
     Term,
-    Verdict,
     judge,
     parse_condition,
 )
@@ -132,7 +132,9 @@ def written(term: Term) -> str:
 
 def test_a_condition_holds_if_every_term_does() -> None:
     both = condition(("a", True), ("b", "x"))
-    assert judge(both, {"a": True, "b": "x", "c": 1}, {}) == Verdict(True, {"a": True, "b": "x"})
+    assert judge(both, {"a": True, "b": "x", "c": 1}, {}) == ConditionVerdict(
+        True, {"a": True, "b": "x"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_condition_that_does_not_hold_says_what_it_saw_and_why(
 ) -> None:
     both = condition(("a", True), ("b", "x"))
     verdict = judge(both, values, {"b": "gone in production"})
-    assert verdict == Verdict(False, saw, why_not)
+    assert verdict == ConditionVerdict(False, saw, why_not)
 
 
 def test_a_long_value_is_cut_in_the_reason() -> None:

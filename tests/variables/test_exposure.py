@@ -13,7 +13,7 @@ from turnloom.assembly.events import Withheld
 from turnloom.assembly.logic import View
 from turnloom.kernel.values import Json
 from turnloom.variables.logic.exposure import HEADER, names_of
-from turnloom.variables.spec import Definition, Exposure, Variables
+from turnloom.variables.spec import Exposure, VariableDefinition, Variables
 
 VALUES: dict[str, Json] = {"a": 1, "b": "two", "n": None, "long": "x" * 30, "list": [1, 2, 3, 4]}
 
@@ -21,7 +21,9 @@ VALUES: dict[str, Json] = {"a": 1, "b": "two", "n": None, "long": "x" * 30, "lis
 def show(told: str = "Hi.", limit: int | None = None, **said: Any) -> View:
     source = {"type": "derived"}
     definitions = {
-        name: Definition.model_validate({"name": name, "max_chars": limit, "source": source})
+        name: VariableDefinition.model_validate(
+            {"name": name, "max_chars": limit, "source": source}
+        )
         for name in VALUES
     }
     variables = Variables(

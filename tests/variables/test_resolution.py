@@ -8,10 +8,10 @@ import pytest
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import codec
-from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
+from turnloom.variables.events import ContextLoaded, ContextSuppressed, InitialValue
 from turnloom.variables.logic.resolution import (
-    Found,
     Gates,
+    LookupResult,
     Readings,
     Resolved,
     flags,
@@ -21,14 +21,15 @@ from turnloom.variables.logic.resolution import (
     purge,
     resolve,
 )
-from turnloom.variables.spec import BAKED_IN, BASE, Definition, Variables
+from turnloom.variables.spec import BAKED_IN, BASE, VariableDefinition, Variables
 
 IDS = dict.fromkeys(BASE, "id")
 
 
 def variables(**sources: Any) -> Variables:
     definitions = {
-        name: Definition.model_validate({"name": name, **said}) for name, said in sources.items()
+        name: VariableDefinition.model_validate({"name": name, **said})
+        for name, said in sources.items()
     }
     return Variables(definitions=definitions)
 
@@ -57,13 +58,13 @@ def read(declared: Variables, closed: Gates = OPEN, **environment: str) -> Resol
     return resolve(declared, IDS, Readings(closed, asked, {}))
 
 
-def find(declared: Variables, **documents: Any) -> dict[str, Loaded]:
+def find(declared: Variables, **documents: Any) -> dict[str, InitialValue]:
     """The first values, given the document that each lookup found."""
-    found = {name: Found(document) for name, document in documents.items()}
+    found = {name: LookupResult(document) for name, document in documents.items()}
     return by_name(resolve(declared, IDS, Readings(OPEN, {}, found)))
 
 
-def by_name(resolved: Resolved) -> dict[str, Loaded]:
+def by_name(resolved: Resolved) -> dict[str, InitialValue]:
     assert isinstance(resolved.loaded, ContextLoaded)
     loaded = {each.name: each for each in resolved.loaded.values}
     assert len(loaded) == len(resolved.loaded.values), "a name was loaded twice"
@@ -72,7 +73,7 @@ def by_name(resolved: Resolved) -> dict[str, Loaded]:
 
 def load(
     declared: Variables, production: bool = False, **environment: str
-) -> tuple[dict[str, Loaded], ContextSuppressed | None]:
+) -> tuple[dict[str, InitialValue], ContextSuppressed | None]:
     resolved = read(declared, OPEN._replace(production=production), **environment)
     (suppressed,) = resolved.suppressed or (None,)
     return by_name(resolved), suppressed
@@ -121,9 +122,9 @@ def test_constants_are_taken_as_they_are_and_derived_ones_begin_with_their_defau
         c={"type": "string", "source": {"type": "derived"}},
     )
     loaded, _ = load(declared)
-    assert loaded["a"] == Loaded("a", "static", {"x": [1]})
-    assert loaded["b"] == Loaded("b", "derived", "begin", defaulted=True)
-    assert loaded["c"] == Loaded("c", "derived", None, defaulted=True)
+    assert loaded["a"] == InitialValue("a", "static", {"x": [1]})
+    assert loaded["b"] == InitialValue("b", "derived", "begin", defaulted=True)
+    assert loaded["c"] == InitialValue("c", "derived", None, defaulted=True)
 
 
 def test_a_flag_is_coerced_or_has_its_default_and_what_was_odd_is_noted() -> None:
@@ -135,8 +136,10 @@ def test_a_flag_is_coerced_or_has_its_default_and_what_was_odd_is_noted() -> Non
         bytes=flag("BYTES", "string", "d"),
     )
     loaded, _ = load(declared, GOOD=" 7", BAD="many", ODD="maybe", BYTES="caf\udce9")
-    assert loaded["good"] == Loaded("good", "environment", 7, " 7", origin="env GOOD")
-    assert loaded["unset"] == Loaded("unset", "environment", 2, defaulted=True, origin="env UNSET")
+    assert loaded["good"] == InitialValue("good", "environment", 7, " 7", origin="env GOOD")
+    assert loaded["unset"] == InitialValue(
+        "unset", "environment", 2, defaulted=True, origin="env UNSET"
+    )
     assert (loaded["bad"].value, loaded["bad"].raw, loaded["bad"].defaulted) == (3, "many", True)
     assert "'many' is not integer" in loaded["bad"].note
     assert (loaded["odd"].value, loaded["odd"].defaulted) == (False, False)
@@ -199,7 +202,7 @@ def test_a_stored_value_is_taken_from_its_field(
 ) -> None:
     found = find(variables(x=stored(field, type, default=None)), x=document)["x"]
     origin = f"C.{field} by user_id"
-    assert found == Loaded("x", "database", value, origin=origin)
+    assert found == InitialValue("x", "database", value, origin=origin)
 
 
 @pytest.mark.parametrize("document", [None, {}, {"a": None}, {"a": [{"b": 1}]}, {"a.b": 1}])
@@ -221,7 +224,7 @@ def test_a_stored_value_of_another_type_is_not_taken() -> None:
 
 def test_a_store_that_does_not_answer_is_told_apart_from_one_that_has_nothing() -> None:
     declared = variables(x=stored(default="d"))
-    readings = Readings(OPEN, {}, {"x": Found(None, "unavailable: locked")})
+    readings = Readings(OPEN, {}, {"x": LookupResult(None, "unavailable: locked")})
     found = by_name(resolve(declared, IDS, readings))["x"]
     assert (found.value, found.note) == ("d", "unavailable: locked")
 
@@ -266,7 +269,7 @@ def test_what_is_suppressed_is_looked_for_once_more_before_it_is_handed_out() ->
     declared = variables(y=flag("Y"))
     clean, found = purge(read(declared, OPEN._replace(production=True)))
     assert found == []
-    late = Loaded("y", "environment", True)
+    late = InitialValue("y", "environment", True)
     leaky = clean._replace(loaded=ContextLoaded((*clean.loaded.values, late)))
     again, found = purge(leaky)
     assert found == ["y"] and again == clean
@@ -301,7 +304,7 @@ def test_a_secret_is_not_in_what_is_loaded_however_odd_it_is(type: str) -> None:
         y=stored(type=type, secret=True),
         z={**flag("Z", type), "secret": True, "enum": ["other"]},
     )
-    readings = Readings(OPEN, {"X": said, "Z": said}, {"y": Found({"f": [said]})})
+    readings = Readings(OPEN, {"X": said, "Z": said}, {"y": LookupResult({"f": [said]})})
     resolved = resolve(declared, IDS, readings)
     assert said not in repr(resolved.loaded)
     assert said not in repr(missing(declared, resolved))

@@ -15,7 +15,7 @@ from turnloom.assembly.events import FrameAssembled, Segment, Span
 from turnloom.conversation.events import Considered, RouteDecided
 from turnloom.kernel.marks import Mark, mark
 from turnloom.kernel.values import as_data, preview
-from turnloom.variables.events import ContextLoaded, Loaded, TimerSet
+from turnloom.variables.events import ContextLoaded, InitialValue, TimerSet
 from turnloom.variables.logic.secrets import SHORTEST, Secrets
 
 
@@ -25,7 +25,7 @@ def test_a_secret_is_masked_wherever_something_is_said() -> None:
     assert secrets.mask(QuestionAnswered("q", value, "u1")).value == {
         "⟨secret:pin⟩": ["x ⟨secret:all⟩ y", 5, None, {"k": "⟨secret:pin⟩"}]
     }
-    loaded = ContextLoaded((Loaded("note", "environment", "hunter2!", "hunter2!"),))
+    loaded = ContextLoaded((InitialValue("note", "environment", "hunter2!", "hunter2!"),))
     (masked,) = secrets.mask(loaded).values
     assert (masked.value, masked.raw) == ("⟨secret:pin⟩!", "⟨secret:pin⟩!")
 

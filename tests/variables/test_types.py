@@ -10,7 +10,7 @@ from tests.log.strategies import json_values
 from tests.variables.declared import environment
 from turnloom.kernel.values import Json, kind_of
 from turnloom.variables.logic.types import coerce, misfit, same
-from turnloom.variables.spec import Definition
+from turnloom.variables.spec import VariableDefinition
 
 # A text, and what it becomes as each type; `...` is "the default, with a warning".
 TABLE: list[tuple[str, str, Json]] = [
@@ -121,9 +121,9 @@ def test_an_enum_allows_what_it_lists_and_true_is_not_one() -> None:
     assert misfit(definition, 1) is None
     assert "[1, 2]" in str(misfit(definition, 3))
     untyped = {"name": "x", "enum": [1, [0]], "source": {"type": "static", "value": 1}}
-    assert misfit(Definition.model_validate(untyped), True) is not None
-    assert misfit(Definition.model_validate(untyped), [False]) is not None
-    assert misfit(Definition.model_validate(untyped), [0]) is None
+    assert misfit(VariableDefinition.model_validate(untyped), True) is not None
+    assert misfit(VariableDefinition.model_validate(untyped), [False]) is not None
+    assert misfit(VariableDefinition.model_validate(untyped), [0]) is None
 
 
 @given(json_values, json_values)

@@ -13,7 +13,7 @@ from autogen.testing import TestAgent
 
 from turnloom import Loom
 from turnloom.adapters.autogen import attach
-from turnloom.wiring import Folders, Records
+from turnloom.wiring import ChatRecords, Folders
 
 VARIABLES = """
 definitions:
@@ -34,7 +34,7 @@ def converse(folder: str, store: str) -> str:
     pattern = RoundRobinPattern(initial_agent=desk, agents=[desk, duty])
     workflow, problems = Folders().examine(folder)
     assert workflow is not None, problems
-    with Records(store) as records:
+    with ChatRecords(store) as records:
         attach(pattern, workflow, records)
         with TestAgent(desk, ["It burns: urgent."]), TestAgent(duty, ["I am on my way."]):
             with redirect_stdout(io.StringIO()):

@@ -236,7 +236,7 @@ class QuestionAnswered(Fact, frozen=True):
     tool: str = ""
 
 
-class QuestionExpired(Fact, frozen=True):
+class QuestionExpiredFact(Fact, frozen=True):
     """Nobody answered in time, or, for another reason, no answer is waited for any more."""
 
     kind: ClassVar[str] = "question.expired"

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Publication
-    from turnloom.board.spec import Artifact, BoardHandle, FilterConfig, Items, Reader, Visibility
+    from turnloom.board.spec import (
+        Artifact,
+        ArtifactItems,
+        BoardHandle,
+        FilterConfig,
+        Reader,
+        Visibility,
+    )
     from turnloom.board.spec.queries import BoardSummary
     from turnloom.kernel.values import Json
     from turnloom.reaction.spec.builder import AgentBuilder
@@ -47,7 +54,7 @@ class Readable:
         embed_meta: bool = False,
         cursor: str | None = None,
         count: bool = False,
-    ) -> "tuple[Items, int | None]":
+    ) -> "tuple[ArtifactItems, int | None]":
         """What the filter asks for of what is public, and how many there are if that is asked."""
         handle = self._nobody()
         return await handle.query_artifacts(

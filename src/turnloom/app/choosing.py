@@ -28,7 +28,7 @@ def run_filter(given: Mapping[str, Any]) -> RunFilter:
         _name(given.get("workflow"), "workflow"),
         _name(given.get("user"), "user"),
         _time(given.get("since"), "since"),
-        _time(given.get("until"), "until"),
+        until=_time(given.get("until"), "until"),
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
     from turnloom.runtime.ports import Pruner, Verifier
-    from turnloom.runtime.spec import Loaded, PrunedRun, VerifiedRun
+    from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, VerifiedRun
     from turnloom.wiring import Parts
 
 
@@ -146,7 +146,7 @@ class History:
                 "Remove runs from stores that keep both."
             )
         before = parts.clock.now() - age
-        runs = prune(parts.store.log, pruner, tenant, before, wanted, dry_run=dry_run)
+        runs = prune(parts.store.log, pruner, tenant, before, statuses=wanted, dry_run=dry_run)
         async with aclosing(runs):
             async for pruned in runs:
                 yield pruned
@@ -187,18 +187,18 @@ def _statuses(given: Collection[str]) -> frozenset[str]:
     return wanted
 
 
-def _definition(loaded: "Loaded") -> Definition:
+def _definition(loaded: "LoadedWorkflow") -> Definition:
     form = loaded.workflow
     return Definition(
         form.name,
         form.version,
         form.form,
         loaded.files,
-        loaded.code,
-        {agent: staff.engines for agent, staff in loaded.staff.items()},
-        loaded.user_script,
-        loaded.changed_code,
-        loaded.lacking,
-        loaded.unheeded,
-        form,
+        code=loaded.code,
+        engines={agent: staff.engines for agent, staff in loaded.staff.items()},
+        user_script=loaded.user_script,
+        changed_code=loaded.changed_code,
+        lacking=loaded.lacking,
+        unheeded=loaded.unheeded,
+        _workflow=form,
     )

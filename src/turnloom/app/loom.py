@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.runs import Runs
     from turnloom.runtime.spec import RunSummary
     from turnloom.variables.ports import DocumentStore, Environment
-    from turnloom.variables.service import Index
+    from turnloom.variables.service import LookupIndex
     from turnloom.wiring import Parts, Setup
     from turnloom.wiring.servers import Connect
 
@@ -270,7 +270,7 @@ class Loom:
         runs, chosen = self._open().runs, run_filter(which)
         return await runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
 
-    async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[Index]":
+    async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[LookupIndex]":
         """Make the indexes that the database variables of a workflow are looked up by.
 
         Each is given once it is there; one that was there before stays as it is.

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import Found, Plan
+from turnloom.board.spec.queries import IndexPlan, StoredArtifact
 
 
 class ArtifactStore(Protocol):
@@ -38,7 +38,7 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id that are the tenant's or shared, by the number they came with, whoever
         may see them: for publishers, not for readers."""
         ...
@@ -87,15 +87,15 @@ class ArtifactIndex(Protocol):
     """What a store finds by terms, for `turnloom.board.service` to judge. It may find too much, as
     two terms may be the same number; it must not miss anything."""
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id that are the tenant's or shared, by the number they came with."""
         ...
 
-    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
         """The first rows of a plan in its direction, each once."""
         ...
 
-    async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
+    async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         ...
 

@@ -16,8 +16,8 @@ from turnloom.cli.command import EngineName, ModelName
 from turnloom.cli.narration import JsonLines, Narration, Story
 from turnloom.cli.person import Person, is_attended
 from turnloom.cli.questions import addressee, example, gist, tidy
-from turnloom.cli.session import Script, Session
-from turnloom.cli.stored import Json, StoreCommand, present_store
+from turnloom.cli.session import ScriptedUser, Session
+from turnloom.cli.stored import Json, StoredRunsCommand, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import TurnloomError, UsageError
@@ -38,7 +38,7 @@ class Scripted(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConversingCommand(StoreCommand):
+class ConversingCommand(StoredRunsCommand):
     """A command that holds a conversation with a run."""
 
     quiet: Annotated[bool, typer.Option("--quiet", help="Only what agents say and ask.")] = False
@@ -77,7 +77,7 @@ class ConversingCommand(StoreCommand):
             terminal.show(safe(tidy(state.model_dump(mode="json"))))
         questions = [] if end else await run.questions()
         loaded = await app.history.definition(run.id, app_id=run.app_id)
-        return self._conclude(events, end, questions, loaded, terminal)
+        return self._conclude(events, end, questions, loaded, terminal=terminal)
 
     def _is_scripted(self) -> bool:
         """Whether the workflow's scripted user answers, and not a person."""
@@ -93,11 +93,11 @@ class ConversingCommand(StoreCommand):
         remedy = "`--model NAME`, as in `--model openai:gpt-5`, has a model answer instead."
         terminal.tell(safe(f"{told} {remedy}", "yellow"))
 
-    def _answers(self, app: Loom, run: Run, narration: Narration) -> Person | Script:
+    def _answers(self, app: Loom, run: Run, narration: Narration) -> Person | ScriptedUser:
         async def lines() -> Sequence[Any]:
             return (await app.history.definition(run.id, app_id=run.app_id)).user_script
 
-        return Script(lines) if self._is_scripted() else Person(narration)
+        return ScriptedUser(lines) if self._is_scripted() else Person(narration)
 
     async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
         onward = f"Run {run} can go on from where it stands: {self._resuming(run)}"

@@ -13,8 +13,8 @@ from turnloom.explain.spec.board import ARRIVED, NAMED, ConsumptionExplained, Of
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import COLUMNS, Timeline
-from turnloom.explain.spec.turn import Shown, TurnExplained
-from turnloom.explain.spec.variable import Change, VariableExplained
+from turnloom.explain.spec.turn import ShownSegment, TurnExplained
+from turnloom.explain.spec.variable import VariableChange, VariableExplained
 
 _KINDS = {
     "instruction": "cyan",
@@ -101,7 +101,7 @@ def _prompt(found: TurnExplained) -> Iterator[RenderableType]:
         yield safe("\n".join(part.lines))
 
 
-def _segment(number: int, each: Shown) -> tuple[str | Text, ...]:
+def _segment(number: int, each: ShownSegment) -> tuple[str | Text, ...]:
     style = _KINDS.get(each.kind, "")
     bar = Text("█" * round(each.share / 100 * _BAR), style)
     share = f"{each.share:.1f} %"
@@ -128,7 +128,7 @@ def _variable(found: VariableExplained) -> Iterator[RenderableType]:
         yield safe(line)
     yield _heading("Changes") if found.history else safe("Changes: none")
     for write in found.history:
-        style = "green" if isinstance(write, Change) else "red"
+        style = "green" if isinstance(write, VariableChange) else "red"
         yield joined(f"  seq {write.seq}: ", (write.says, style))
         rows = ((f"    ← {each.seq}", each.kind, each.says) for each in write.causes)
         yield _table(("    because of", "kind", "what"), rows)

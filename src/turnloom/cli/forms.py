@@ -26,13 +26,13 @@ _EXAMPLES: dict[str, Json] = {
 _ENUMERATED = re.compile(r"\d{1,4}", re.ASCII)
 
 
-class Given(NamedTuple):
+class GivenValue(NamedTuple):
     """A value that was given; it may be null."""
 
     value: Json
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """One thing to be typed: a property of the answer or, without a name, the whole of it."""
 
     name: str
@@ -70,10 +70,10 @@ class Field(NamedTuple):
         """A value that it may take."""
         return self.choices[0] if self.choices else _EXAMPLES.get(self.kind, "your answer")
 
-    def pick(self, typed: str) -> Given | None:
+    def pick(self, typed: str) -> GivenValue | None:
         """The choice that is meant by its number."""
         number = int(typed) if _ENUMERATED.fullmatch(typed) else 0
-        return Given(self.choices[number - 1]) if 0 < number <= len(self.choices) else None
+        return GivenValue(self.choices[number - 1]) if 0 < number <= len(self.choices) else None
 
     def readings(self, typed: str) -> Iterator[Json]:
         """What the words may mean, the likeliest first."""
@@ -89,7 +89,7 @@ class Field(NamedTuple):
             yield from () if self.kind else (typed,)
 
 
-class Form:
+class AnswerForm:
     """What a tool's question takes as its answer."""
 
     def __init__(self, question: Question) -> None:
@@ -101,11 +101,11 @@ class Form:
         # A form would never be complete if it had no field for something that is required.
         self.is_object = bool(properties) and set(required) <= set(properties)
         self._parts = {"$defs": root.get("$defs", {}), "properties": properties}
-        self.fields = [Field("", whole, True, nullable)]
+        self.fields = [FormField("", whole, True, nullable)]
         if self.is_object:
             ordered = sorted(properties, key=lambda name: name not in required)
             self.fields = [
-                Field(name, schema, name in required, nullable)
+                FormField(name, schema, name in required, nullable)
                 for name in ordered
                 for schema, nullable in (_plain(as_object(properties[name]) or {}, root),)
             ]
@@ -129,29 +129,29 @@ class Form:
         return as_data({each.name: each.example for each in self.fields if each.required})
 
     @property
-    def _alone(self) -> Field | None:
+    def _alone(self) -> FormField | None:
         """The only field that it has, or that it cannot do without."""
         needed = [each for each in self.fields if each.required] or self.fields
         return needed[0] if len(needed) == 1 else None
 
-    def typed(self, field: Field, typed: str) -> Given | str:
+    def typed(self, field: FormField, typed: str) -> GivenValue | str:
         """The value of a field that was typed, or what is wrong with it."""
         found = _fitting(field.readings(typed), partial(self._misfit, field))
-        picked = found if isinstance(found, Given) else field.pick(typed)
+        picked = found if isinstance(found, GivenValue) else field.pick(typed)
         if picked is not None:
             return picked
         if field.choices:
             return f"{_none_of(typed, field.choices)}."
         return found or f"{as_data(typed)} is not {field.demand}."
 
-    def _misfit(self, field: Field, value: Json) -> str | None:
+    def _misfit(self, field: FormField, value: Json) -> str | None:
         """What is wrong with a field, whatever the others are."""
         if not field.name:
             return misanswer(self._question, value)
         alone = msgspec.structs.replace(self._question, schema=self._parts)
         return misanswer(alone, {field.name: value})
 
-    def read(self, text: str) -> Given | str:
+    def read(self, text: str) -> GivenValue | str:
         """The answer that a text on the command line is, or what is wrong with it.
 
         It is JSON; words will do if the answer is one value, or needs one property only.
@@ -174,13 +174,13 @@ class Form:
             yield from ({alone.name: each} for each in alone.readings(text))
 
 
-def _fitting(values: Iterable[Json], misfit: Callable[[Json], str | None]) -> Given | str:
+def _fitting(values: Iterable[Json], misfit: Callable[[Json], str | None]) -> GivenValue | str:
     """The first value that fits; else what is wrong with the first one, if there is one."""
     problems: list[str] = []
     for value in values:
         problem = misfit(value)
         if problem is None:
-            return Given(value)
+            return GivenValue(value)
         problems.append(problem)
     return problems[0] if problems else ""
 
@@ -194,10 +194,10 @@ def word(value: Json) -> str:
     return value if isinstance(value, str) else as_data(value)
 
 
-def decoded(text: str) -> list[Given]:
+def decoded(text: str) -> list[GivenValue]:
     """The value that a text is in JSON, if it is JSON."""
     try:
-        return [Given(msgspec.json.decode(text))]
+        return [GivenValue(msgspec.json.decode(text))]
     except (ValueError, RecursionError):  # it is a text, then
         return []
 

@@ -12,7 +12,7 @@ from turnloom.agents.events import (
     AgentText,
     QuestionAnswered,
     QuestionAsked,
-    QuestionExpired,
+    QuestionExpiredFact,
     ToolCalled,
     ToolFailed,
     ToolReturned,
@@ -21,7 +21,7 @@ from turnloom.agents.logic.folding import question_of
 from turnloom.agents.spec import USER, Question
 from turnloom.assembly.events import FrameAssembled
 from turnloom.cli.forms import word
-from turnloom.cli.page import Page, Stream
+from turnloom.cli.page import AnswerStream, OutputPage
 from turnloom.cli.questions import tidy, told
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
@@ -36,7 +36,7 @@ from turnloom.flow.events import (
     StepRetried,
     StepStarted,
 )
-from turnloom.guards.events import LoopDetected, ScarcityChanged, WindowNeared
+from turnloom.guards.events import LoopDetectedFact, ScarcityChanged, WindowNeared
 from turnloom.guards.logic.loops import describe_loop
 from turnloom.guards.logic.windows import told_near
 from turnloom.hooks.events import (
@@ -69,11 +69,11 @@ TROUBLES = (
     ContextLoaded,
     ContextMissed,
     ContextSuppressed,
-    LoopDetected,
+    LoopDetectedFact,
     WindowNeared,
     agents.AnswerRefused,
     agents.OutputRefused,
-    agents.QuestionExpired,
+    agents.QuestionExpiredFact,
     agents.ToolFailed,
     flow.StepFailed,
     flow.StepRetried,
@@ -235,13 +235,13 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
     WindowNeared: told_near,
-    LoopDetected: lambda fact: f"loop detected, {describe_loop(fact)}: {fact.strategy}",
+    LoopDetectedFact: lambda fact: f"loop detected, {describe_loop(fact)}: {fact.strategy}",
     agents.UserText: _opening,
     agents.TurnFinished: _ended,
     agents.AnswerRefused: _refused,
     agents.OutputRefused: _formless,
     agents.ToolsOffered: _offered,
-    agents.QuestionExpired: lambda fact: fact.reason or "nobody answered in time",
+    agents.QuestionExpiredFact: lambda fact: fact.reason or "nobody answered in time",
     agents.TransferChosen: lambda fact: f"{fact.agent} hands over to {fact.target}",
     agents.SpeakerPicked: lambda fact: f"the model picks {fact.picked} of {', '.join(fact.among)}",
     **{fact: FLOW_WORDS[fact] for fact in _TOLD},
@@ -345,8 +345,8 @@ class Story:
         self._colours: dict[str, str] = {}
         self._open: dict[str, Question] = {}
         self._shown = ""
-        self._page = Page(terminal)
-        self._stream = Stream(self._page, self._label)
+        self._page = OutputPage(terminal)
+        self._stream = AnswerStream(self._page, self._label)
 
     def recall(self, event: Event) -> None:
         """Take note of what later events may refer to, and of what is asked."""
@@ -354,7 +354,7 @@ class Story:
         match event.data:
             case QuestionAsked() as asked:
                 self._open[asked.question] = question_of(asked, event.seq)
-            case QuestionAnswered(question=id) | QuestionExpired(question=id):
+            case QuestionAnswered(question=id) | QuestionExpiredFact(question=id):
                 self._open.pop(id, None)
             case _:
                 self._stream.follow(event.data)

@@ -11,7 +11,7 @@ from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.runtime.spec import Delta
 
 
-class Page:
+class OutputPage:
     """What stands on standard output: whole lines, and at its end perhaps an open one."""
 
     def __init__(self, terminal: Terminal) -> None:
@@ -43,13 +43,13 @@ class Page:
             self._terminal.show("")
 
 
-class Stream:
+class AnswerStream:
     """Answers while they are made: pieces are shown once the call that makes them has been told.
 
     Whoever drives the run is ahead of those who are told of it, so pieces may come too early.
     """
 
-    def __init__(self, page: Page, label: Callable[[str], Text]) -> None:
+    def __init__(self, page: OutputPage, label: Callable[[str], Text]) -> None:
         self._page = page
         self._label = label
         self._told = (0, 0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.spec import Question
-from turnloom.cli.forms import Field, Form, Given, word
+from turnloom.cli.forms import AnswerForm, FormField, GivenValue, word
 from turnloom.cli.narration import PROMPT, Narration, Origin
 from turnloom.cli.questions import gist
 from turnloom.kernel.values import Json
@@ -81,7 +81,7 @@ class Person:
             self._narration.withdraw()
             return None
 
-    async def answer(self, question: Question, number: int) -> Given | None:
+    async def answer(self, question: Question, number: int) -> GivenValue | None:
         """What the person answers; nothing once they are done."""
         self._narration.present(question)
         try:
@@ -89,7 +89,7 @@ class Person:
         except EOFError:
             self._narration.withdraw()
             return None
-        return Given(answer)
+        return GivenValue(answer)
 
     def withdraw(self) -> None:
         """Leave the line of the prompt."""
@@ -115,7 +115,7 @@ class Person:
 
     async def _fitting(self, question: Question) -> Json:
         """An answer of the form that a tool asks for; any other asks again."""
-        form = Form(question)
+        form = AnswerForm(question)
         while True:
             answer = await self._filled(form)
             problem = misanswer(question, answer)
@@ -123,12 +123,12 @@ class Person:
                 return answer
             self._narration.remark(problem)
 
-    async def _filled(self, form: Form) -> Json:
+    async def _filled(self, form: AnswerForm) -> Json:
         given = {field.name: await self._value(form, field) for field in form.fields}
         found = {name: each.value for name, each in given.items() if each is not None}
         return found if form.is_object else found[""]
 
-    async def _value(self, form: Form, field: Field) -> Given | None:
+    async def _value(self, form: AnswerForm, field: FormField) -> GivenValue | None:
         """The value of a field; nothing if it may be left out and is."""
         for line in _introduction(field):
             self._narration.remark(line)
@@ -137,16 +137,16 @@ class Person:
             typed = (await self._line(label)).strip()
             if typed:
                 value = form.typed(field, typed)
-                if isinstance(value, Given):
+                if isinstance(value, GivenValue):
                     return value
                 self._narration.remark(value)
             elif not field.required:
                 return None
             elif field.nullable:
-                return Given(None)
+                return GivenValue(None)
 
 
-def _introduction(field: Field) -> list[str]:
+def _introduction(field: FormField) -> list[str]:
     """What a field is for and what it takes."""
     if field.choices:
         numbered = [f"{number}) {word(each)}" for number, each in enumerate(field.choices, 1)]
@@ -156,7 +156,7 @@ def _introduction(field: Field) -> list[str]:
     return [about] if about else []
 
 
-def _about(field: Field, takes: str) -> str:
+def _about(field: FormField, takes: str) -> str:
     optional = "" if field.required else "or nothing"
     notes = " ".join(filter(None, (takes, optional)))
     said = ": ".join(filter(None, (field.name, field.description)))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from turnloom.agents.spec import SELECTOR, Question
-from turnloom.cli.forms import Form, word
+from turnloom.cli.forms import AnswerForm, word
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow.logic.approvals import APPROVAL
 from turnloom.kernel.values import Json, as_array, as_data, as_object
@@ -57,7 +57,7 @@ def gist(question: Question) -> str:
         return one_line(question.prompt)
     asked = question.prompt or ("" if question.payload is None else as_data(question.payload))
     who = "" if question.tool == SELECTOR else f"{question.tool} asks: "
-    return f"{who}{one_line(asked)} (takes {one_line(Form(question).demand, 200)})"
+    return f"{who}{one_line(asked)} (takes {one_line(AnswerForm(question).demand, 200)})"
 
 
 def addressee(events: Sequence[Event], question: Question) -> str:
@@ -67,7 +67,7 @@ def addressee(events: Sequence[Event], question: Question) -> str:
 
 def example(question: Question) -> str:
     """An answer to give in its place on a command line."""
-    return Form(question).example if question.tool else "your answer"
+    return AnswerForm(question).example if question.tool else "your answer"
 
 
 def tidy(value: Json) -> str:

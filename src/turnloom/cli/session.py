@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
-from turnloom.agents.events import QuestionAnswered, QuestionAsked, QuestionExpired
+from turnloom.agents.events import QuestionAnswered, QuestionAsked, QuestionExpiredFact
 from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.logic.folding import question_of
 from turnloom.agents.spec import Question
 from turnloom.app import Run
-from turnloom.cli.forms import Given
+from turnloom.cli.forms import GivenValue
 from turnloom.cli.narration import Narration, Origin
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import TurnloomError
@@ -31,7 +31,7 @@ class Answers(Protocol):
         """Which of the open questions is answered next; nothing if none is."""
         ...
 
-    async def answer(self, question: Question, number: int) -> Given | None:
+    async def answer(self, question: Question, number: int) -> GivenValue | None:
         """The answer to the run's question of that number, from 0, or nothing."""
         ...
 
@@ -40,7 +40,7 @@ class Answers(Protocol):
         ...
 
 
-class Script:
+class ScriptedUser:
     """A user whose answers were written down before."""
 
     origin: Origin = "script"
@@ -52,7 +52,7 @@ class Script:
         """The oldest of them: lines answer in the order in which it is asked."""
         return questions[0]
 
-    async def answer(self, question: Question, number: int) -> Given | None:
+    async def answer(self, question: Question, number: int) -> GivenValue | None:
         """The line of that number, if there is one.
 
         Raises:
@@ -67,7 +67,7 @@ class Script:
             raise TurnloomError(
                 f"{said} does not fit {asked}: {problem}. Correct `user` in the script."
             )
-        return Given(lines[number])
+        return GivenValue(lines[number])
 
     def withdraw(self) -> None:
         """Nothing: no prompt stands."""
@@ -125,7 +125,7 @@ class Session:
             case QuestionAnswered(question=id):
                 self._open.pop(id, None)
                 self._answered += 1
-            case QuestionExpired(question=id):
+            case QuestionExpiredFact(question=id):
                 self._open.pop(id, None)
             case CancelRequested():
                 self._open.clear()
@@ -175,7 +175,7 @@ class Session:
                 task.cancel()
             await asyncio.wait({closed, asked})
 
-    async def _give(self, question: Question, answer: Given | None) -> bool:
+    async def _give(self, question: Question, answer: GivenValue | None) -> bool:
         """Deliver an answer; whether there is one."""
         if answer is None:
             return False
@@ -196,7 +196,7 @@ class Session:
         more then."""
         async with aclosing(self._run.events(self._position)) as events:
             async for event in events:
-                if isinstance(event.data, QuestionAnswered | QuestionExpired):
+                if isinstance(event.data, QuestionAnswered | QuestionExpiredFact):
                     if event.data.question in ids:
                         return {event.data.question}
                 elif isinstance(event.data, CancelRequested) or event.kind in ENDS:

@@ -62,7 +62,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreCommand(Command):
+class StoredRunsCommand(Command):
     """A command that opens a store, and works on the runs of one tenant in it."""
 
     store: StoreFile = None

@@ -84,7 +84,7 @@ class UiConfig(Declared):
     visual_agents: tuple[str, ...] = Field(default=(), strict=False)
 
 
-class Rule(msgspec.Struct, frozen=True):
+class HandoffRule(msgspec.Struct, frozen=True):
     """A handoff, ready to be judged; `number` is its place in the file, from 1.
 
     One with `llm` is judged by the agent's model, from what is `said`; one with `pre` is judged
@@ -111,7 +111,7 @@ class Conversation:
     agents: Mapping[str, Agent]
     variables: Variables
     triggers: Triggers
-    rules: Mapping[str, tuple[Rule, ...]]
+    rules: Mapping[str, tuple[HandoffRule, ...]]
     script: Script
     toolkit: Toolkit
     outputs: Mapping[str, OutputModel]

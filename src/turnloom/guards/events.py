@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
-from turnloom.guards.spec import Amounts, Entry
+from turnloom.guards.spec import Amounts, TurnDigest
 from turnloom.log.spec import Fact
 
 
@@ -36,7 +36,7 @@ class Shortage(
     limit: float
 
 
-class BudgetExceeded(Fact, frozen=True):
+class BudgetExceededFact(Fact, frozen=True):
     """A turn or call was not made, or was cut off: every resource is named that is short for it.
     `of` is the step or the agent."""
 
@@ -76,7 +76,7 @@ class LoopChecked(Fact, frozen=True):
 
     kind: ClassVar[str] = "loop.checked"
     recorded: ClassVar[frozenset[str]] = frozenset({"entry"})
-    entry: Entry
+    entry: TurnDigest
     similarity: float | None = None
     embedder: str = ""
     error: str = ""
@@ -93,7 +93,7 @@ class Scores(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_u
     confidence: float = 0.0
 
 
-class LoopDetected(Fact, frozen=True):
+class LoopDetectedFact(Fact, frozen=True):
     """Turns of a run are a loop, and something is done about it: a strategy, perhaps in place of
     one that cannot be followed here. `recoveries` is how often that was done before."""
 

@@ -8,7 +8,7 @@ import anyio
 
 from turnloom.errors import NoCandidates, UnknownKind
 from turnloom.guards.events import SelectionMade
-from turnloom.guards.logic.selection import Asked, observations, outcomes, select
+from turnloom.guards.logic.selection import SelectionRequest, observations, outcomes, select
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Pool, Selection
 from turnloom.kernel.values import said
@@ -43,7 +43,7 @@ class Selecting:
         return self._store.follows_log
 
     async def choose(
-        self, selection: Selection, asked: Asked, tenant: str, workflow: str
+        self, selection: Selection, asked: SelectionRequest, tenant: str, workflow: str
     ) -> SelectionMade:
         """The choice that is made now. Where beliefs cannot be had the prior counts alone, and
         where nobody is left nobody is chosen; both is said in it."""

@@ -128,7 +128,7 @@ class Amounts(
             self.tokens + other.tokens,
             self.model_calls + other.model_calls,
             self.tool_calls + other.tool_calls,
-            self.cost + other.cost,
+            cost=self.cost + other.cost,
         )
 
 
@@ -276,7 +276,9 @@ class Guards(Declared):
 NO_GUARDS = Guards()
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
+class TurnDigest(
+    msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
+):
     """A turn as far as loops are concerned: the digest of what was done in it, the beginning of
     what was said, whether anything came of it, and whether something went wrong or a person had to
     be asked."""
@@ -318,7 +320,7 @@ class Watch(msgspec.Struct):
     seconds: float = 0.0
     at: datetime | None = None
     level: str = "abundant"
-    entries: list[Entry] = []
+    entries: list[TurnDigest] = []
     recoveries: dict[str, int] = {}
     hints: dict[str, Hint] = {}
     told: dict[int, Hint] = {}

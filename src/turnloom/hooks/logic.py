@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from turnloom.hooks.spec import Hook, Hooks, LifecycleTool
-from turnloom.kernel.documents import Document, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import Json, as_array, nearest
 from turnloom.variables.logic.conditions import Condition, judge
 from turnloom.variables.logic.cycles import cycle_of
@@ -47,18 +47,18 @@ class Checked(NamedTuple):
     declared: LifecycleTool
 
 
-def read_hooks(report: Report, document: Document, entry: Entry) -> list[Checked]:
+def read_hooks(report: Report, document: DeclarationFile, entry: DocumentEntry) -> list[Checked]:
     """The hooks that a document declares, as far as each is valid by itself."""
     items = as_array(entry.value)
     if items is None:
         if entry.value is not None:
             message = "'lifecycle_tools' must be an array."
-            report.add(document, entry.path, "W012", message, "Write one entry per hook.")
+            report.add(document, entry.path, "W012", message, remedy="Write one entry per hook.")
         return []
     found: list[Checked] = []
     for number, value in enumerate(items):
         path = (*entry.path, number)
-        declared = report.model(document, Entry(path, value), LifecycleTool)
+        declared = report.model(document, DocumentEntry(path, value), LifecycleTool)
         if declared is not None:
             found.append(Checked(path, declared))
     return found
@@ -66,7 +66,7 @@ def read_hooks(report: Report, document: Document, entry: Entry) -> list[Checked
 
 def order_hooks(
     report: Report,
-    document: Document,
+    document: DeclarationFile,
     checked: Sequence[Checked],
     conditions: Mapping[int, Condition | None],
 ) -> dict[str, tuple[Hook, ...]]:
@@ -81,20 +81,20 @@ def order_hooks(
 
 
 def _check_names(
-    report: Report, document: Document, checked: Sequence[Checked], hooks: Sequence[Hook]
+    report: Report, document: DeclarationFile, checked: Sequence[Checked], hooks: Sequence[Hook]
 ) -> None:
     names = [hook.name for hook in hooks]
     for place, hook in enumerate(hooks):
         path = checked[hook.number].path
         if hook.name in names[:place] and _is_named(hook.name, hooks):
             message = f"Two hooks of {hook.declared.trigger!r} are called {hook.name!r}."
-            report.add(document, path, "W013", message, "Give one of them another `name`.")
+            report.add(document, path, "W013", message, remedy="Give one of them another `name`.")
         for name in hook.declared.after:
             if name not in names:
                 hint = nearest(name, names)
                 remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(names)}."
                 message = f"Hook {hook.name!r} runs after {name!r}, no hook of its trigger."
-                report.add(document, (*path, "after"), "W052", message, remedy)
+                report.add(document, (*path, "after"), "W052", message, remedy=remedy)
 
 
 def _is_named(name: str, hooks: Iterable[Hook]) -> bool:
@@ -103,7 +103,7 @@ def _is_named(name: str, hooks: Iterable[Hook]) -> bool:
 
 
 def _sorted(
-    report: Report, document: Document, checked: Sequence[Checked], hooks: Sequence[Hook]
+    report: Report, document: DeclarationFile, checked: Sequence[Checked], hooks: Sequence[Hook]
 ) -> list[Hook]:
     names = {hook.name for hook in hooks}
     waiting, placed, done = list(hooks), list[Hook](), set[str]()
@@ -114,7 +114,7 @@ def _sorted(
             message = f"Hooks wait for each other in a circle: {' → '.join(circle)}."
             first = next(hook.number for hook in waiting if hook.name in circle)
             where = (*checked[first].path, "after")
-            report.add(document, where, "W053", message, "Drop one `after`.")
+            report.add(document, where, "W053", message, remedy="Drop one `after`.")
             return [*placed, *waiting]
         waiting.remove(ready)
         placed.append(ready)

@@ -16,7 +16,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DeclarationFile:
     """One declaration file: its JSON value, its text, and the place of each value in it."""
 
     file: str
@@ -50,5 +50,5 @@ class Folder:
 
     name: str
     root: str
-    documents: Mapping[str, Document]
+    documents: Mapping[str, DeclarationFile]
     code: Mapping[str, str]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from turnloom.errors import Diagnostic, UsageError
-from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.values import as_array, as_object, kind_of, nearest, preview
 
 
@@ -44,17 +44,17 @@ _FROZEN = "A {0} does not change: {1!r} cannot be set. Make another: `{0}(…)`.
 M = TypeVar("M", bound=BaseModel)
 
 
-class Entry(NamedTuple):
+class DocumentEntry(NamedTuple):
     """A part of a document: where it stands and what it says."""
 
     path: Path
     value: Any
 
 
-class Named(NamedTuple):
+class NamedEntries(NamedTuple):
     """Entries by name, and whether these are all names there are: a nameless one hides another."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, DocumentEntry]
     complete: bool
 
 
@@ -66,102 +66,114 @@ class Report:
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
     def add(
-        self, document: Document, path: Path, code: str, message: str, remedy: str = ""
+        self, document: DeclarationFile, path: Path, code: str, message: str, remedy: str = ""
     ) -> None:
         """Note a problem at a place."""
-        self._note(document, path, code, message, remedy, "error")
+        self._note(document, path, code, message, remedy=remedy, severity="error")
 
     def warn(
-        self, document: Document, path: Path, code: str, message: str, remedy: str = ""
+        self, document: DeclarationFile, path: Path, code: str, message: str, remedy: str = ""
     ) -> None:
         """Note something that works but is probably not meant."""
-        self._note(document, path, code, message, remedy, "warning")
+        self._note(document, path, code, message, remedy=remedy, severity="warning")
 
     def _note(
-        self, document: Document, path: Path, code: str, message: str, remedy: str, severity: str
+        self,
+        document: DeclarationFile,
+        path: Path,
+        code: str,
+        message: str,
+        remedy: str,
+        severity: str,
     ) -> None:
         line = document.place(path).line
-        problem = Diagnostic(document.file, line, code, message, remedy, severity)
+        problem = Diagnostic(document.file, line, code, message, remedy=remedy, severity=severity)
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def model(self, document: Document, entry: Entry, model: type[M]) -> M | None:
+    def model(self, document: DeclarationFile, entry: DocumentEntry, model: type[M]) -> M | None:
         """The value at a place as a model, or nothing and a note of every problem with it."""
         try:
             return model.model_validate(entry.value)
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 path, code, message, remedy = _explain(entry, detail, model)
-                self.add(document, path, code, message, remedy)
+                self.add(document, path, code, message, remedy=remedy)
             return None
 
-    def unknown(self, document: Document, path: Path, known: Sequence[str]) -> None:
+    def unknown(self, document: DeclarationFile, path: Path, known: Sequence[str]) -> None:
         """Note a key that means nothing where it stands."""
         message, remedy = _unknown(str(path[-1]), known)
-        self.add(document, path, "W010", message, remedy)
+        self.add(document, path, "W010", message, remedy=remedy)
 
-    def part(self, document: Document, key: str, beside: Collection[str] = ()) -> Entry:
+    def part(
+        self, document: DeclarationFile, key: str, beside: Collection[str] = ()
+    ) -> DocumentEntry:
         """The entry under a key that may be left out; if not, only keys of `beside` stand by it."""
         value = as_object(document.value)
         if value is None or key not in value:
-            return Entry((), document.value)
+            return DocumentEntry((), document.value)
         for other in value:
             if other != key and other not in beside:
                 self.unknown(document, (other,), (key,))
-        return Entry((key,), value[key])
+        return DocumentEntry((key,), value[key])
 
-    def named(self, document: Document, entry: Entry, what: str) -> Named:
+    def named(self, document: DeclarationFile, entry: DocumentEntry, what: str) -> NamedEntries:
         """The entries of a mapping by key, or of a list by their `name`."""
         if entry.value is None:
-            return Named({}, True)
+            return NamedEntries({}, True)
         if (mapping := as_object(entry.value)) is not None:
-            return Named(self._mapping(document, entry.path, mapping, what), True)
+            return NamedEntries(self._mapping(document, entry.path, mapping, what), True)
         if (items := as_array(entry.value)) is not None:
             return self._list(document, entry.path, items, what)
         message = f"{what}s must be an object or an array, not {preview(entry.value)}."
-        self.add(document, entry.path, "W012", message, "Write one entry per name.")
-        return Named({}, False)
+        self.add(document, entry.path, "W012", message, remedy="Write one entry per name.")
+        return NamedEntries({}, False)
 
     def _mapping(
-        self, document: Document, path: Path, mapping: Mapping[str, Any], what: str
-    ) -> dict[str, Entry]:
-        found: dict[str, Entry] = {}
+        self, document: DeclarationFile, path: Path, mapping: Mapping[str, Any], what: str
+    ) -> dict[str, DocumentEntry]:
+        found: dict[str, DocumentEntry] = {}
         for name, item in mapping.items():
             value, where = as_object(item), (*path, name)
             if value is None:
-                found[name] = Entry(where, item)
+                found[name] = DocumentEntry(where, item)
                 continue
             given = value.get("name", name)
             if given != name:
                 message = f"{what} {name!r} calls itself {preview(given)}."
                 remedy = "Use one name, or leave `name` out."
-                self.add(document, (*where, "name"), "W012", message, remedy)
-            found[name] = Entry(where, {**value, "name": name})
+                self.add(document, (*where, "name"), "W012", message, remedy=remedy)
+            found[name] = DocumentEntry(where, {**value, "name": name})
         return found
 
-    def _list(self, document: Document, path: Path, items: Sequence[Any], what: str) -> Named:
-        found: dict[str, Entry] = {}
+    def _list(
+        self, document: DeclarationFile, path: Path, items: Sequence[Any], what: str
+    ) -> NamedEntries:
+        found: dict[str, DocumentEntry] = {}
         complete = True
         for index, item in enumerate(items):
             name = (as_object(item) or {}).get("name")
             where = (*path, index)
             if not isinstance(name, str) or not name:
                 complete = False
-                self.add(document, where, "W011", f"{what} has no `name`.", "Give it one.")
+                self.add(document, where, "W011", f"{what} has no `name`.", remedy="Give it one.")
             elif name in found:
                 first = document.place(found[name].path).line
                 message = f"{what} {name!r} is declared twice, first in line {first}."
-                self.add(document, where, "W013", message, "Rename one of them or remove it.")
+                self.add(
+                    document, where, "W013", message, remedy="Rename one of them or remove it."
+                )
             else:
-                found[name] = Entry(where, item)
-        return Named(found, complete)
+                found[name] = DocumentEntry(where, item)
+        return NamedEntries(found, complete)
 
 
 def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> str:
     """Why no model can be made of these values, every reason in a sentence."""
     said = list[str]()
     for detail in error.errors(include_url=False):
-        path, _, message, remedy = _explain(Entry((), values), detail, model)
+        path, _, message, remedy = _explain(DocumentEntry((), values), detail, model)
         whole = detail["type"] == "value_error"  # which does not name its key
         inside = ".".join(map(str, path if whole else path[:-1]))
         said.append(f"{f'In {inside}: ' if inside else ''}{message} {remedy}".rstrip())
@@ -195,7 +207,7 @@ _BOUNDS = {
 
 
 def _explain(
-    entry: Entry, detail: ErrorDetails, model: type[BaseModel]
+    entry: DocumentEntry, detail: ErrorDetails, model: type[BaseModel]
 ) -> tuple[Path, str, str, str]:
     """One validation error in our words, at the place it is about."""
     path = (*entry.path, *_place_of(entry.value, _untagged(model, detail["loc"])))

@@ -51,7 +51,7 @@ def _look(line: bytes) -> _Seen:
         at = msgspec.convert(found.get("at"), datetime)
     except msgspec.ValidationError:
         at = None
-    return _Seen(id, run, seq if type(seq) is int else 0, kind, at if at and at.tzinfo else None)
+    return _Seen(id, run, seq if type(seq) is int else 0, kind, at=at if at and at.tzinfo else None)
 
 
 def started_of(events: Sequence[Event]) -> RunStarted:
@@ -137,7 +137,7 @@ class Codec:
             seen = _look(line)
             at = seen.at or datetime.fromtimestamp(0, UTC)
             reason = Unreadable(str(error))
-            return Event(seen.id, run, seen.seq, at, UNREADABLE, "", reason)
+            return Event(seen.id, run, seen.seq, at, kind=UNREADABLE, actor="", data=reason)
 
     def decode(self, line: bytes, run: str = "", seq: int = 0) -> Event:
         """The event that a JSON object holds, in today's shape; `run` and `seq` are where it
@@ -153,11 +153,11 @@ class Codec:
                 stored.run,
                 stored.seq,
                 stored.at,
-                stored.kind,
-                stored.actor,
-                self._data(stored),
-                stored.cause,
-                self._types[stored.kind].version,
+                kind=stored.kind,
+                actor=stored.actor,
+                data=self._data(stored),
+                cause=stored.cause,
+                v=self._types[stored.kind].version,
             )
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             seen = _look(line)

@@ -9,7 +9,9 @@ from turnloom.board.spec import Artifact
 from turnloom.log.spec import Fact
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class SubscriptionVerdict(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """What a subscription makes of an artifact: `taken`, `forwarded` to the run that collects for
     it, `later`, or why it is not for it. `key` is what it is joined by (as JSON), or else its
     correlation; `opens` is when it can be seen."""
@@ -28,7 +30,7 @@ class ArtifactOffered(Fact, frozen=True):
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact", "to"})
     artifact: str
     at: datetime
-    to: tuple[Verdict, ...]
+    to: tuple[SubscriptionVerdict, ...]
 
 
 class ArtifactOpened(Fact, frozen=True):

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from turnloom.agents.spec import Engine, Prepared
+from turnloom.agents.spec import Engine, PreparedRequest
 from turnloom.assembly.logic.assembled import AssembledContext
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.guards.spec import Selection
@@ -51,23 +51,23 @@ class Choice(NamedTuple):
     chosen: str
 
 
-class Contexts(Protocol):
+class DeclaredContexts(Protocol):
     """What an agent declares of its context: for all its engines, and for each of them."""
 
     @property
-    def context(self) -> Chosen | Assembly | None:
+    def context(self) -> ChosenProvider | Assembly | None:
         """What gives context to every engine without its own."""
         ...
 
     @property
-    def contexts(self) -> tuple[Chosen | None, ...]:
+    def contexts(self) -> tuple[ChosenProvider | None, ...]:
         """What gives context to each engine."""
         ...
 
 
 def contexts_of(
-    agent: Contexts, usual: Chosen | Assembly | None
-) -> Sequence[Chosen | Assembly | None]:
+    agent: DeclaredContexts, usual: ChosenProvider | Assembly | None
+) -> Sequence[ChosenProvider | Assembly | None]:
     """What gives each engine its context: its own, or else the usual."""
     return tuple(each or usual for each in agent.contexts) or (usual,)
 
@@ -101,11 +101,13 @@ class Brief(Protocol):
         """The selection that is judged by how the turn ends."""
         ...
 
-    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+    def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
         """What gives each engine its context, or all of them."""
         ...
 
-    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+    async def request(
+        self, prepared: PreparedRequest, context: AssembledContext
+    ) -> PreparedRequest:
         """What the agent is told beside its instructions; runs users' code."""
         ...
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from turnloom.agents.events import AgentOutput
-from turnloom.agents.spec import Engine, Prepared
+from turnloom.agents.spec import Engine, PreparedRequest
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.service.providers import DefaultCorrelationProvider
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.events import ArtifactMade, ArtifactPublished
 from turnloom.board.logic.matching import value_at
@@ -22,7 +22,12 @@ from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data, canonical, said
 from turnloom.log.spec import Fact
-from turnloom.reaction.events import ArtifactForwarded, ArtifactOffered, RunOpened, Verdict
+from turnloom.reaction.events import (
+    ArtifactForwarded,
+    ArtifactOffered,
+    RunOpened,
+    SubscriptionVerdict,
+)
 from turnloom.reaction.logic.gates import (
     FORWARDED,
     KEY_FAILED,
@@ -39,7 +44,7 @@ from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
 from turnloom.runs.brief import (
     UNSETTLED,
     Choice,
-    Contexts,
+    DeclaredContexts,
     Settlement,
     Sinks,
     TurnOutcome,
@@ -72,7 +77,7 @@ async def offer(
         if asked.only in ("", each.id)
     ]
     if selections.own is not None and not asked.only:
-        to = await _chosen(workflow, selections, selections.own, artifact, types, to)
+        to = await _chosen(workflow, selections, selections.own, artifact, types=types, to=to)
     for verdict in to:
         if verdict.verdict == TAKEN:
             subscription = workflow.plan.subscription(verdict.subscription)
@@ -88,8 +93,8 @@ async def _chosen(
     selection: Selection,
     artifact: Artifact,
     types: TypeRegistry,
-    to: Sequence[Verdict],
-) -> list[Verdict]:
+    to: Sequence[SubscriptionVerdict],
+) -> list[SubscriptionVerdict]:
     """The verdicts when of the candidates whom the artifact wakes only the chosen one is woken."""
     agents = [workflow.plan.subscription(each.subscription).agent for each in to]
     would = [each.verdict in (TAKEN, LATER) for each in to]
@@ -103,7 +108,9 @@ async def _chosen(
     passed_over = {*among} - {made.chosen}
     why = f"{made.chosen or 'nobody'} was chosen"
     return [
-        Verdict(each.subscription, NOT_CHOSEN, why) if wakes and agent in passed_over else each
+        SubscriptionVerdict(each.subscription, NOT_CHOSEN, why)
+        if wakes and agent in passed_over
+        else each
         for each, agent, wakes in zip(to, agents, would, strict=True)
     ]
 
@@ -116,9 +123,9 @@ async def _verdict(
     *,
     types: TypeRegistry,
     now: datetime,
-) -> Verdict:
+) -> SubscriptionVerdict:
     if subscription.spans and workflow.collects is None:  # another run decides for it
-        return Verdict(subscription.id, FORWARDED)
+        return SubscriptionVerdict(subscription.id, FORWARDED)
     member = workflow.plan.members[subscription.agent]
     verdict = judge(subscription, member, tenant, artifact, now=now)
     if verdict.verdict != TAKEN:
@@ -129,22 +136,27 @@ async def _verdict(
 
 async def _refused(
     subscription: Subscription, artifact: Artifact, types: TypeRegistry
-) -> Verdict | None:
+) -> SubscriptionVerdict | None:
     """Why the subscription's own conditions do not hold, if they do not."""
     for number, predicate in enumerate(subscription.where, 1):
         try:
             value = types.read(artifact.type, artifact.payload)
             if not await ask_condition(predicate, value, deadline=DEADLINE):
-                return Verdict(subscription.id, "where", f"condition {number} does not hold")
+                return SubscriptionVerdict(
+                    subscription.id, "where", f"condition {number} does not hold"
+                )
         except Exception as error:  # noqa: BLE001 - recorded: it is not the same as "no"
             what = f"condition {number} failed: {named(error)}: {said(error)}"
-            return Verdict(subscription.id, WHERE_FAILED, what)
+            return SubscriptionVerdict(subscription.id, WHERE_FAILED, what)
     return None
 
 
 async def _keyed(
-    verdict: Verdict, subscription: Subscription, artifact: Artifact, types: TypeRegistry
-) -> Verdict:
+    verdict: SubscriptionVerdict,
+    subscription: Subscription,
+    artifact: Artifact,
+    types: TypeRegistry,
+) -> SubscriptionVerdict:
     """The verdict with the key that the artifact is joined by."""
     if subscription.join is None:
         own = (artifact.correlation_id or "") if subscription.spans else ""
@@ -157,15 +169,15 @@ async def _keyed(
             value = types.read(artifact.type, artifact.payload)
             key = as_json(await ask_user_code(by, value, deadline=DEADLINE))
     except Exception as error:  # noqa: BLE001 - recorded
-        return Verdict(subscription.id, KEY_FAILED, f"{named(error)}: {said(error)}")
+        return SubscriptionVerdict(subscription.id, KEY_FAILED, f"{named(error)}: {said(error)}")
     if key is None:
-        return Verdict(subscription.id, "no_key", "it has no key to be joined by")
+        return SubscriptionVerdict(subscription.id, "no_key", "it has no key to be joined by")
     return msgspec.structs.replace(verdict, key=canonical(key))
 
 
 # What an agent sees of its correlation unless it declares something else: the newest, so that no
 # turn costs more than those before it.
-DEFAULT = Chosen(DefaultCorrelationProvider(limit=50))
+DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50))
 
 
 class BoardRuntime:
@@ -183,7 +195,9 @@ class BoardRuntime:
         journal, live = self._journal, self._live
         match action:
             case Judge():
-                await offer(journal, self._form, live.loaded.types, action, live.selections)
+                await offer(
+                    journal, self._form, live.loaded.types, action, selections=live.selections
+                )
             case OpenRun(run=run, artifacts=artifacts):
                 await journal.commit()  # that they are taken comes first, then the run
                 await self._post.open(self._form.name, action, journal.state.run)
@@ -264,7 +278,7 @@ class ReactionBrief:
         categories = selected(self._journal.state, self.turn)
         return Choice(selection, categories, self.agent)
 
-    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+    def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
         """The subscription's provider, else that of each engine, else the agent's, else what was
         published in the correlation."""
         subscribed = self._live.loaded.contexts.get(self._assigned.subscription)
@@ -272,7 +286,9 @@ class ReactionBrief:
             return (subscribed,)
         return contexts_of(agent, agent.context or DEFAULT)
 
-    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+    async def request(
+        self, prepared: PreparedRequest, context: AssembledContext
+    ) -> PreparedRequest:
         """Nothing but the inputs, which every frame shows."""
         return prepared
 

@@ -31,7 +31,7 @@ from turnloom.runtime.drive.intake import already, is_same, mail_of, resting
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.drive.plans import PLAN, pin
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
-from turnloom.runtime.spec import Close, Deliver, Loaded, Message, Publish, Retry
+from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
 
 # How many correlations are remembered with the run that they are at.
 REMEMBERED = 10_000
@@ -127,7 +127,7 @@ class Starter(Protocol):
     async def begin(
         self,
         run: RunKey,
-        loaded: Loaded,
+        loaded: LoadedWorkflow,
         started: RunStarted,
         facts: Sequence[tuple[str, Fact, str]] = (),
     ) -> LiveRun:
@@ -140,7 +140,7 @@ class Starter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoardPlace:
     """Where the runs of a board are, and who has to do with them."""
 
     log: EventLog
@@ -159,7 +159,12 @@ class BoardRuns:
     board that `is_served` gets mail for all of its runs here, whichever process began them."""
 
     def __init__(
-        self, name: str, place: Place, load: Callable[[], Loaded], user: str, tenant: str
+        self,
+        name: str,
+        place: BoardPlace,
+        load: Callable[[], LoadedWorkflow],
+        user: str,
+        tenant: str,
     ) -> None:
         self.name = name
         self.activity = Activity()
@@ -195,7 +200,9 @@ class BoardRuns:
             return there
         return await self._publish(loaded, made, correlation)
 
-    async def _publish(self, loaded: Loaded, made: Artifact, correlation: str | None) -> Artifact:
+    async def _publish(
+        self, loaded: LoadedWorkflow, made: Artifact, correlation: str | None
+    ) -> Artifact:
         if correlation is not None:
             return await self._publish_in(loaded, made, correlation)
         run = made.correlation_id or ""
@@ -307,7 +314,7 @@ class BoardRuns:
             raise UsageError(f"Nothing failed with {of!r}, so there is nothing to try again.")
         for run, number in wanted:
             self._want(run)
-            message = Retry(number, self.user)
+            message = RetryTurn(number, self.user)
             await self._place.mail.send(self.key(run), f"retry/{number}", message)
         return len(wanted)
 
@@ -361,7 +368,7 @@ class BoardRuns:
             and (not _rests(last) or await mail_of(self._place.inbox, self.key(first.run)))
         ]
 
-    async def _declared(self) -> Loaded:
+    async def _declared(self) -> LoadedWorkflow:
         """The board as it is declared now; its plan is on record, for runs are pinned to it."""
         loaded = self._load()
         if loaded.definition not in self._pinned:
@@ -371,7 +378,7 @@ class BoardRuns:
         return loaded
 
     def _artifact(
-        self, loaded: Loaded, what: Publication, correlation: str | None, id: str | None
+        self, loaded: LoadedWorkflow, what: Publication, correlation: str | None, id: str | None
     ) -> Artifact:
         """An artifact as it comes from outside; without a correlation, its run is that."""
         loaded.types.register(what.value.__class__)
@@ -394,7 +401,9 @@ class BoardRuns:
             indexed=loaded.types.indexed(type_name),
         )
 
-    async def _publish_in(self, loaded: Loaded, made: Artifact, correlation: str) -> Artifact:
+    async def _publish_in(
+        self, loaded: LoadedWorkflow, made: Artifact, correlation: str
+    ) -> Artifact:
         """Publish in the run of a correlation, or begin the next one if that has ended."""
         while True:
             run, is_going = await self._correlations.run_of(correlation, loaded.definition)
@@ -421,7 +430,7 @@ class BoardRuns:
             await index(self._place.artifacts, self.tenant, [event])
         return fact.artifact
 
-    async def _begin(self, run: str, loaded: Loaded, artifact: Artifact) -> bool:
+    async def _begin(self, run: str, loaded: LoadedWorkflow, artifact: Artifact) -> bool:
         """Begin a run with an artifact; whether it had not begun already."""
         place, workflow = self._place, loaded.workflow
         started = self._started(loaded, artifact.correlation_id or run)
@@ -472,7 +481,7 @@ class BoardRuns:
             await self._collect(run, loaded, started)
         return run
 
-    async def _collect(self, run: str, loaded: Loaded, started: RunStarted) -> None:
+    async def _collect(self, run: str, loaded: LoadedWorkflow, started: RunStarted) -> None:
         collector = collecting(loaded, started.collects)
         live = await self._place.starter.begin(self.key(run), collector, started)
         live.journal.record("rest@0", resting(live.journal, None))
@@ -480,21 +489,21 @@ class BoardRuns:
             await live.journal.commit()
 
     def _started(
-        self, loaded: Loaded, correlation: str, parents: tuple[str, ...] = ()
+        self, loaded: LoadedWorkflow, correlation: str, parents: tuple[str, ...] = ()
     ) -> RunStarted:
         return RunStarted(
             self.name,
             "",
             loaded.definition,
             loaded.root,
-            {},
-            {},
-            self.tenant,
-            self.user,
-            (),
-            Reacting.form,
-            correlation,
-            parents,
+            files={},
+            code={},
+            tenant=self.tenant,
+            user=self.user,
+            set_aside=(),
+            form=Reacting.form,
+            correlation=correlation,
+            parents=parents,
         )
 
 
@@ -520,7 +529,7 @@ def _refuse_stranger(form: Reacting, agent: str, type: str) -> None:
         )
 
 
-def collecting(loaded: Loaded, subscription: str) -> Loaded:
+def collecting(loaded: LoadedWorkflow, subscription: str) -> LoadedWorkflow:
     """A board as a run has it that collects for one subscription."""
     return replace(loaded, workflow=_reacting(loaded).collecting(subscription))
 
@@ -540,7 +549,7 @@ def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
     return failed
 
 
-def _reacting(loaded: Loaded) -> Reacting:
+def _reacting(loaded: LoadedWorkflow) -> Reacting:
     assert isinstance(loaded.workflow, Reacting)
     return loaded.workflow
 

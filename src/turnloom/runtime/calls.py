@@ -23,7 +23,7 @@ from turnloom.agents.events import (
     EffectDone,
     QuestionAnswered,
     QuestionAsked,
-    QuestionExpired,
+    QuestionExpiredFact,
 )
 from turnloom.agents.spec import (
     ASKING,
@@ -49,12 +49,12 @@ from turnloom.kernel.values import Json, as_object, is_text, preview, said, writ
 from turnloom.log.spec import Fact
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import scope_of
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextChanged, ContextMissed
 from turnloom.variables.logic.exposure import names_of
 from turnloom.variables.logic.triggers import value_at
 from turnloom.variables.logic.types import apart, is_json
-from turnloom.variables.logic.writing import Draft, Held
+from turnloom.variables.logic.writing import DraftValues, Held
 from turnloom.variables.spec import UNCHANGED, Context, Derived, UiResponse
 
 # How much JSON a tool, a hook or an effect may give at most.
@@ -93,7 +93,7 @@ class Call:
         self._answers: list[tuple[str, Json]] = []
         self._doing: set[str] = set()
         held = _held(journal, caller.shown)
-        self.draft = Draft(held, caller.writer, after.draft if after else None)
+        self.draft = DraftValues(held, caller.writer, after.draft if after else None)
 
     async def carry_out(self, arguments: dict[str, Json]) -> Any:
         """What the callee gives.
@@ -166,7 +166,7 @@ class Call:
         if answered is not None:
             self._answers.append((question.tool, answered.value))
             return apart(answered.value)
-        if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpired):
+        if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpiredFact):
             raise Expired(f"Nobody answered {question.tool!r} in time.")
         if self._journal.state.cancel is not None:
             raise UsageError("The run was cancelled; nobody is asked any more.")
@@ -199,11 +199,11 @@ class Call:
             _prompt(payload),
             journal.state.user,
             name,
-            payload,
-            (ui and ui.component) or "",
-            display or (ui and ui.mode) or "inline",
-            kit.responses.get(name),
-            due,
+            payload=payload,
+            component=(ui and ui.component) or "",
+            display=display or (ui and ui.mode) or "inline",
+            schema=kit.responses.get(name),
+            due=due,
         )
 
     def _clear(self, name: str, of: str) -> str:
@@ -275,8 +275,8 @@ def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
         state.ephemeral,
         journal.objects,
         {**secrets, **shown},
-        journal.workflow.variables.definitions,
-        journal.secrets.received_data,
+        definitions=journal.workflow.variables.definitions,
+        recorded=journal.secrets.received_data,
     )
 
 
@@ -323,11 +323,11 @@ def _asked(question: Question) -> QuestionAsked:
         question.prompt,
         question.to,
         question.tool,
-        question.payload,
-        question.component,
-        question.display,
-        question.schema,
-        question.due,
+        payload=question.payload,
+        component=question.component,
+        display=question.display,
+        schema=question.schema,
+        due=question.due,
     )
 
 
@@ -379,7 +379,7 @@ def opened(journal: Journal, value: T, names: Collection[str] | None = None) -> 
     return cast(T, secrets.opened(value, [each for each in wanted if each in values]))
 
 
-def exposed(journal: Journal, loaded: Loaded, agent: str) -> frozenset[str]:
+def exposed(journal: Journal, loaded: LoadedWorkflow, agent: str) -> frozenset[str]:
     """The secrets that the agent's prompt shows, by its exposure or its sources, and that the run
     has: a gate keeps others from it."""
     if not journal.has_secrets:
@@ -390,7 +390,7 @@ def exposed(journal: Journal, loaded: Loaded, agent: str) -> frozenset[str]:
     return frozenset(name for name in names if name in secrets and name in values)
 
 
-def _sourced(loaded: Loaded, agent: str) -> list[str]:
+def _sourced(loaded: LoadedWorkflow, agent: str) -> list[str]:
     """The variables that are sources of the agent's context."""
     staff = loaded.staff.get(agent)
     context = staff.context if staff is not None else None

@@ -7,10 +7,18 @@ from turnloom.agents.events import ChanceDrawn, ModelCalled, ModelFailed, Speake
 from turnloom.agents.logic.answers import answered_by, check_making
 from turnloom.agents.logic.outputs.reading import read_output
 from turnloom.agents.logic.trouble import without_keys
-from turnloom.agents.spec import SELECTOR, Agent, Answer, Engine, OutputSchema, Prepared, Task
+from turnloom.agents.spec import (
+    SELECTOR,
+    Agent,
+    Answer,
+    Engine,
+    OutputSchema,
+    PreparedRequest,
+    Task,
+)
 from turnloom.assembly.logic import COUNTER, estimate
 from turnloom.assembly.logic.assembled import AssembledContext
-from turnloom.assembly.spec import Chosen, Transcript
+from turnloom.assembly.spec import ChosenProvider, Transcript
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.conversation.spec import Floor
@@ -24,7 +32,7 @@ from turnloom.runs.actions import Action, Draw, Pick, Select, Work
 from turnloom.runs.brief import (
     UNSETTLED,
     Choice,
-    Contexts,
+    DeclaredContexts,
     Settlement,
     Sinks,
     TurnOutcome,
@@ -42,8 +50,8 @@ from turnloom.runtime.around.selection import Wanted
 from turnloom.runtime.calls import ask_engine
 from turnloom.runtime.drive.live import LiveRun, Means
 from turnloom.runtime.journal import Diverged, Journal
-from turnloom.runtime.spec import Loaded
-from turnloom.runtime.user_code import Values
+from turnloom.runtime.spec import LoadedWorkflow
+from turnloom.runtime.user_code import ReadOnlyValues
 from turnloom.variables.logic.types import is_json
 
 # How many characters of an agent's instructions tell the selector what the agent is for.
@@ -57,7 +65,7 @@ REMEDY = (
 )
 
 
-async def pick(journal: Journal, loaded: Loaded, decision: Pick, means: Means) -> None:
+async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: Means) -> None:
     """Ask the selector, with components around the call, and put on record whom it picked, or that
     it could not."""
     task = _task(journal, loaded, decision)
@@ -68,7 +76,7 @@ async def pick(journal: Journal, loaded: Loaded, decision: Pick, means: Means) -
     async def effect() -> Sequence[Fact]:
         try:
             if window := window_of(selector, task.model, means.window):
-                await heed_window(journal, f"{decision.id}/window", task, size, window)
+                await heed_window(journal, f"{decision.id}/window", task, size, window=window)
             around = around_calls(means.components, selector) if selector else None
             asking = ask_engine(around, task) if around else None
             answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
@@ -95,7 +103,7 @@ async def pick(journal: Journal, loaded: Loaded, decision: Pick, means: Means) -
         journal.complete(decision.id, [fact])
 
 
-def _task(journal: Journal, loaded: Loaded, decision: Pick) -> Task:
+def _task(journal: Journal, loaded: LoadedWorkflow, decision: Pick) -> Task:
     state, agents = journal.state, journal.workflow.agents
     schema = {
         "type": "object",
@@ -108,13 +116,13 @@ def _task(journal: Journal, loaded: Loaded, decision: Pick) -> Task:
         SELECTOR,
         state.turns,
         state.calls_of.get(SELECTOR, 0) + 1,
-        f"{state.run}/{decision.id}",
-        _told({name: _brief(agents.get(name)) for name in decision.among}),
-        Transcript(state.messages),
-        (),
-        OutputSchema("NextSpeaker", schema),
-        (),
-        loaded.model,
+        key=f"{state.run}/{decision.id}",
+        system=_told({name: _brief(agents.get(name)) for name in decision.among}),
+        transcript=Transcript(state.messages),
+        tools=(),
+        output=OutputSchema("NextSpeaker", schema),
+        exchanges=(),
+        model=loaded.model,
     )
 
 
@@ -177,7 +185,7 @@ class TalkRuntime:
             case Select(id=id, agent=meant):
                 selection = self._live.selections.own
                 assert selection is not None
-                values = Values(self._journal.state.values)
+                values = ReadOnlyValues(self._journal.state.values)
                 wanted = Wanted(selection.candidates, values, meant)
                 await self._live.selections.choose(id, selection, wanted)
             case _:
@@ -228,11 +236,13 @@ class TalkBrief:
             return None
         return Choice(self._selection, (floor.category,), self.agent)
 
-    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+    def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
         """That of each engine, else the agent's."""
         return contexts_of(agent, agent.context)
 
-    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+    async def request(
+        self, prepared: PreparedRequest, context: AssembledContext
+    ) -> PreparedRequest:
         """What message hooks prepared."""
         return prepared
 

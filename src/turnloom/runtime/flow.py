@@ -22,12 +22,12 @@ from turnloom.flow.events import (
     StepSkipped,
 )
 from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
-from turnloom.flow.logic.executions import Past, find_executions
+from turnloom.flow.logic.executions import StepExecution, find_executions
 from turnloom.flow.logic.flowing import STOPPED, Flowing
 from turnloom.flow.logic.folding import APPROVALS, RETRY
 from turnloom.flow.logic.migrating import is_current, migrate
 from turnloom.flow.logic.plans import step_text
-from turnloom.flow.logic.states import Change
+from turnloom.flow.logic.states import StateChange
 from turnloom.flow.logic.walking import (
     children,
     clash,
@@ -40,7 +40,7 @@ from turnloom.flow.logic.walking import (
 )
 from turnloom.flow.ports import Results
 from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, FlowPlan, ForkNode, StepNode
-from turnloom.flow.spec.progress import Done, Progress, Step, StepFailure, Strand
+from turnloom.flow.spec.progress import CompletedStep, Progress, Step, StepFailure, Strand
 from turnloom.flow.spec.steps import About, AgentStep, Execution, PathResult, Retry
 from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
@@ -59,7 +59,7 @@ from turnloom.variables.events import TimerSet
 DEADLINE = 60.0
 
 
-class Crossings:
+class Branching:
     """Puts on record which way one run of a flow goes on."""
 
     def __init__(self, journal: Journal, workflow: Flowing, steps: Steps) -> None:
@@ -73,12 +73,12 @@ class Crossings:
         loop, frame = loop_of(self._plan, strand)
         place = frame.prefix.rpartition("[")[0]
         held = await self.holds(loop.until, strand)
-        passed = LoopPassed(loop.name, place, frame.number, held, strand.id)
+        passed = LoopPassed(loop.name, place, frame.number, held, strand=strand.id)
         key = f"{place}[{frame.number}]"
         self._journal.record(f"{key}/passed", passed)
         if held or frame.number >= loop.max_iterations:
             reason = "the condition holds" if held else "max_iterations"
-            ended = LoopEnded(loop.name, place, frame.number, reason, strand.id)
+            ended = LoopEnded(loop.name, place, frame.number, reason, strand=strand.id)
             self._journal.record(f"{key}/ended", ended)
 
     async def branch(self, strand: Strand, node: BranchNode) -> None:
@@ -96,7 +96,7 @@ class Crossings:
                 label, taken = "otherwise", f"{path}.otherwise"
             elif not self._rejoins(strand):
                 raise LookupError(f"No path of {node.name!r} is for {value!r}.")
-        fact = BranchTaken(node.name, place, _shown(value), taken, label, strand.id)
+        fact = BranchTaken(node.name, place, _shown(value), taken, case=label, strand=strand.id)
         self._journal.record(f"{place}/branch", fact)
 
     def _rejoins(self, strand: Strand) -> bool:
@@ -116,7 +116,7 @@ class Crossings:
         deltas = [delta for child in found for delta in child.deltas]
         reduced = self._steps.reduce(strand.state, opened(self._journal, deltas))
         ends = tuple(_ended(child) for child in found)
-        fact = ForkJoined(node.name, place, ends, reduced, strand.id)
+        fact = ForkJoined(node.name, place, ends, reduced, strand=strand.id)
         self._journal.record(f"{place}/join", fact)
 
     async def approve(self, strand: Strand, node: ApprovalNode) -> None:
@@ -136,7 +136,7 @@ class Crossings:
             told,
             asking.approver,
             APPROVAL,
-            payload_of(node, asking, told),
+            payload=payload_of(node, asking, told),
             schema=schema_of(asking),
             due=until,
         )
@@ -182,7 +182,7 @@ class Failures:
 
     def refuse(self, strand: Strand, node: StepNode, message: str) -> None:
         """A step is not taken, since the state is not as it has to be."""
-        self._record(strand, node, "ValidationFailed", message, "")
+        self._record(strand, node, "ValidationFailed", message, stack="")
 
     def attempt(self, step: Step, node: StepNode, error: Exception) -> None:
         """An attempt failed: there is another one, or the step did."""
@@ -198,7 +198,7 @@ class Failures:
             return
         strand = self._journal.state.progress.strands[step.strand]
         stack = self._stack(error)
-        self._record(strand, node, name, message, stack, step, error)
+        self._record(strand, node, name, message, stack=stack, step=step, error=error)
 
     def _undoing_failed(self, step: Step, node: StepNode, name: str, message: str) -> None:
         fact = StepCompensated(
@@ -209,7 +209,9 @@ class Failures:
     def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
         seconds = self._delay(node.retry, step.attempt)
         at = later(self._journal.clock.now(), seconds) if seconds else None
-        fact = StepRetried(node.name, step.place, step.number, step.attempt, name, message, at)
+        fact = StepRetried(
+            node.name, step.place, step.number, step.attempt, error=name, message=message, due=at
+        )
         self._journal.record(f"s{step.number}/a{step.attempt}/again", fact)
         if at is not None:
             timer = f"{RETRY}{step.number}"
@@ -235,7 +237,7 @@ class Failures:
         name, message = told(error)
         node = step_of(self._plan, strand)
         masked = self._journal.secrets.masked(message)
-        self._record(strand, node, name, masked, self._stack(error), error=error)
+        self._record(strand, node, name, masked, stack=self._stack(error), error=error)
 
     def _record(
         self,
@@ -255,14 +257,14 @@ class Failures:
             place,
             number,
             attempt,
-            name,
-            message,
-            stack,
-            frame,
-            strand.id,
-            self._handler(strand, node, name, error),
-            self._journal.clock.now(),
-            decided_by(self._plan, strand),
+            error=name,
+            message=message,
+            stack=stack,
+            frame=frame,
+            strand=strand.id,
+            handler=self._handler(strand, node, name, error),
+            at=self._journal.clock.now(),
+            what=decided_by(self._plan, strand),
         )
         id = f"s{number}/failed" if number else f"{place}/wrong"
         self._journal.record(id, fact)
@@ -316,7 +318,7 @@ class Caching:
         thread = getattr(node.step, "thread", None)
         return [progress.approvals, joined, failures, progress.threads.get(thread or "", ())]
 
-    async def find(self, key: str) -> Change | None:
+    async def find(self, key: str) -> StateChange | None:
         """What the step came to before, if that still counts."""
         try:
             found = as_object(
@@ -329,9 +331,9 @@ class Caching:
             return None
         update: Any = found["update"]
         confidence: Any = found["confidence"]
-        return Change(update, confidence)
+        return StateChange(update, confidence)
 
-    async def keep(self, key: str, change: Change, seconds: float) -> None:
+    async def keep(self, key: str, change: StateChange, seconds: float) -> None:
         """Keep what a step came to."""
         now = self._journal.clock.now()
         until = None if math.isinf(seconds) else later(now, seconds)
@@ -359,9 +361,9 @@ class FlowRuntime:
         self._plan = form.plan
         self._steps = Steps(live, form)
         self._failures = Failures(live.journal, form.plan, self._steps, live.means.entropy)
-        self._crossings = Crossings(live.journal, form, self._steps)
+        self._crossings = Branching(live.journal, form, self._steps)
         self._caching = Caching(live.journal, form, live.means.results)
-        self._past: dict[int, Past] = {}
+        self._past: dict[int, StepExecution] = {}
 
     @property
     def _progress(self) -> Progress:
@@ -414,7 +416,7 @@ class FlowRuntime:
         place = place_of(self._plan, strand)
         change = change._replace(fields=opened(self._journal, change.fields))
         reduced = self._steps.reduce(strand.state, [change.fields])
-        fact = completed(Step(0, place, strand.id, node.name, 0), node, change, reduced)
+        fact = completed(Step(0, place, strand.id, node.name, attempt=0), node, change, reduced)
         self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
         return True
 
@@ -455,7 +457,7 @@ class FlowRuntime:
     async def _keep(self, node: StepNode, key: str, made: Fact) -> None:
         """Keep the result of a step for other runs, if it says so."""
         if node.cache is not None and isinstance(made, StepCompleted):
-            change = Change(made.update, made.confidence)
+            change = StateChange(made.update, made.confidence)
             await self._caching.keep(key, change, node.cache.seconds)
 
     def _node(self, step: Step) -> StepNode:
@@ -465,7 +467,7 @@ class FlowRuntime:
         assert isinstance(found, StepNode)
         return found
 
-    def _done(self, step: Step) -> Done:
+    def _done(self, step: Step) -> CompletedStep:
         """What a step undoes."""
         undoing = self._progress.undoing
         assert undoing is not None
@@ -488,8 +490,8 @@ class FlowRuntime:
             done.attempt,
             f"{key}/a{done.attempt}",
             key,
-            self._steps.state(self._current(past.state)),
-            None if past.update is None else self._steps.values(past.update),
+            state=self._steps.state(self._current(past.state)),
+            result=None if past.update is None else self._steps.values(past.update),
         )
 
     def _current(self, written: dict[str, Json]) -> dict[str, Json]:
@@ -509,10 +511,10 @@ class FlowRuntime:
             step.node,
             step.attempt,
             f"{run}/s{step.number}/a{step.attempt}",
-            undoing.failure if undoing is not None else handled,
-            self._results(strand) if strand and not step.undoes else (),
-            {**progress.approvals},
-            undone,
+            failure=undoing.failure if undoing is not None else handled,
+            paths=self._results(strand) if strand and not step.undoes else (),
+            approvals={**progress.approvals},
+            undoes=undone,
         )
 
     def _results(self, strand: Strand) -> list[PathResult]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import anyio
 
-from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpired
+from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpiredFact
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
@@ -20,7 +20,7 @@ from turnloom.log.events import RunPaused
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent, RunKey
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
@@ -96,7 +96,7 @@ class Journal:
         self,
         log: Appends,
         clock: Clock,
-        loaded: Loaded,
+        loaded: LoadedWorkflow,
         state: RunState,
         secrets: Secrets | None = NO_SECRETS,
         *,
@@ -350,18 +350,18 @@ class Journal:
             state.run,
             state.position + 1,
             self._at,
-            fact.kind,
-            actor,
-            fact,
-            cause,
-            fact.version,
+            kind=fact.kind,
+            actor=actor,
+            data=fact,
+            cause=cause,
+            v=fact.version,
         )
         evolve(self.workflow, state, event)
         if event.kind == ArtifactPublished.kind:
             self._is_published = True
         elif event.kind == ContextChanged.kind:
             self._heed(cast(ContextChanged, fact))
-        elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpired):
+        elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpiredFact):
             for tell in self.on_closed:
                 tell()
         self._last = event.kind

@@ -72,7 +72,7 @@ FACTS = (
     agents.UserText,
     agents.QuestionAsked,
     agents.QuestionAnswered,
-    agents.QuestionExpired,
+    agents.QuestionExpiredFact,
     agents.AnswerRefused,
     RouteDecided,
     board.ArtifactPublished,
@@ -112,11 +112,11 @@ FACTS = (
     guards.SelectionJudged,
     guards.BudgetReserved,
     guards.BudgetSpent,
-    guards.BudgetExceeded,
+    guards.BudgetExceededFact,
     guards.ScarcityChanged,
     guards.WindowNeared,
     guards.LoopChecked,
-    guards.LoopDetected,
+    guards.LoopDetectedFact,
 )
 
 # Why a run fails in which a guard has nobody left to choose.
@@ -342,4 +342,4 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 
 def derive(workflow: Form, state: RunState, event: Event) -> Sequence[Change]:
     """What an event changes in derived variables, in declared order."""
-    return workflow.triggers.derive(event.kind, event.data, state, state.fired, event.at)
+    return workflow.triggers.derive(event.kind, event.data, state, state.fired, at=event.at)

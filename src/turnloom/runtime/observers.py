@@ -158,7 +158,7 @@ class Observers:
 
     def watch(self, run: RunKey, started: RunStarted) -> Tell:
         """What is told of everything that is stored of a run."""
-        seen = ObservedRun(run.id, run.tenant, started.user, started.workflow, started.form)
+        seen = ObservedRun(run.id, run.tenant, started.user, started.workflow, form=started.form)
 
         async def tell(_: RunKey, batch: Sequence[Event]) -> None:
             for queue in self._queues:

@@ -87,7 +87,7 @@ def _outcome(run: str, form: Flowing, state: RunState) -> Outcome[Any]:
         cast(OutcomeStatus, state.status) if state.status in ENDED else "waiting",
         _state(form, progress.strands[""].state),
         undoing.failure if undoing else None,
-        tuple(state.questions.values()),
+        questions=tuple(state.questions.values()),
     )
 
 

@@ -23,7 +23,7 @@ from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import (
     EndedRun,
     Holder,
-    Loaded,
+    LoadedWorkflow,
     Message,
     PrunedRun,
     StoredPlan,
@@ -262,7 +262,7 @@ class Observer(Protocol):
 class Definitions(Protocol):
     """Workflows from where they are declared, or as a run has them on record."""
 
-    async def load(self, source: str) -> Loaded:
+    async def load(self, source: str) -> LoadedWorkflow:
         """The workflow declared at a place.
 
         Raises:
@@ -270,11 +270,11 @@ class Definitions(Protocol):
         """
         ...
 
-    async def restore(self, started: RunStarted) -> Loaded:
+    async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow that a run is pinned to."""
         ...
 
-    async def salvage(self, started: RunStarted) -> Loaded | None:
+    async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:
         """What ends a run whose plan is not that of its workflow any more, and makes up for what
         the present plan still names; nothing if there is no such thing to do."""
         ...

@@ -67,7 +67,9 @@ class Questions:
         """
         first, last = await ends_of(self._log, run)
         by = first.data.user if user is None else user
-        asked = await self._meant(run, await self._asked(run, last), question, by, first.data.user)
+        asked = await self._meant(
+            run, await self._asked(run, last), question, by, user=first.data.user
+        )
         if asked is None:
             return await self._refuse_or_repeat(run, question, value, by)
         if not may_answer(asked, by, first.data.user):

@@ -33,7 +33,7 @@ from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey, Unreadable
 from turnloom.runs.undriven import Undriven
-from turnloom.runtime.boards import BoardRuns, Place
+from turnloom.runtime.boards import BoardPlace, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
 from turnloom.runtime.drive.plans import pin, plan_of
@@ -46,7 +46,7 @@ from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Sc
 from turnloom.runtime.questions import Questions
 from turnloom.runtime.spec import (
     Delivery,
-    Loaded,
+    LoadedWorkflow,
     RunFilter,
     RunSummary,
     Stop,
@@ -70,7 +70,9 @@ async def give_up(
         events = await stores.log.read(run)
         watch = observers.watch(run, events[0].data) if observers else None
         log = telling(stores.log, watch)
-        journal = Journal(log, clock, Loaded(form, {}, "", "", {}, {}), fresh(run, form))
+        journal = Journal(
+            log, clock, LoadedWorkflow(form, {}, "", "", files={}, code={}), fresh(run, form)
+        )
         journal.fence = fence
         journal.catch_up(events)
         state = journal.state
@@ -104,7 +106,7 @@ def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
 class FlowGiven(NamedTuple):
     """A flow, and the state that a run of it is to begin with."""
 
-    loaded: Loaded
+    loaded: LoadedWorkflow
     state: BaseModel
 
 
@@ -124,13 +126,13 @@ def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, F
     return facts
 
 
-async def pin_flow(plans: Plans, tenant: str, loaded: Loaded) -> None:
+async def pin_flow(plans: Plans, tenant: str, loaded: LoadedWorkflow) -> None:
     """Keep a tenant's plan of a flow."""
     plan = _flowing(loaded).plan
     await pin(plans, tenant, plan, describe_plan(plan))
 
 
-def _flowing(loaded: Loaded) -> Flowing:
+def _flowing(loaded: LoadedWorkflow) -> Flowing:
     assert isinstance(loaded.workflow, Flowing)
     return loaded.workflow
 
@@ -178,7 +180,9 @@ class Runs:
         )
         declares = world.definitions.declares
         serves = self._posting.serves
-        self._mailing = Mailing(world.stores, world.scheduler, self._driver, declares, serves)
+        self._mailing = Mailing(
+            world.stores, world.scheduler, self._driver, declares, serves=serves
+        )
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, tenant_slots: int = 0) -> None:
@@ -226,22 +230,24 @@ class Runs:
             self.following.end(run)
         return None
 
-    def board(self, name: str, load: Callable[[], Loaded], *, user: str, tenant: str) -> BoardRuns:
+    def board(
+        self, name: str, load: Callable[[], LoadedWorkflow], *, user: str, tenant: str
+    ) -> BoardRuns:
         """The runs of a board, which `load` gives as it is declared now."""
         world = self._world
         stores = world.stores
-        place = Place(
+        place = BoardPlace(
             stores.log,
             stores.plans,
             stores.inbox,
             stores.artifacts,
-            world.clock,
-            world.entropy,
-            self._driver,
-            self._mailing,
-            self._posting.activities,
+            clock=world.clock,
+            entropy=world.entropy,
+            starter=self._driver,
+            mail=self._mailing,
+            activities=self._posting.activities,
         )
-        return self._posting.add(BoardRuns(name, place, load, user, tenant))
+        return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
     async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> RunKey:
         """Begin a run of the workflow declared at a place, or of a flow that is given a state, and
@@ -283,7 +289,7 @@ class Runs:
             return None
         return await self.following.rested(run)
 
-    async def definition(self, run: RunKey) -> Loaded:
+    async def definition(self, run: RunKey) -> LoadedWorkflow:
         """The workflow that a run is pinned to."""
         first, _ = await self._ends(run)
         return await self._world.definitions.restore(first.data)
@@ -361,7 +367,7 @@ class Runs:
         world = self._world
         present = await world.definitions.salvage(started)
         if present is None:
-            return await give_up(world.stores, world.clock, world.observers, run, stop)
+            return await give_up(world.stores, world.clock, world.observers, run, stop=stop)
         await self._driver.salvage(run, present)
         return True
 
@@ -391,18 +397,18 @@ class Runs:
         return await ends_of(self._world.stores.log, run)
 
 
-def _started(loaded: Loaded, user: str, tenant: str) -> RunStarted:
+def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
     return RunStarted(
         loaded.workflow.name,
         loaded.workflow.version,
         loaded.definition,
         loaded.root,
-        loaded.files,
-        loaded.code,
-        tenant,
-        user,
-        loaded.set_aside,
-        loaded.workflow.form,
+        files=loaded.files,
+        code=loaded.code,
+        tenant=tenant,
+        user=user,
+        set_aside=loaded.set_aside,
+        form=loaded.workflow.form,
     )
 
 
@@ -417,7 +423,15 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
     started: RunStarted | Unreadable = first.data
     if isinstance(started, Unreadable):
         return RunSummary(
-            first.run, "", BROKEN, tenant, "", first.at, last.at, last.seq, started.reason
+            first.run,
+            "",
+            BROKEN,
+            tenant,
+            user="",
+            started=first.at,
+            latest=last.at,
+            events=last.seq,
+            reason=started.reason,
         )
     rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
     reason = last.data.reason if isinstance(last.data, Unreadable) else ""
@@ -426,11 +440,11 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
         started.workflow,
         status_of(last),
         started.tenant,
-        started.user,
-        first.at,
-        last.at,
-        last.seq,
-        reason,
-        rest.collected,
-        rest.wanted,
+        user=started.user,
+        started=first.at,
+        latest=last.at,
+        events=last.seq,
+        reason=reason,
+        collected=rest.collected,
+        wanted=rest.wanted,
     )

@@ -10,7 +10,7 @@ import msgspec
 
 from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
@@ -125,7 +125,7 @@ class Close(msgspec.Struct, frozen=True, tag="close"):
     subscription: str
 
 
-class Retry(msgspec.Struct, frozen=True, tag="retry"):
+class RetryTurn(msgspec.Struct, frozen=True, tag="retry"):
     """The wish that what a failed turn took be taken again."""
 
     turn: int
@@ -137,7 +137,7 @@ class Wake(msgspec.Struct, frozen=True, tag="wake"):
 
 
 # What an inbox holds for a run.
-Message = Reply | Stop | Publish | Deliver | Close | Retry | Wake
+Message = Reply | Stop | Publish | Deliver | Close | RetryTurn | Wake
 
 
 # How many messages wait for one run at most.
@@ -194,8 +194,8 @@ class Staff:
     the tenant of the run. `named` are engines of which one is chosen for a turn."""
 
     engines: tuple[Engine, ...]
-    context: Chosen | Assembly | None = None
-    contexts: tuple[Chosen | None, ...] = ()
+    context: ChosenProvider | Assembly | None = None
+    contexts: tuple[ChosenProvider | None, ...] = ()
     components: tuple[Component, ...] = ()
     samples: int = 1
     score: Callable[..., Any] | None = None
@@ -210,7 +210,7 @@ TenantServer: TypeAlias = Callable[[str], ToolServer]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedWorkflow:
     """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
     pinned to. `runtime` makes the half of its form that acts. Tools are known by name, hooks by
     their place; parts that are set aside do not pass their check and count as empty. `lacking` says
@@ -242,7 +242,7 @@ class Loaded:
     changed_code: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     suppressed: tuple[ContextSuppressed, ...] = ()
-    contexts: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
+    contexts: Mapping[str, ChosenProvider] = field(default_factory=dict[str, ChosenProvider])
     types: TypeRegistry = field(default_factory=TypeRegistry)
     search: ReaderSearch = no_search
     counter: TokenCounter = field(default_factory=Estimate)

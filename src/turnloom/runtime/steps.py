@@ -8,16 +8,16 @@ import msgspec
 from pydantic import BaseModel
 
 from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
-from turnloom.agents.spec import USER, Prepared, ToolSchema
+from turnloom.agents.spec import USER, PreparedRequest, ToolSchema
 from turnloom.assembly.logic import piece, spoken
 from turnloom.assembly.logic.assembled import AssembledContext
-from turnloom.assembly.spec import Chosen, Message
+from turnloom.assembly.spec import ChosenProvider, Message
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.errors import NoCandidates
 from turnloom.flow.events import StepCompensated, StepCompleted
 from turnloom.flow.logic.flowing import Flowing, charge_of
-from turnloom.flow.logic.states import Change, StateCopies, StateModel
+from turnloom.flow.logic.states import StateChange, StateCopies, StateModel
 from turnloom.flow.spec.nodes import StepNode
 from turnloom.flow.spec.progress import Progress, Step
 from turnloom.flow.spec.steps import About, AgentStep, StepContext, function_of
@@ -27,7 +27,7 @@ from turnloom.kernel.values import Json, as_data, said, writable
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import (
     Choice,
-    Contexts,
+    DeclaredContexts,
     Settlement,
     Sinks,
     TextSink,
@@ -157,7 +157,7 @@ class Steps:
             Exception: whatever the step makes of the answer raises.
         """
         chosen = await self._choose(step, node, written)
-        brief = StepBrief(self, self._live, step, node, written, chosen)
+        brief = StepBrief(self, self._live, step, node, written=written, chosen=chosen)
         settlement = await self._live.turns.take(brief, sinks)
         if settlement.trouble is not None:
             raise settlement.trouble
@@ -187,17 +187,17 @@ class Steps:
             self._journal.record(f"t{step.turn}/end", fact)
 
 
-def outcome_of(step: Step, node: StepNode, change: Change, reduced: dict[str, Json]) -> Fact:
+def outcome_of(step: Step, node: StepNode, change: StateChange, reduced: dict[str, Json]) -> Fact:
     """What a step changed, or what was changed to make up for one."""
     if step.undoes:
         return StepCompensated(
-            node.name, step.undoes, step.number, step.node, change.fields, reduced
+            node.name, step.undoes, step.number, step.node, update=change.fields, reduced=reduced
         )
     return completed(step, node, change, reduced)
 
 
 def completed(
-    step: Step, node: StepNode, change: Change, reduced: dict[str, Json]
+    step: Step, node: StepNode, change: StateChange, reduced: dict[str, Json]
 ) -> StepCompleted:
     """That a step changed the state, and whether it is sure enough of that."""
     sure, least = change.confidence, node.require_confidence
@@ -207,11 +207,11 @@ def completed(
         step.place,
         step.number,
         step.attempt,
-        change.fields,
-        reduced,
-        sure,
-        is_unsure,
-        step.strand,
+        update=change.fields,
+        reduced=reduced,
+        confidence=sure,
+        is_unsure=is_unsure,
+        strand=step.strand,
     )
 
 
@@ -256,7 +256,7 @@ class StepBrief:
             return None
         return Choice(selection, (chosen.category,), chosen.chosen)
 
-    def contexts(self, agent: Contexts) -> Sequence[Chosen | Assembly | None]:
+    def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
         """That of each engine, else what the step declares; who was selected has the step's."""
         return (agent.context,) if self.engines else contexts_of(agent, agent.context)
 
@@ -279,7 +279,9 @@ class StepBrief:
 
         return both
 
-    async def request(self, prepared: Prepared, context: AssembledContext) -> Prepared:
+    async def request(
+        self, prepared: PreparedRequest, context: AssembledContext
+    ) -> PreparedRequest:
         """What the agent is told: what was said in its thread, and what it is asked now."""
         said_before = tuple(self._thread)
         received, name = self._journal.secrets.received, self._node.name
@@ -289,7 +291,7 @@ class StepBrief:
                 Message(0, writable(each.author), received(writable(each.text))) for each in told
             ]
             messages = (*said_before, *own)
-            return Prepared(
+            return PreparedRequest(
                 messages=messages,
                 withheld=context.withheld,
                 left_by=f"steps.{name}",
@@ -298,7 +300,7 @@ class StepBrief:
         prompt = received(writable(str(await _ask(self._declared.user_prompt, self.about))))
         self._prompt = prompt
         asked = piece("prompt", f"steps.{name}", spoken(USER, prompt), "what the step asks")
-        return Prepared(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
+        return PreparedRequest(messages=said_before, pieces=(asked,), left_by=f"threads.{name}")
 
     @property
     def _thread(self) -> Sequence[Message]:
@@ -321,7 +323,7 @@ class StepBrief:
 
     async def _change(
         self, facts: Sequence[Fact], context: AssembledContext
-    ) -> tuple[Change, dict[str, Json]]:
+    ) -> tuple[StateChange, dict[str, Json]]:
         """What an answer changes, and the fields that code reduces."""
         answer = self._answer(facts)
         if self._declared.on_text is not None and isinstance(answer, str) and not self._heard:

@@ -16,7 +16,7 @@ from turnloom.kernel.threads import in_thread, threads
 from turnloom.kernel.values import Json, preview, said, writable
 from turnloom.log.spec import Event
 from turnloom.variables.events import ContextChanged, ContextRefused
-from turnloom.variables.logic.derivation import Rule, settle
+from turnloom.variables.logic.derivation import DerivationRule, settle
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.variables.spec import UNCHANGED, Function
 
@@ -62,7 +62,7 @@ Derivation = Callable[[Event, Mapping[str, Json]], Any]
 DEADLINE = 1.0
 
 
-class Values(Mapping[str, Json]):
+class ReadOnlyValues(Mapping[str, Json]):
     """The values of the run, to be read: what is taken out of them is a copy."""
 
     def __init__(self, values: Mapping[str, Json]) -> None:
@@ -95,7 +95,10 @@ def _asked(function: Derivation, event: Event, values: Mapping[str, Json]) -> An
 
 
 async def ask_function(
-    rule: Rule, functions: Mapping[str, Derivation], event: Event, values: Mapping[str, Json]
+    rule: DerivationRule,
+    functions: Mapping[str, Derivation],
+    event: Event,
+    values: Mapping[str, Json],
 ) -> ContextChanged | ContextRefused | None:
     """What a function makes of an event: a change, a refusal, or nothing."""
     trigger = rule.trigger
@@ -103,7 +106,9 @@ async def ask_function(
     name = rule.definition.name
     given: Any = UNCHANGED
     try:
-        asked = partial(_asked, functions[trigger.function], deepcopy(event), Values(values))
+        asked = partial(
+            _asked, functions[trigger.function], deepcopy(event), ReadOnlyValues(values)
+        )
         async with threads(SHORT):
             with anyio.move_on_after(DEADLINE) as scope:
                 given = await in_thread(asked, CapacityLimiter(1))

@@ -1,8 +1,8 @@
 """What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
 
 from turnloom.adapters.scripted import ScriptedEngine
-from turnloom.assembly.logic.slices import Gathered, Item
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.logic.slices import GatheredSlice, SliceItem
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.testing.boards import BoardTurn
 from turnloom.testing.crashes import (
     CrashingArtifacts,
@@ -28,11 +28,11 @@ from turnloom.testing.loopback import (
     Endless,
     Garbled,
     Hollow,
+    HttpRefusal,
     Lingering,
     LoopbackModel,
     ModelRequest,
     Paced,
-    Refusal,
     Stalled,
 )
 from turnloom.testing.recorded import RecordedEngine
@@ -41,7 +41,7 @@ from turnloom.testing.retrieval import HashingEmbedder, InMemorySearch, Paragrap
 __all__ = [
     "BoardTurn",
     "Broken",
-    "Chosen",
+    "ChosenProvider",
     "CrashingArtifacts",
     "CrashingBeliefs",
     "CrashingCallee",
@@ -58,19 +58,19 @@ __all__ = [
     "FakeToolServer",
     "Fuse",
     "Garbled",
-    "Gathered",
+    "GatheredSlice",
     "HashingEmbedder",
     "Hollow",
     "Lingering",
     "InMemorySearch",
-    "Item",
+    "SliceItem",
     "Killed",
     "LoopbackModel",
     "ModelRequest",
     "Paced",
     "ParagraphSplitter",
     "RecordedEngine",
-    "Refusal",
+    "HttpRefusal",
     "ScriptedEngine",
     "Stalled",
 ]

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from turnloom.adapters.memory import MemoryStore
-from turnloom.assembly.logic.slices import Gathered, Witnessed
+from turnloom.assembly.logic.slices import GatheredSlice, Witnessed
 from turnloom.assembly.service.gathering import gather
 from turnloom.assembly.spec import (
     AgentRef,
-    Chosen,
+    ChosenProvider,
     ContextProvider,
     ContextRequest,
     Message,
@@ -36,13 +36,13 @@ class BoardTurn:
     said: Sequence[tuple[str, str]] = ()
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
-    async def gather(self, provider: ContextProvider | Chosen) -> Gathered:
+    async def gather(self, provider: ContextProvider | ChosenProvider) -> GatheredSlice:
         """What a provider gives in this turn.
 
         Raises:
             ContextUnavailable: it gives no slice, and there is no fallback that does.
         """
-        chosen = provider if isinstance(provider, Chosen) else Chosen(provider)
+        chosen = provider if isinstance(provider, ChosenProvider) else ChosenProvider(provider)
         witnessed = Witnessed()
         request = await self.request(witnessed.note)
         return await gather(chosen, request, witnessed=witnessed)
@@ -52,12 +52,12 @@ class BoardTurn:
         store = MemoryStore(codec()).artifacts
         reader = self.reader
         await store.put(reader.tenant, self.artifacts)
-        board = bind(store, _AnyType(), reader, lambda: self.now, witness)
+        board = bind(store, _AnyType(), reader, lambda: self.now, witness=witness)
         said = [Message(seq, author, text) for seq, (author, text) in enumerate(self.said, 1)]
-        run = RunRef("run", "Board", reader.tenant, "user", Transcript(said))
+        run = RunRef("run", "Board", reader.tenant, "user", transcript=Transcript(said))
         agent = AgentRef(reader.agent, "", reader.labels, reader.tenant)
         ctx = TurnContext(run, self.state, board, 1)
-        return ContextRequest(agent, ctx, self.inputs, board, self.correlation_id)
+        return ContextRequest(agent, ctx, self.inputs, board, correlation_id=self.correlation_id)
 
 
 class _AnyType(TypeRegistry):

@@ -7,7 +7,7 @@ from datetime import datetime
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.agents.spec import Answer, Callee, Engine, Task
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import Found
+from turnloom.board.spec.queries import StoredArtifact
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.contained import Interrupted
@@ -184,7 +184,7 @@ class CrashingArtifacts:
         await self._artifacts.consume(tenant, consumptions)
         self._fuse.point()
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id."""
         return await self._artifacts.find(tenant, id)
 

@@ -20,7 +20,7 @@ from turnloom.kernel.values import as_data, canonical, preview
 NOTHING = ("", (), None, Usage())
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedAnswer(msgspec.Struct, frozen=True):
     """A request as an engine was given it, without secrets, and its answer."""
 
     request: dict[str, Any]
@@ -38,7 +38,7 @@ class RecordedEngine:
         self._file = anyio.Path(file)
         self._make = make
         self._engine: Engine | None = None
-        self._kept: list[Recorded] = []
+        self._kept: list[RecordedAnswer] = []
         self._given: set[int] = set()
 
     async def __aenter__(self) -> Self:
@@ -48,7 +48,9 @@ class RecordedEngine:
                 raise UsageError("What an engine does to variables is not recorded. Ask a model.")
             return self
         try:
-            self._kept = msgspec.json.decode(await self._file.read_bytes(), type=list[Recorded])
+            self._kept = msgspec.json.decode(
+                await self._file.read_bytes(), type=list[RecordedAnswer]
+            )
         except msgspec.MsgspecError as error:
             raise UsageError(f"{self._file} holds no recorded answers: {error}") from error
         return self
@@ -72,7 +74,7 @@ class RecordedEngine:
         request = request_of(task)
         if self._engine is not None:
             answer = as_answer(task, await self._engine(task))
-            self._kept.append(Recorded(request, task.mask(_data_of(answer))))
+            self._kept.append(RecordedAnswer(request, task.mask(_data_of(answer))))
             return answer
         answer = self._read(self._found(request))
         if task.output is None:  # nobody reads half an output
@@ -90,7 +92,7 @@ class RecordedEngine:
         if self._engine is None and left:
             raise EngineError(f"{self._file} holds answers that nobody asked for: {left}.")
 
-    def _read(self, kept: Recorded) -> Answer:
+    def _read(self, kept: RecordedAnswer) -> Answer:
         try:
             return msgspec.convert(kept.answer, Answer)
         except msgspec.ValidationError as error:
@@ -100,7 +102,7 @@ class RecordedEngine:
                 "there, or delete the file and record it again."
             ) from error
 
-    def _found(self, request: dict[str, Any]) -> Recorded:
+    def _found(self, request: dict[str, Any]) -> RecordedAnswer:
         """What was recorded for a request; the same one made twice gets one answer after the
         other."""
         fitting = [number for number, each in enumerate(self._kept) if each.request == request]
@@ -148,7 +150,7 @@ def _plain(parts: Mapping[str, Any]) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(said))
 
 
-def _nearest(request: Mapping[str, Any], kept: Sequence[Recorded]) -> str:
+def _nearest(request: Mapping[str, Any], kept: Sequence[RecordedAnswer]) -> str:
     """Which recorded request is most like another one, and where the two part."""
     if not kept:
         return "is the only one, as the file is empty"

@@ -10,12 +10,12 @@ from turnloom.assembly.logic.retrieval import admits, facts_of, rank, read_filte
 from turnloom.assembly.ports.retrieval import NOBODY
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import (
-    Added,
+    AddedDocuments,
     Document,
     Format,
     Matching,
-    Results,
     RetrievalResult,
+    RetrievalResults,
 )
 from turnloom.board.spec import Public, Reader
 from turnloom.kernel.code import LOCAL
@@ -97,10 +97,12 @@ class InMemorySearch:
         filters: Mapping[str, Json] | None = None,
         reader: Reader = NOBODY,
         now: datetime | None = None,
-    ) -> Results:
+    ) -> RetrievalResults:
         """The best of what it holds and of what it was seeded with."""
         self.searches.append(Searched(query, top_k, min_relevance, filters))
-        found = await self._inner.search(query, top_k, min_relevance, filters, reader, now)
+        found = await self._inner.search(
+            query, top_k, min_relevance, filters, reader=reader, now=now
+        )
         groups = read_filters(filters) if query.strip() else ((),)
         passing = [
             each
@@ -110,14 +112,14 @@ class InMemorySearch:
         ]
         for_all = found.for_all and all(each.visibility == Public() for each in self._seeds)
         least = found.min_relevance if min_relevance is None else min_relevance
-        return Results(
+        return RetrievalResults(
             rank([*found, *passing], top_k, least),
             for_all=for_all,
             min_relevance=found.min_relevance,
             is_empty=found.is_empty and not self._seeds,
         )
 
-    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
+    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> AddedDocuments:
         """Keep documents of a tenant, beside what it was seeded with."""
         return await self._inner.add(documents, tenant)
 

@@ -12,7 +12,7 @@ from turnloom.log.spec import Fact
 UNAVAILABLE = "unavailable: "
 
 
-class Loaded(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class InitialValue(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How one variable got its first value; `origin` is where exactly it was looked for."""
 
     name: str
@@ -29,7 +29,7 @@ class ContextLoaded(Fact, frozen=True):
 
     kind: ClassVar[str] = "context.loaded"
     recorded: ClassVar[frozenset[str]] = frozenset({"values"})
-    values: tuple[Loaded, ...]
+    values: tuple[InitialValue, ...]
 
 
 class ContextChanged(Fact, frozen=True):

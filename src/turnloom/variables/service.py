@@ -11,8 +11,8 @@ from turnloom.variables.events import UNAVAILABLE
 from turnloom.variables.logic.resolution import (
     INCLUDE_SCHEMA,
     PRODUCTION,
-    Found,
     Gates,
+    LookupResult,
     Readings,
     Resolved,
     flags,
@@ -24,14 +24,14 @@ from turnloom.variables.logic.resolution import (
 )
 from turnloom.variables.logic.types import TRUE
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
-from turnloom.variables.spec import Database, Variables
+from turnloom.variables.spec import DatabaseSource, Variables
 
 VERBOSE = "CONTEXT_VERBOSE_DEBUG"
 
 log = logging.getLogger("turnloom.context")
 
 
-class Index(NamedTuple):
+class LookupIndex(NamedTuple):
     """The index that lookups of database variables use; `made` unless its collection is missing.
 
     Where no database is named, the store's default one is meant.
@@ -106,19 +106,19 @@ class ContextSource:
         return Readings(closed, environment, dict(zip(names, found, strict=True)))
 
     async def _find(
-        self, source: Database, base: Mapping[str, Json], database: str | None
-    ) -> Found:
+        self, source: DatabaseSource, base: Mapping[str, Json], database: str | None
+    ) -> LookupResult:
         lookup = _lookup(source, database, str(base[source.search_by]), str(base["app_id"]))
         try:
-            return Found(await self._documents.newest(lookup))
+            return LookupResult(await self._documents.newest(lookup))
         except DocumentsUnavailable as error:
             log.warning("%s", error)
-            return Found(None, f"{UNAVAILABLE}{error}")
+            return LookupResult(None, f"{UNAVAILABLE}{error}")
 
 
 async def index(
     documents: DocumentStore, variables: Variables, database: str | None
-) -> AsyncGenerator[Index, None]:
+) -> AsyncGenerator[LookupIndex, None]:
     """See to every index that the database variables of a workflow use, one after the other.
 
     Raises:
@@ -127,9 +127,11 @@ async def index(
     sources = [source for _, source in lookups(variables, Gates(False, False))]
     for wanted in dict.fromkeys(_lookup(source, database) for source in sources):
         made = await documents.index(wanted)
-        yield Index(wanted.database, wanted.collection, wanted.key, made)
+        yield LookupIndex(wanted.database, wanted.collection, wanted.key, made)
 
 
-def _lookup(source: Database, database: str | None, value: str = "", tenant: str = "") -> Lookup:
+def _lookup(
+    source: DatabaseSource, database: str | None, value: str = "", tenant: str = ""
+) -> Lookup:
     name = source.database_name or database
-    return Lookup(name, source.collection, source.search_by, value, tenant)
+    return Lookup(name, source.collection, source.search_by, value, tenant=tenant)

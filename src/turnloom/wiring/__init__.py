@@ -12,7 +12,7 @@ from turnloom.wiring.collections import (
 from turnloom.wiring.examination import Examination
 from turnloom.wiring.flows import flows_in, is_code
 from turnloom.wiring.folders import Folders
-from turnloom.wiring.models import Models
+from turnloom.wiring.models import ModelEngines
 from turnloom.wiring.opening import (
     missing_store,
     open_artifacts,
@@ -32,19 +32,19 @@ from turnloom.wiring.parts import (
 )
 from turnloom.wiring.plans import describe_staff
 from turnloom.wiring.programs import examine as examine_code
-from turnloom.wiring.records import Records
-from turnloom.wiring.settings import DEFAULT_STORE, Chosen, Settings, in_force, settings
+from turnloom.wiring.records import ChatRecords
+from turnloom.wiring.settings import DEFAULT_STORE, Settings, SettingValue, in_force, settings
 
 __all__ = [
     "DEFAULT_STORE",
     "PATH",
-    "Chosen",
+    "SettingValue",
     "Collections",
     "Examination",
     "Folders",
-    "Models",
+    "ModelEngines",
     "Parts",
-    "Records",
+    "ChatRecords",
     "Settings",
     "Setup",
     "assemble",

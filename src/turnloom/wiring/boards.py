@@ -7,7 +7,7 @@ from typing import Any
 
 from turnloom.agents.spec import Engine
 from turnloom.assembly.service.providers import FilteredContextProvider
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import no_search
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import TypeRegistry
@@ -24,11 +24,11 @@ from turnloom.reaction.logic.checking import (
 from turnloom.reaction.logic.plans import decide_alike, make_plan, plan_diff, subscription_digest
 from turnloom.reaction.logic.reacting import Reacting
 from turnloom.reaction.service.products import BoardProducts
-from turnloom.reaction.spec import ContextFilter, Member, Plan
+from turnloom.reaction.spec import BoardPlan, ContextFilter, Member
 from turnloom.reaction.spec.builder import AgentBuilder
 from turnloom.runtime.board import BoardRuntime
 from turnloom.runtime.boards import collecting
-from turnloom.runtime.spec import Loaded, Staff
+from turnloom.runtime.spec import LoadedWorkflow, Staff
 from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.collections import Collections, comparing, counter_for
@@ -40,7 +40,7 @@ from turnloom.wiring.declared import (
     warn_of,
 )
 from turnloom.wiring.doors import Capabilities
-from turnloom.wiring.models import Models, own_contexts
+from turnloom.wiring.models import ModelEngines, own_contexts
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -71,16 +71,16 @@ class Boards:
         self,
         engine: Engine | None,
         collections: Collections | None = None,
-        models: Models | None = None,
+        models: ModelEngines | None = None,
         can: Capabilities | None = None,
     ) -> None:
         self._can = can or Capabilities()
         self._engine = engine
         self._collections = collections
-        self._models = models or Models()
+        self._models = models or ModelEngines()
         self._declared: dict[str, BoardDeclaration] = {}
-        self._current: dict[str, Loaded] = {}
-        self._known: dict[tuple[str, str], Loaded] = {}
+        self._current: dict[str, LoadedWorkflow] = {}
+        self._known: dict[tuple[str, str], LoadedWorkflow] = {}
 
     def declare(self, declaration: BoardDeclaration) -> None:
         """Know a board.
@@ -104,7 +104,7 @@ class Boards:
         """Take notice that a board is declared differently now."""
         self._current.pop(name, None)
 
-    def load(self, name: str) -> Loaded:
+    def load(self, name: str) -> LoadedWorkflow:
         """A board as it is declared now.
 
         Raises:
@@ -118,7 +118,7 @@ class Boards:
             warn_of(name, loaded.warnings)
         return loaded
 
-    def restore(self, started: RunStarted, text: str) -> Loaded:
+    def restore(self, started: RunStarted, text: str) -> LoadedWorkflow:
         """The board as a run began with it, whose plan has this text.
 
         Raises:
@@ -146,12 +146,12 @@ class Boards:
             f"otherwise. Declare it as it was, or cancel the run.\n{differs}".rstrip()
         )
 
-    def _collects(self, plan: Plan, started: RunStarted) -> bool:
+    def _collects(self, plan: BoardPlan, started: RunStarted) -> bool:
         agent = plan.members.get(started.collects.rpartition("#")[0])
         found = [s for s in agent.subscriptions if s.id == started.collects] if agent else []
         return any(subscription_digest(plan, each) == started.definition for each in found)
 
-    def _make(self, declared: BoardDeclaration) -> Loaded:
+    def _make(self, declared: BoardDeclaration) -> LoadedWorkflow:
         members = [builder.member() for builder in declared.builders.values()]
         where = f"{ROOT}{declared.name}"
         models = {each.agent.name: each.agent.model for each in members}
@@ -159,7 +159,7 @@ class Boards:
         self._can.need_for_guards(guards)
         said = guards if guards != NO_GUARDS else None
         beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
-        plan = make_plan(declared.name, members, declared.limit, declared.types, beside)
+        plan = make_plan(declared.name, members, declared.limit, declared.types, beside=beside)
         refuse_problems(plan)
         refuse_strangers(plan, declared.tenant)
         toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
@@ -178,13 +178,13 @@ class Boards:
             for name, member in plan.members.items()
         }
         triggers = Triggers(variables.definitions, toolkit.aliases)
-        return Loaded(
-            Reacting(plan, variables, triggers, hooks, toolkit, products),
+        return LoadedWorkflow(
+            Reacting(plan, variables, triggers, hooks, toolkit=toolkit, products=products),
             {name: self._staff(member, declared.tenant) for name, member in plan.members.items()},
             f"{ROOT}{declared.name}",
             plan.digest,
-            {},
-            {},
+            files={},
+            code={},
             functions=functions,
             tools=tools,
             hooks=called,
@@ -205,10 +205,10 @@ class Boards:
             _chosen(member.context),
             own_contexts(given),
             member.components,
-            member.samples,
-            member.score,
-            member.max_concurrency,
-            member.reader(tenant),
+            samples=member.samples,
+            score=member.score,
+            most=member.max_concurrency,
+            reader=member.reader(tenant),
         )
 
     def _common(self, member: Member) -> list[Engine]:
@@ -224,21 +224,23 @@ class Boards:
         )
 
 
-def _plan(loaded: Loaded) -> Plan:
+def _plan(loaded: LoadedWorkflow) -> BoardPlan:
     assert isinstance(loaded.workflow, Reacting)
     return loaded.workflow.plan
 
 
-def _chosen(context: Chosen | ContextFilter | Assembly | None) -> Chosen | Assembly | None:
+def _chosen(
+    context: ChosenProvider | ContextFilter | Assembly | None,
+) -> ChosenProvider | Assembly | None:
     if not isinstance(context, ContextFilter):
         return context
-    return Chosen(
+    return ChosenProvider(
         FilteredContextProvider(
             context.filters, limit=context.limit, include_state_keys=context.include_state_keys
         )
     )
 
 
-def _contexts(plan: Plan) -> dict[str, Chosen]:
+def _contexts(plan: BoardPlan) -> dict[str, ChosenProvider]:
     subscriptions = (s for member in plan.members.values() for s in member.subscriptions)
     return {each.id: each.context for each in subscriptions if each.context is not None}

@@ -12,7 +12,7 @@ from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, Vectors
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import TenantSearch, space_of
 from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
-from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.retrieval import RetrievalResults
 from turnloom.assembly.spec.sources import Assembly, RetrievalSource
 from turnloom.board.spec import Public, Reader, Shared, Visibility
 from turnloom.errors import UsageError
@@ -85,7 +85,7 @@ def read_document(
     """
     text, format = adapter("files").read_text(folder, path)
     about = {**metadata, PATH: path}
-    return Document(path, text, about, format, visibility, root_of(folder))
+    return Document(path, text, about, format, visibility=visibility, root=root_of(folder))
 
 
 def root_of(folder: str) -> str:
@@ -207,9 +207,11 @@ class Collections:
         """
         through = self.open(collection)
         if _takes(through, "search", "reader"):
-            return await through.search(query, top_k, min_relevance, filters, reader, now)
+            return await through.search(
+                query, top_k, min_relevance, filters, reader=reader, now=now
+            )
         found = [*await through.search(query, top_k, min_relevance, filters)]
-        return Results(found, for_all=not any(map(_is_restricted, found)))
+        return RetrievalResults(found, for_all=not any(map(_is_restricted, found)))
 
     async def aclose(self) -> None:
         """Close what was made here; what was given stays open."""

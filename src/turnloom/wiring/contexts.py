@@ -14,7 +14,7 @@ from turnloom.assembly.service.providers import (
     TranscriptProvider,
 )
 from turnloom.assembly.spec import (
-    Chosen,
+    ChosenProvider,
     ContextProvider,
     ContextRequest,
     ContextSlice,
@@ -35,7 +35,7 @@ from turnloom.wiring.collections import Collections
 Where = Callable[..., Place]
 
 # The provider that is to be asked; nothing, and a problem, if it cannot be had.
-Ask = Callable[[ProviderChoice, Where], Chosen | None]
+Ask = Callable[[ProviderChoice, Where], ChosenProvider | None]
 
 _DECLARE_IT = (
     f"Declare it in {PROVIDERS!r} with `class Name(RagCollection)`, or let the program that starts "
@@ -105,7 +105,7 @@ class Sources:
         remedy = f"Did you mean {meant!r}?" if meant else _DECLARE_IT
         severity = "error" if self._registered.is_final else "warning"
         message = f"Collection {name!r} is neither declared in {PROVIDERS!r} nor registered."
-        self.code.note(place, "W057", message, remedy, severity)
+        self.code.note(place, "W057", message, remedy, severity=severity)
         return stand_in(name)
 
 
@@ -122,7 +122,7 @@ class _Behind:
     def summarise(self, name: str, at: Path, /) -> Summarise | None:
         return self.sources.code.function(PROVIDERS, name, self.at(*at))
 
-    def provider(self, choice: ProviderChoice, /) -> Chosen | None:
+    def provider(self, choice: ProviderChoice, /) -> ChosenProvider | None:
         return self.sources.ask(choice, self.at)
 
 
@@ -159,7 +159,7 @@ class Unfit(Exception):
         super().__init__(code, message, remedy)
 
 
-class Contexts:
+class FolderContexts:
     """The providers that agents choose, and the types of artifacts that these may ask for.
 
     What cannot be had is a problem of the workflow's code.
@@ -176,7 +176,7 @@ class Contexts:
         self._made: dict[str, ContextProvider] = {}
         self._sources = Sources(code, self._members, registered, self._choice)
 
-    def chosen(self) -> dict[str, Chosen | Assembly]:
+    def chosen(self) -> dict[str, ChosenProvider | Assembly]:
         """What gives each agent its context, as far as it can be had."""
         if not self._loads:
             return {}
@@ -206,14 +206,14 @@ class Contexts:
         except OSError:  # a class that was made by a call
             return file, 1
 
-    def _context(self, declared: Sequence[PlacedChoice]) -> Chosen | Assembly | None:
+    def _context(self, declared: Sequence[PlacedChoice]) -> ChosenProvider | Assembly | None:
         if declared[0].choice.sources:
             return self._sources.assembly(declared[0])
         made = [self._choice(each.choice, each.place) for each in declared]
         choices = [each for each in made if each is not None]
         return _several(choices) if len(choices) > 1 else next(iter(choices), None)
 
-    def _choice(self, choice: ProviderChoice, at: Where) -> Chosen | None:
+    def _choice(self, choice: ProviderChoice, at: Where) -> ChosenProvider | None:
         """The provider that is to be asked, if it can be had."""
         is_own = choice.provider in self._members
         arguments, told = ({}, choice.config) if is_own else (choice.config, {})
@@ -227,7 +227,9 @@ class Contexts:
             fallback = self._had(choice.fallback, at("fallback"), FALLBACKS, {})
         if provider is None:
             return None
-        return Chosen(provider, fallback, choice.timeout_s, told, choice.provider or "")
+        return ChosenProvider(
+            provider, fallback, choice.timeout_s, told, name=choice.provider or ""
+        )
 
     def _had(
         self, name: str, place: Place, known: Mapping[str, Make], arguments: Mapping[str, Any]
@@ -258,9 +260,9 @@ class Contexts:
         raise Unfit("W048", f"There is no provider {name!r}. There is: {there}.", remedy)
 
 
-def _several(choices: Sequence[Chosen]) -> Chosen:
+def _several(choices: Sequence[ChosenProvider]) -> ChosenProvider:
     """Several choices as one; each of them has its own time."""
-    return Chosen(Choices(*choices), timeout=math.inf, name="context")
+    return ChosenProvider(Choices(*choices), timeout=math.inf, name="context")
 
 
 def _may_give(member: object) -> bool:

@@ -13,10 +13,10 @@ from turnloom.hooks.logic import order_hooks, read_hooks
 from turnloom.hooks.spec import Hooks
 from turnloom.kernel.arguments import as_one_of, wrong
 from turnloom.kernel.code import qualified
-from turnloom.kernel.documents import Document
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_data, preview, said
-from turnloom.variables.logic.checking import Known, check_variables
+from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.conditions import Condition, parse_condition
 from turnloom.variables.spec import Variables
 from turnloom.wiring.adapters import adapter
@@ -43,7 +43,7 @@ def read_variables(
     except RecursionError as error:
         raise _unwritable(where, "variables", variables) from error
     document = _document(where, "variables", {"context_variables": written})
-    known = Known(frozenset(agents), toolkit.tools)
+    known = KnownNames(frozenset(agents), toolkit.tools)
     checked = check_variables(report, document, known)
     _refuse(where, report)
     return checked.variables, functions, tuple(sorted(report.problems))
@@ -97,9 +97,13 @@ def read_guards(
         else dict(as_one_of(guards, Mapping, "`guards`"))
     )
     document = _document(where, "guards", said)
-    read = guards if isinstance(guards, Guards) else report.model(document, Entry((), said), Guards)
+    read = (
+        guards
+        if isinstance(guards, Guards)
+        else report.model(document, DocumentEntry((), said), Guards)
+    )
     if read is not None:
-        check_guards(report, document, (), read, models)
+        check_guards(report, document, (), read, models=models)
     _refuse(where, report)
     return read or NO_GUARDS
 
@@ -120,14 +124,16 @@ def read_code_hooks(
         raise wrong("`hooks`", hooks, "Give a list of hooks.")
     written = [_written(as_one_of(hook, Mapping, "A hook")) for hook in hooks]
     document = _document(where, "hooks", {"hooks": written})
-    checked = read_hooks(report, document, Entry(("hooks",), written))
+    checked = read_hooks(report, document, DocumentEntry(("hooks",), written))
     _refuse(where, report)
     conditions: dict[int, Condition | None] = {}
     for number, each in enumerate(checked):
         agent = each.declared.agent
         if agent is not None and agent not in agents:
             message = f"A hook goes with agent {agent!r}, which is not there."
-            report.add(document, each.path, "W020", message, "Name an agent of the workflow.")
+            report.add(
+                document, each.path, "W020", message, remedy="Name an agent of the workflow."
+            )
         if each.declared.when is not None:
             conditions[number] = _condition(report, document, each.path, each.declared.when)
     ordered = order_hooks(report, document, checked, conditions)
@@ -190,7 +196,7 @@ def callee_of(function: Any, name: str) -> Callee:
         raise UsageError(f"{name!r} cannot be called: {said(error)}.") from error
 
 
-def _condition(report: Report, document: Document, path: Any, text: str) -> Condition | None:
+def _condition(report: Report, document: DeclarationFile, path: Any, text: str) -> Condition | None:
     try:
         return parse_condition(text)
     except ValueError as error:
@@ -202,9 +208,9 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _document(where: str, part: str, value: Any) -> Document:
+def _document(where: str, part: str, value: Any) -> DeclarationFile:
     try:
-        return Document(f"{where}/{part}", value, as_data(value))
+        return DeclarationFile(f"{where}/{part}", value, as_data(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise _unwritable(where, part, value) from error
 

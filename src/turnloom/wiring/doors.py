@@ -51,7 +51,7 @@ class Doors:
     components: tuple[Component, ...] = ()
 
 
-class Callee(Protocol):
+class CallableObject(Protocol):
     """Something that is called."""
 
     def __call__(self) -> Any:
@@ -77,12 +77,12 @@ DOORS: dict[str, Door] = {
     "beliefs": Door(BeliefStore),
     "documents": Door(DocumentStore, may_be_path=True),
     "vectors": Door(Vectors, may_be_path=True),
-    "engine": Door(Callee),
+    "engine": Door(CallableObject),
     "scheduler": Door(Scheduler),
     "clock": Door(Clock),
     "entropy": Door(Entropy),
     "environment": Door(Environment),
-    "connect": Door(Callee, may_be_class=True),
+    "connect": Door(CallableObject, may_be_class=True),
     "observers": Door(Observer, is_list=True),
     "components": Door(TurnComponent, as_component, is_list=True),
 }
@@ -162,7 +162,7 @@ def check_object(what: str, port: type, given: Any, *, may_be_class: bool = Fals
     if port is Store and not lacking:
         lacking = [*_lacks_in_ports(given)]
     if lacking:
-        name = "callable" if port is Callee else f"`{port.__name__}`"
+        name = "callable" if port is CallableObject else f"`{port.__name__}`"
         raise UsageError(f"{what} is {preview(given)}, no {name}: it lacks {', '.join(lacking)}.")
 
 

@@ -3,13 +3,22 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from turnloom.agents.spec import Agent, Answer, Engine, EngineChoice, Line, Script, ToolCall, Usage
+from turnloom.agents.spec import (
+    Agent,
+    Answer,
+    Engine,
+    EngineChoice,
+    Script,
+    ScriptLine,
+    ToolCall,
+    Usage,
+)
 from turnloom.conversation.logic.rosters import Roster
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import Code
-from turnloom.wiring.models import ASKING, TAKING, Models, Unanswered
+from turnloom.wiring.models import ASKING, TAKING, ModelEngines, Unanswered
 from turnloom.wiring.schemes import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
@@ -28,7 +37,7 @@ class Engines:
     """The engines of workflow folders: `engine` answers for agents that choose none; without it,
     the model of the settings does, or else the script or the model that is declared."""
 
-    def __init__(self, engine: Engine | None, models: Models) -> None:
+    def __init__(self, engine: Engine | None, models: ModelEngines) -> None:
         self._engine = engine
         self._models = models
 
@@ -50,7 +59,7 @@ class Engines:
             engines: list[Engine | None] = []
             for choice in agent.chain or (None,):
                 try:
-                    engines.append(self._engine_of(agent, choice, code.modules, known, depth))
+                    engines.append(self._engine_of(agent, choice, code.modules, known, depth=depth))
                 except DefinitionError as error:
                     problems += code.named(error, _named(agent.name, choice, known), code_place)
                 except Unanswered as error:
@@ -140,7 +149,7 @@ def _played(agent: str, script: Script, modules: Any) -> Engine:
     return adapter("functions").FunctionEngine(modules.function(played.file, played.function))
 
 
-def _answer(line: Line) -> Answer:
+def _answer(line: ScriptLine) -> Answer:
     calls = tuple(ToolCall(call.tool, call.arguments) for call in line.calls)
     return Answer(line.text, Usage(), calls, line.output)
 

@@ -99,7 +99,7 @@ class Examination:
         path = join(dirname(abspath(running.path)), running.file)
         lines = (line for file, line in ending.frames if file == path)
         message, remedy = _words(ending.code, self._limit)
-        return Diagnostic(running.file, next(lines, 1), "W042", message, remedy)
+        return Diagnostic(running.file, next(lines, 1), "W042", message, remedy=remedy)
 
 
 def _words(code: int | None, limit: float) -> tuple[str, str]:

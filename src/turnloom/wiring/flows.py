@@ -40,7 +40,7 @@ from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact
 from turnloom.runtime.flow import FlowRuntime
-from turnloom.runtime.spec import Loaded, Staff
+from turnloom.runtime.spec import LoadedWorkflow, Staff
 from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
@@ -53,7 +53,7 @@ from turnloom.wiring.declared import (
     warn_of,
 )
 from turnloom.wiring.doors import Capabilities
-from turnloom.wiring.models import Models, own_contexts
+from turnloom.wiring.models import ModelEngines, own_contexts
 
 # What the root of a run says that belongs to a flow: the file in which it was built, for people to
 # know; or the file that was named as the entry by which other programs find it.
@@ -72,19 +72,19 @@ class Flows:
         self,
         engine: Engine | None,
         search: ReaderSearch = no_search,
-        models: Models | None = None,
+        models: ModelEngines | None = None,
         types: TypeRegistry | None = None,
         can: Capabilities | None = None,
     ) -> None:
         self._can = can or Capabilities()
         self._engine = engine
         self._types = types or TypeRegistry()
-        self._models = models or Models()
+        self._models = models or ModelEngines()
         self._search = search
-        self._known: dict[tuple[str, str], Loaded] = {}
+        self._known: dict[tuple[str, str], LoadedWorkflow] = {}
         self._built: dict[tuple[str, str], Flow[Any]] = {}
 
-    def declare(self, flow: Flow[Any], entry: str = "") -> Loaded:
+    def declare(self, flow: Flow[Any], entry: str = "") -> LoadedWorkflow:
         """Know a flow, and give it as runs are pinned to it; of two with one plan, which may have
         other code behind it, the one declared last is known. `entry` is a file that other programs
         may import to continue its runs.
@@ -104,7 +104,7 @@ class Flows:
             warn_of(flow.name, self._known[key].warnings)
         return self._known[key]
 
-    async def restore(self, started: RunStarted, text: str) -> Loaded:
+    async def restore(self, started: RunStarted, text: str) -> LoadedWorkflow:
         """The flow as a run began with it, whose plan has this text.
 
         No program is executed to look for a flow: it is one that was declared here, or one of the
@@ -139,7 +139,7 @@ class Flows:
             f"otherwise. Build it as it was, or cancel the run.\n{differs}".rstrip()
         )
 
-    def salvage(self, started: RunStarted, text: str) -> Loaded | None:
+    def salvage(self, started: RunStarted, text: str) -> LoadedWorkflow | None:
         """The flow as it is declared now, to end a run that began with another plan of this text;
         nothing if none of that name is declared."""
         others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
@@ -164,7 +164,7 @@ class Flows:
                 if flow.name == started.workflow:
                     self.declare(flow, entry=file)
 
-    def _make(self, flow: Flow[Any], plan: FlowPlan, root: str) -> Loaded:
+    def _make(self, flow: Flow[Any], plan: FlowPlan, root: str) -> LoadedWorkflow:
         self._can.need_for_steps(steps_of(plan.paths))
         where = f"{ROOT}{flow.name}"
         steps = {
@@ -184,16 +184,16 @@ class Flows:
             _outputs(steps),
             variables,
             Triggers(variables.definitions, toolkit.aliases),
-            hooks,
-            toolkit,
+            hooks=hooks,
+            toolkit=toolkit,
         )
-        return Loaded(
+        return LoadedWorkflow(
             Flowing(plan, around),
             staff,
             root,
             plan.digest,
-            {},
-            code_digests(plan),
+            files={},
+            code=code_digests(plan),
             functions=functions,
             tools=tools,
             hooks=called,
@@ -217,9 +217,9 @@ class Flows:
             assembly_of(node) if node.context else None,
             own_contexts(engines),
             declared.components,
-            declared.samples,
-            declared.score,
-            declared.max_concurrency,
+            samples=declared.samples,
+            score=declared.score,
+            most=declared.max_concurrency,
             labels=declared.labels,
             named={name: self._models.answering(each) for name, each in step.engines.items()},
         )
@@ -243,10 +243,10 @@ class Flows:
 def _no_selection(flow: Flow[Any]) -> Diagnostic:
     message = "A selection among the guards of a flow has no effect: steps follow from each other."
     remedy = "Let a step choose who answers for it: `.then(…, select=Selection(…))`."
-    return Diagnostic(flow.site.file, flow.site.line, "W127", message, remedy)
+    return Diagnostic(flow.site.file, flow.site.line, "W127", message, remedy=remedy)
 
 
-def _with_changes(loaded: Loaded, begun: Mapping[str, str]) -> Loaded:
+def _with_changes(loaded: LoadedWorkflow, begun: Mapping[str, str]) -> LoadedWorkflow:
     """A flow with the digests that its code had when a run began, and what changed since."""
     changed = [name for name, digest in begun.items() if loaded.code.get(name) != digest]
     return replace(loaded, code=begun, changed_code=tuple(changed)) if changed else loaded
@@ -267,12 +267,12 @@ async def _migrate(form: Flowing, state: RunState) -> list[tuple[str, Fact]]:
     return [(f"migrated@{state.position}", StateMigrated(found))] if found else []
 
 
-def _form(loaded: Loaded) -> Flowing:
+def _form(loaded: LoadedWorkflow) -> Flowing:
     assert isinstance(loaded.workflow, Flowing)
     return loaded.workflow
 
 
-def _plan(loaded: Loaded) -> FlowPlan:
+def _plan(loaded: LoadedWorkflow) -> FlowPlan:
     return _form(loaded).plan
 
 
@@ -315,7 +315,7 @@ def examine(file: str) -> list[Diagnostic]:
     flows, problems = _built(file)
     if not flows and not problems:
         message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
-        return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy)]
+        return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy=remedy)]
     return sorted({*problems, *(each for flow in flows for each in examine_flow(flow))})
 
 
@@ -348,7 +348,7 @@ def examine_flow(flow: Flow[Any]) -> Sequence[Diagnostic]:
         beside = error.diagnostics
     except UsageError as error:
         message, _, remedy = str(error).partition(". ")
-        return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy)]
+        return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy=remedy)]
     return [*found, *(replace(each, file=file, line=line) for each in beside)]
 
 

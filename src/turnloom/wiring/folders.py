@@ -8,7 +8,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from turnloom.agents.spec import SELECTOR, Engine, Server, ToolServer
+from turnloom.agents.spec import SELECTOR, Engine, McpServer, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import checking as leniency
@@ -21,13 +21,13 @@ from turnloom.kernel.documents import Folder
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.log.events import RunStarted
 from turnloom.runtime.conversation import TalkRuntime
-from turnloom.runtime.spec import Loaded, Staff, TenantServer
+from turnloom.runtime.spec import LoadedWorkflow, Staff, TenantServer
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
-from turnloom.wiring.contexts import Contexts, Registered
+from turnloom.wiring.contexts import FolderContexts, Registered
 from turnloom.wiring.engines import UNNAMED, Depth, Engines, scripted
-from turnloom.wiring.models import Models, own_contexts
+from turnloom.wiring.models import ModelEngines, own_contexts
 from turnloom.wiring.remembered import RememberedFolders
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
@@ -56,9 +56,9 @@ class Folders:
         connect: Connect | None = None,
         types: TypeRegistry | None = None,
         collections: Collections | None = None,
-        models: Models | None = None,
+        models: ModelEngines | None = None,
     ) -> None:
-        self._models = models or Models()
+        self._models = models or ModelEngines()
         self._engines = Engines(engine, self._models)
         self._collections = collections
         self._types = types
@@ -66,12 +66,12 @@ class Folders:
         self._production = production
         self._strict = strict
         self._remembered = RememberedFolders()
-        self._restored: dict[tuple[Any, ...], Loaded] = {}
+        self._restored: dict[tuple[Any, ...], LoadedWorkflow] = {}
         # Connections to servers of tools: those of tenants, and one that no tenant has yet.
         self._used: dict[tuple[str, str], dict[str, ToolServer]] = {}
         self._unused: dict[tuple[str, str], ToolServer] = {}
 
-    async def load(self, source: str) -> Loaded:
+    async def load(self, source: str) -> LoadedWorkflow:
         """The workflow declared in a folder, ready to run; what there is to say goes to the log."""
         loaded, problems = await to_thread.run_sync(
             self._examine, source, "run", limiter=threads(LOADING)
@@ -83,7 +83,7 @@ class Folders:
             log.warning("Workflow %r %s:\n%s", loaded.workflow.name, _outcome(loaded), lines)
         return loaded
 
-    async def restore(self, started: RunStarted) -> Loaded:
+    async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow as a run began with it; its code is the code of today."""
         key = (started.root, started.definition, started.set_aside, *started.code.values())
         if key not in self._restored:
@@ -92,13 +92,13 @@ class Folders:
             )
         return self._restored[key]
 
-    def recall(self, started: RunStarted) -> Loaded:
+    def recall(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow as a run began with it, to be looked at: who answers is not asked."""
         return self._restore(started, "folder")
 
     def examine(
         self, source: str, loading: Loading | None = None
-    ) -> tuple[Loaded | None, list[Diagnostic]]:
+    ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
         """The workflow in a folder, if it is right, and everything there is to say about it.
 
         Who answers for agents that choose no engine is not asked: a deployment says that. `loading`
@@ -116,7 +116,7 @@ class Folders:
 
     def _examine(
         self, source: str, depth: Depth, loading: Loading | None = None
-    ) -> tuple[Loaded | None, list[Diagnostic]]:
+    ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
         folder, problems = self._remembered.read(source)
         loaded, found = self._make(folder, problems, depth=depth, loading=loading)
         if loaded is not None or self._strict or not leniency.is_invalid(found):
@@ -125,7 +125,7 @@ class Folders:
         loaded, more = self._make(folder, problems, set_aside=aside, depth=depth, loading=loading)
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
-    def _restore(self, started: RunStarted, depth: Depth) -> Loaded:
+    def _restore(self, started: RunStarted, depth: Depth) -> LoadedWorkflow:
         files = adapter("files")
         name = FilePath(started.root).name
         folder, problems = files.restore_folder(name, started.root, started.files, started.code)
@@ -155,7 +155,7 @@ class Folders:
         depth: Depth = "run",
         is_begun: bool = False,
         loading: Loading | None = None,
-    ) -> tuple[Loaded | None, list[Diagnostic]]:
+    ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
         to_run = depth == "run"
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
@@ -167,7 +167,7 @@ class Folders:
         functions = {} if set_aside else code.derivations()
         guards = code.guards(declared_guards(folder, broken))
         registered = Registered(self._collections, to_run)
-        contexts = Contexts(code, declared_contexts(folder, broken), registered)
+        contexts = FolderContexts(code, declared_contexts(folder, broken), registered)
         chosen, types = contexts.chosen(), contexts.types(self._types)
         # What a source could not be made of may have been said of its declaration already.
         problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
@@ -191,26 +191,26 @@ class Folders:
             )
             for name, agent in conversation.agents.items()
         }
-        loaded = Loaded(
+        loaded = LoadedWorkflow(
             Conversing(conversation),
             staff,
             folder.root,
             conversation.digest,
-            adapter("files").texts(folder),
-            folder.code,
-            setup.initial_message or "",
-            setup.database_name,
-            functions,
-            tools,
-            hooks,
-            message_hooks,
-            self._servers(conversation, folder.root) if to_run else {},
-            self._selector(conversation, engines),
-            setup.model,
-            script.user,
-            changed,
-            set_aside,
-            leniency.suppressed(conversation) if set_aside else (),
+            files=adapter("files").texts(folder),
+            code=folder.code,
+            opening=setup.initial_message or "",
+            database=setup.database_name,
+            functions=functions,
+            tools=tools,
+            hooks=hooks,
+            message_hooks=message_hooks,
+            servers=self._servers(conversation, folder.root) if to_run else {},
+            selector=self._selector(conversation, engines),
+            model=setup.model,
+            user_script=script.user,
+            changed_code=changed,
+            set_aside=set_aside,
+            suppressed=leniency.suppressed(conversation) if set_aside else (),
             types=types,
             runtime=TalkRuntime,
             guards=guards,
@@ -242,7 +242,7 @@ class Folders:
             found[server.name] = partial(self._server, server, root)
         return found
 
-    def _server(self, server: Server, root: str, tenant: str) -> ToolServer:
+    def _server(self, server: McpServer, root: str, tenant: str) -> ToolServer:
         """The connection of a tenant to a server of tools, which the runs of the tenant share: a
         program may keep things, and is told nothing of tenants."""
         key = root, server.model_dump_json()
@@ -258,7 +258,7 @@ class Folders:
                 await connected.popitem()[1].aclose()
 
 
-def _outcome(loaded: Loaded) -> str:
+def _outcome(loaded: LoadedWorkflow) -> str:
     if loaded.set_aside:
         return "begins without its context variables, which do not pass their check"
     return "passes its check, with warnings"

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from turnloom.agents.spec import Answer, Engine, Task
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.errors import UsageError
 from turnloom.kernel.values import nearest
 from turnloom.runtime.spec import Staff
@@ -67,10 +67,10 @@ TAKING = {
 }
 
 
-def own_contexts(engines: Sequence[Engine]) -> tuple[Chosen | None, ...]:
+def own_contexts(engines: Sequence[Engine]) -> tuple[ChosenProvider | None, ...]:
     """What gives each engine its context, where an engine has a `context_provider` of its own."""
     own = [getattr(engine, "context_provider", None) for engine in engines]
-    return tuple(None if each is None else Chosen(each) for each in own)
+    return tuple(None if each is None else ChosenProvider(each) for each in own)
 
 
 class Unanswered(Exception):
@@ -96,7 +96,7 @@ def check_engine(kind: str) -> None:
     raise UsageError(f"Engine {kind!r} asks no models. {remedy}")
 
 
-class Models:
+class ModelEngines:
     """The engines of an app that ask models; `default` is asked where no model is named, by the
     engine `kind` where none is chosen. The program itself chose those of both that are `given`.
 

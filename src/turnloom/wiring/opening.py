@@ -12,8 +12,8 @@ from turnloom.runtime.ports import Artifacts, Scheduler, Store
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.doors import port_of
-from turnloom.wiring.schemes import POSTGRES, SQLITE, Place, place
-from turnloom.wiring.settings import Chosen, Settings, in_force
+from turnloom.wiring.schemes import POSTGRES, SQLITE, SchemeTarget, place
+from turnloom.wiring.settings import Settings, SettingValue, in_force
 
 
 def open_store(chosen: Settings) -> Store:
@@ -36,7 +36,7 @@ def open_store(chosen: Settings) -> Store:
     )
 
 
-def missing_store(given: str | None) -> Chosen | None:
+def missing_store(given: str | None) -> SettingValue | None:
     """The file of the store that is in force, if there is none, and where the setting came from.
 
     Raises:
@@ -45,7 +45,7 @@ def missing_store(given: str | None) -> Chosen | None:
     chosen = in_force({"store": given})["store"]
     there = place("store", chosen.value)
     is_file = there.make is None and there.scheme == SQLITE
-    return Chosen(there.rest, chosen.origin) if is_file and not exists(there.rest) else None
+    return SettingValue(there.rest, chosen.origin) if is_file and not exists(there.rest) else None
 
 
 def open_artifacts(chosen: Settings, store: Store) -> Artifacts:
@@ -113,7 +113,7 @@ def open_vectors(chosen: Settings) -> Vectors:
 class _NamedVectors:
     """The vectors that a setting names."""
 
-    def __init__(self, there: Place) -> None:
+    def __init__(self, there: SchemeTarget) -> None:
         self._there = there
 
     def open(self, collection: str, space: Space) -> VectorStore:

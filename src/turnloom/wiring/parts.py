@@ -12,12 +12,12 @@ from turnloom.board.service import bind
 from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.checking import deciding
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
-from turnloom.explain.spec.explanations import Declared
+from turnloom.explain.spec.explanations import RunDeclarations
 from turnloom.flow.logic.flowing import Flowing
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards
 from turnloom.kernel.arguments import as_count, as_one_of
-from turnloom.kernel.documents import Document
+from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import Clock
@@ -28,7 +28,7 @@ from turnloom.runtime.drive.plans import plan_of
 from turnloom.runtime.observers import ObserverQueue, Observers
 from turnloom.runtime.ports import Artifacts, Plans, Store
 from turnloom.runtime.runs import Runs, World
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.checking import describe
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
@@ -37,7 +37,7 @@ from turnloom.wiring.collections import Collections
 from turnloom.wiring.doors import Capabilities, Doors, lacking_in, port_of, sort_out
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
-from turnloom.wiring.models import Models, check_engine
+from turnloom.wiring.models import ModelEngines, check_engine
 from turnloom.wiring.opening import (
     open_artifacts,
     open_beliefs,
@@ -72,7 +72,7 @@ class Parts:
     artifacts: Artifacts
     beliefs: BeliefStore
     documents: DocumentStore
-    definitions: "Definitions"
+    definitions: "AppDefinitions"
     boards: Boards
     flows: Flows
     types: TypeRegistry
@@ -96,7 +96,9 @@ class Parts:
         if not _NAME.fullmatch(name):
             raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
         as_count(limit, "`max_turns`")
-        declared = BoardDeclaration(name, tenant, self.types, limit, variables, hooks, guards)
+        declared = BoardDeclaration(
+            name, tenant, self.types, limit, variables=variables, hooks=hooks, guards=guards
+        )
         self.boards.declare(declared)
         return declared
 
@@ -166,9 +168,9 @@ def assemble(setup: Setup) -> Parts:
     lacking = lacking_in({"artifacts": artifacts, "beliefs": beliefs, "results": results})
     can = Capabilities(lacking)
     collections = Collections(doors.vectors or open_vectors(chosen))
-    models = Models(chosen.model, chosen.engine, setup.given)
+    models = ModelEngines(chosen.model, chosen.engine, setup.given)
     boards, types = Boards(engine, collections, models, can), TypeRegistry()
-    flows = Flows(engine, collections.search, models, types, can)
+    flows = Flows(engine, collections.search, models, types, can=can)
     folders = Folders(
         engine,
         strict=chosen.strict,
@@ -177,21 +179,21 @@ def assemble(setup: Setup) -> Parts:
         collections=collections,
         models=models,
     )
-    definitions = Definitions(folders, boards, flows, store.plans, models, can)
+    definitions = AppDefinitions(folders, boards, flows, store.plans, models=models, can=can)
     stores = Stores(
         store.log,
         store.inbox,
         store.claims,
         store.snapshots,
-        artifacts,
-        beliefs,
-        results,
-        store.plans,
+        artifacts=artifacts,
+        beliefs=beliefs,
+        results=results,
+        plans=store.plans,
         per_turn=chosen.durability == "turn",
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     clock = _clock(store, doors)
-    world = _world(stores, documents, definitions, setup, observers, clock)
+    world = _world(stores, documents, definitions, setup, observers=observers, clock=clock)
     opened = [
         (observers, True),
         (definitions, True),
@@ -207,15 +209,15 @@ def assemble(setup: Setup) -> Parts:
         world.clock,
         [cast(Closing, each) for each, is_ours in opened if is_ours],
         store,
-        artifacts,
-        beliefs,
-        documents,
-        definitions,
-        boards,
-        flows,
-        types,
-        Runs(world),
-        collections,
+        artifacts=artifacts,
+        beliefs=beliefs,
+        documents=documents,
+        definitions=definitions,
+        boards=boards,
+        flows=flows,
+        types=types,
+        runs=Runs(world),
+        collections=collections,
     )
 
 
@@ -224,7 +226,7 @@ def _is_ours(given: object, doors: Doors, name: str) -> bool:
     return given is not getattr(doors, name) and given is not getattr(doors.store, name, None)
 
 
-class Definitions:
+class AppDefinitions:
     """Workflows of an app: folders, boards and flows."""
 
     def __init__(
@@ -233,17 +235,17 @@ class Definitions:
         boards: Boards,
         flows: Flows,
         plans: Plans,
-        models: Models | None = None,
+        models: ModelEngines | None = None,
         can: Capabilities | None = None,
     ) -> None:
-        self._models = models or Models()
+        self._models = models or ModelEngines()
         self._can = can or Capabilities()
         self._folders = folders
         self._boards = boards
         self._flows = flows
         self._plans = plans
 
-    async def load(self, source: str) -> Loaded:
+    async def load(self, source: str) -> LoadedWorkflow:
         """The workflow declared in a folder.
 
         Raises:
@@ -253,7 +255,7 @@ class Definitions:
         self._can.need_for_guards(loaded.guards)
         return loaded
 
-    async def restore(self, started: RunStarted) -> Loaded:
+    async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow as a run began with it."""
         if started.form == Reacting.form:
             return self._boards.restore(started, await self._plan_text(started))
@@ -266,7 +268,7 @@ class Definitions:
             return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
 
-    async def salvage(self, started: RunStarted) -> Loaded | None:
+    async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:
         """What ends a run of a flow that has another plan now."""
         if started.form != Flowing.form:
             return None
@@ -296,7 +298,7 @@ def _clock(store: Store, doors: Doors) -> Clock:
 def _world(
     stores: Stores,
     documents: DocumentStore,
-    definitions: Definitions,
+    definitions: AppDefinitions,
     setup: Setup,
     observers: Observers,
     clock: Clock,
@@ -308,16 +310,16 @@ def _world(
         clock,
         doors.entropy or system.SystemEntropy(),
         doors.environment or system.SystemEnvironment(),
-        documents,
-        definitions,
-        doors.scheduler or open_scheduler(setup.settings, clock),
-        observers,
-        doors.components,
-        setup.settings.window,
+        documents=documents,
+        definitions=definitions,
+        scheduler=doors.scheduler or open_scheduler(setup.settings, clock),
+        observers=observers,
+        components=doors.components,
+        window=setup.settings.window,
     )
 
 
-def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
+def read_part(path: str, part: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:
     """One part of a workflow, from its folder or from its own file, and the problems of reading.
 
     Raises:
@@ -331,10 +333,10 @@ def workflows_below(path: str) -> list[str]:
     return adapter("files").workflows_below(path)
 
 
-async def declared(started: RunStarted) -> Declared:
+async def declared(started: RunStarted) -> RunDeclarations:
     """What the declarations say that a run began with, as far as explanations need it."""
     if started.form in (Reacting.form, Flowing.form):
-        return Declared({}, None)
+        return RunDeclarations({}, None)
     restore = adapter("files").restore_folder
     folder, problems = await to_thread.run_sync(
         restore, started.workflow, started.root, started.files, started.code
@@ -342,7 +344,7 @@ async def declared(started: RunStarted) -> Declared:
     broken = frozenset(FilePath(problem.file).stem for problem in problems)
     document = folder.documents.get("context_variables")
     descriptions = {} if document is None else describe(document)
-    return Declared(descriptions, deciding(folder, broken))
+    return RunDeclarations(descriptions, deciding(folder, broken))
 
 
 def write_back(path: str, value: Json) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
 from turnloom.assembly.service.gathering import Choices
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.runtime.spec import Staff
 
@@ -14,7 +14,7 @@ def describe_staff(staff: Mapping[str, Staff]) -> str:
     return by_agent({agent: _described(each.context) for agent, each in staff.items()})
 
 
-def _described(context: Chosen | Assembly | None) -> str:
+def _described(context: ChosenProvider | Assembly | None) -> str:
     if context is None:
         return "nothing"
     if isinstance(context, Assembly):

@@ -13,7 +13,7 @@ from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.undriven import CHAT, Undriven
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import base_context, fresh
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.resolution import Resolved
 from turnloom.variables.service import ContextSource
 from turnloom.variables.spec import Variables
@@ -23,7 +23,7 @@ from turnloom.wiring.schemes import place
 from turnloom.wiring.settings import settings
 
 
-class Records:
+class ChatRecords:
     """A store for what happens in chats, written by a thread of its own while it is open.
 
     `store` is a file, and `documents` is where database variables are looked up, else what the
@@ -64,7 +64,7 @@ class Records:
         self._portal = None
         self._open.close()
 
-    def load(self, workflow: Loaded, variables: Variables) -> Resolved:
+    def load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
         """The first values of variables, as a run of the workflow would have them.
 
         Raises:
@@ -73,7 +73,7 @@ class Records:
         """
         return self._opened().call(self._load, workflow, variables)
 
-    async def _load(self, workflow: Loaded, variables: Variables) -> Resolved:
+    async def _load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
         base: dict[str, Json] = {**base_context("", _started(workflow, *self._whose))}
         async with aclosing(open_documents(self._chosen)) as documents:
             source = ContextSource(adapter("system").SystemEnvironment(), documents)
@@ -84,7 +84,7 @@ class Records:
             raise UsageError("Nothing is recorded outside of `with Records(…) as records:`.")
         return self._portal
 
-    def begin(self, workflow: Loaded) -> "Recorded":
+    def begin(self, workflow: LoadedWorkflow) -> "RecordedChat":
         """A run whose beginning is on record; nobody else can go on with it. What is told of it
         holds no secrets.
 
@@ -98,16 +98,16 @@ class Records:
         claim = portal.wrap_async_context_manager(store.claims.claim(run))
         fence = held.enter_context(claim)
         form = Undriven(workflow.workflow.name)
-        chat = Loaded(form, {}, "", "", {}, {})
-        journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form), None)
+        chat = LoadedWorkflow(form, {}, "", "", files={}, code={})
+        journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form), secrets=None)
         journal.fence = fence
-        recorded = Recorded(portal, journal, held)
+        recorded = RecordedChat(portal, journal, held)
         recorded.record("start", _started(workflow, *self._whose), "driver", None)
         self.runs.append(run.id)
         return recorded
 
 
-class Recorded:
+class RecordedChat:
     """A run of a chat, as whoever runs the chat tells of it; `end` lets go of it."""
 
     def __init__(self, portal: BlockingPortal, journal: Journal, held: ExitStack) -> None:
@@ -126,16 +126,16 @@ class Recorded:
         return event.seq
 
 
-def _started(workflow: Loaded, tenant: str, user: str) -> RunStarted:
+def _started(workflow: LoadedWorkflow, tenant: str, user: str) -> RunStarted:
     return RunStarted(
         workflow.workflow.name,
         workflow.workflow.version,
         workflow.definition,
         workflow.root,
-        workflow.files,
-        workflow.code,
-        tenant,
-        user,
-        workflow.set_aside,
-        CHAT,
+        files=workflow.files,
+        code=workflow.code,
+        tenant=tenant,
+        user=user,
+        set_aside=workflow.set_aside,
+        form=CHAT,
     )

@@ -81,7 +81,7 @@ SQLITE = "sqlite"
 POSTGRES: tuple[str, ...] = ("postgresql", "postgres")
 
 
-class Known(NamedTuple):
+class KnownSchemes(NamedTuple):
     """What a setting takes: our schemes, each as it is written; and whether it may be empty, or a
     file name."""
 
@@ -92,11 +92,11 @@ class Known(NamedTuple):
 
 _POSTGRES: dict[str, str] = dict.fromkeys(POSTGRES, "postgresql://…")
 
-KNOWN: dict[str, Known] = {
-    "store": Known({"memory": "memory", SQLITE: "sqlite:FILE"}, may_be_file=True),
-    "artifacts": Known(_POSTGRES, may_be_empty=True),
-    "beliefs": Known(_POSTGRES, may_be_empty=True),
-    "documents": Known(
+KNOWN: dict[str, KnownSchemes] = {
+    "store": KnownSchemes({"memory": "memory", SQLITE: "sqlite:FILE"}, may_be_file=True),
+    "artifacts": KnownSchemes(_POSTGRES, may_be_empty=True),
+    "beliefs": KnownSchemes(_POSTGRES, may_be_empty=True),
+    "documents": KnownSchemes(
         {
             SQLITE: "sqlite:FOLDER",
             **_POSTGRES,
@@ -104,12 +104,12 @@ KNOWN: dict[str, Known] = {
             "mongodb+srv": "mongodb+srv://…",
         }
     ),
-    "vectors": Known({SQLITE: "sqlite:FILE", **_POSTGRES, "memory": "memory"}),
-    "scheduler": Known({"inline": "inline"}),
+    "vectors": KnownSchemes({SQLITE: "sqlite:FILE", **_POSTGRES, "memory": "memory"}),
+    "scheduler": KnownSchemes({"inline": "inline"}),
 }
 
 
-class Place(NamedTuple):
+class SchemeTarget(NamedTuple):
     """What a setting names: a scheme, what stands behind it, and the whole text. `make` makes it if
     a package adds the scheme."""
 
@@ -122,7 +122,7 @@ class Place(NamedTuple):
         return f"Place({self.scheme!r})"  # the rest may hold a password
 
 
-def place(setting: str, url: str) -> Place:
+def place(setting: str, url: str) -> SchemeTarget:
     """What a setting names. The URL is not shown when it is refused: it may hold a password.
 
     Raises:
@@ -131,16 +131,16 @@ def place(setting: str, url: str) -> Place:
     known = KNOWN[setting]
     found = _SCHEME.match(url)
     if known.may_be_file and found is None and url != "memory" and "://" not in url:
-        return Place(SQLITE, _file(setting, url), url)
+        return SchemeTarget(SQLITE, _file(setting, url), url)
     scheme = found[1].lower() if found else url if _NAME.fullmatch(url) else ""
     rest = url[found.end() :] if found else ""
     form = known.schemes.get(scheme)
     if form is not None and (":" in form) == (found is not None):
-        return Place(scheme, _file(setting, rest) if scheme == SQLITE else rest, url)
+        return SchemeTarget(scheme, _file(setting, rest) if scheme == SQLITE else rest, url)
     make = plugin(setting, scheme) if scheme and form is None else None
     if make is None:
         raise _unknown(setting, known, scheme)
-    return Place(scheme, rest, url, make)
+    return SchemeTarget(scheme, rest, url, make)
 
 
 def check_places(chosen: Settings, given: Collection[str]) -> None:
@@ -169,7 +169,7 @@ def _file(setting: str, name: str) -> str:
     return name
 
 
-def _unknown(setting: str, known: Known, scheme: str) -> UsageError:
+def _unknown(setting: str, known: KnownSchemes, scheme: str) -> UsageError:
     forms = dict.fromkeys(known.schemes.values())
     if known.may_be_file:
         forms["a file name (`./a:b` if it has a colon)"] = None

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 
-from turnloom.agents.spec import Server, ToolServer
+from turnloom.agents.spec import McpServer, ToolServer
 from turnloom.wiring.adapters import adapter
 
 # Makes what reaches a server of tools that a workflow in a folder declares.
-Connect = Callable[[Server, str], ToolServer]
+Connect = Callable[[McpServer, str], ToolServer]
 
 
-def connect(server: Server, root: str) -> ToolServer:
+def connect(server: McpServer, root: str) -> ToolServer:
     """The server that is declared; it is started in the folder, or reached, when first used."""
     environment = adapter("system").SystemEnvironment()
 

@@ -72,14 +72,14 @@ def settings(asked: Mapping[str, Any]) -> Settings:
     return Settings(**{name: chosen.value for name, chosen in in_force(asked).items()})
 
 
-class Chosen(NamedTuple):
+class SettingValue(NamedTuple):
     """The value of a setting, and where it came from."""
 
     value: Any
     origin: str
 
 
-def in_force(asked: Mapping[str, Any]) -> dict[str, Chosen]:
+def in_force(asked: Mapping[str, Any]) -> dict[str, SettingValue]:
     """Every setting by name.
 
     Raises:
@@ -92,7 +92,7 @@ def in_force(asked: Mapping[str, Any]) -> dict[str, Chosen]:
         "argument": {name: value for name, value in asked.items() if value is not None},
     }
     found = {
-        name: Chosen(value, origin)
+        name: SettingValue(value, origin)
         for origin, values in layers.items()
         for name, value in values.items()
     }

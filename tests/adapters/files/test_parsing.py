@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from turnloom.adapters.files import parse
 from turnloom.errors import Diagnostic
-from turnloom.kernel.documents import Document, Path, Place
+from turnloom.kernel.documents import DeclarationFile, Path, Place
 
 
-def document(file: str, text: str) -> Document:
+def document(file: str, text: str) -> DeclarationFile:
     found, problems = parse(file, text)
     assert problems == []
     assert found is not None

@@ -20,7 +20,7 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnloom.errors import ToolServerError
-from turnloom.testing.contracts.tools import TOOLS, Tools
+from turnloom.testing.contracts.tools import TOOLS, SampleTools
 
 # Events without sessions; sessions, which begin with a handshake; those in JSON without events; and
 # events from a server that wants an argument as a header.
@@ -44,7 +44,7 @@ class Offering:
     many calls of `wait` are under way."""
 
     def __init__(self, kind: str = "") -> None:
-        self._behind = Tools()
+        self._behind = SampleTools()
         self._waiting = 0
         self._listed = LISTED + ([MIRRORED] if kind == "mirrored" else [])
 

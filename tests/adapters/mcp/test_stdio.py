@@ -15,7 +15,7 @@ from mcp import MCPError
 from tests.adapters.mcp.servers import ENV, HERE, raw, refusal, settle, used
 from tests.support.missing import refused_without
 from turnloom.adapters.mcp import McpServer
-from turnloom.adapters.mcp.faults import Ended
+from turnloom.adapters.mcp.faults import ServerEnded
 from turnloom.errors import ToolServerError, UsageError
 from turnloom.testing.contracts import until
 
@@ -34,7 +34,7 @@ async def pid_of(server: McpServer) -> int:
 
 def ended(error: ToolServerError) -> int | None:
     """The exit code that an error tells of; nothing if the program only closed its side."""
-    assert isinstance(error.__cause__, Ended)
+    assert isinstance(error.__cause__, ServerEnded)
     return error.__cause__.code
 
 

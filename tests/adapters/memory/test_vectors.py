@@ -10,7 +10,7 @@ import pytest
 from turnloom.adapters.memory.vectors import MemoryVectors
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.spec.retrieval import Document, Entry, Matching, RetrievalResult
+from turnloom.assembly.spec.retrieval import Document, Matching, RetrievalResult, StoredDocument
 from turnloom.errors import UsageError
 from turnloom.testing import HashingEmbedder, InMemorySearch
 from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract
@@ -36,7 +36,9 @@ class Pieces(MemoryVectors):
         super().__init__()
         self.sizes: list[int] = []
 
-    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    async def replace(
+        self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
+    ) -> int:
         self.sizes.append(sum(len(chunk.content) for each in entries for chunk in each.chunks))
         return 0
 

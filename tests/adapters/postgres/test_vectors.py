@@ -22,7 +22,7 @@ from turnloom.adapters.postgres.faults import locate
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import space_of
-from turnloom.assembly.spec.retrieval import Chunk, Document, Entry, Matching, Probe, Space
+from turnloom.assembly.spec.retrieval import Chunk, Document, Matching, Probe, Space, StoredDocument
 from turnloom.errors import CollectionUnavailable, UsageError
 from turnloom.testing import HashingEmbedder
 from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract
@@ -71,9 +71,11 @@ def vectors(count: int) -> NDArray[np.float64]:
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-def entries(matrix: NDArray[np.float64]) -> list[Entry]:
+def entries(matrix: NDArray[np.float64]) -> list[StoredDocument]:
     return [
-        Entry(f"{n:05}", "", "{}", (f'["group",{n % GROUPS}]',), [Chunk(f"text {n}", row.tolist())])
+        StoredDocument(
+            f"{n:05}", "", "{}", (f'["group",{n % GROUPS}]',), [Chunk(f"text {n}", row.tolist())]
+        )
         for n, row in enumerate(matrix)
     ]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.missing import refused_without
 from tests.support.raising import raising
 from turnloom.adapters.sqlite.vectors import SqliteVectors, queries
-from turnloom.adapters.sqlite.vectors.file import File
+from turnloom.adapters.sqlite.vectors.file import VectorFile
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import space_of
@@ -90,7 +90,7 @@ async def test_nothing_is_made_by_looking(tmp_path: Path) -> None:
 
 def test_a_file_that_is_made_while_it_is_looked_for_was_not_deleted(tmp_path: Path) -> None:
     """Who looks before it is there finds nothing."""
-    waiting: list[File] = []
+    waiting: list[VectorFile] = []
 
     class Place(type(tmp_path)):
         """A path to a file that another makes as soon as it was looked for."""
@@ -102,7 +102,7 @@ def test_a_file_that_is_made_while_it_is_looked_for_was_not_deleted(tmp_path: Pa
                     pass
             return is_there
 
-    file = File(Place(tmp_path / "vectors.db"), 1)
+    file = VectorFile(Place(tmp_path / "vectors.db"), 1)
     waiting.append(file)
     for is_made in (False, True):
         with file.reading() as connection:
@@ -221,7 +221,7 @@ def test_the_extra_is_named_when_it_is_missing() -> None:
 def test_many_who_make_one_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
     refused: list[CollectionUnavailable] = []
 
-    def write(file: File, together: Barrier) -> None:
+    def write(file: VectorFile, together: Barrier) -> None:
         together.wait()
         try:
             with file.writing():
@@ -230,7 +230,7 @@ def test_many_who_make_one_file_at_once_wait_for_each_other(tmp_path: Path) -> N
             refused.append(error)
 
     for number in range(20):
-        given = File(tmp_path / f"{number}.db", 30.0), Barrier(8)
+        given = VectorFile(tmp_path / f"{number}.db", 30.0), Barrier(8)
         threads = [Thread(target=write, args=given) for _ in range(8)]
         for thread in threads:
             thread.start()

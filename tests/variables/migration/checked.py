@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from turnloom.kernel.documents import Document
+from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.models import Report
 from turnloom.kernel.values import Json
-from turnloom.variables.logic.checking import Known, check_variables
+from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.triggers import definition_model
-from turnloom.variables.spec import Definition, Exposure
+from turnloom.variables.spec import Exposure, VariableDefinition
 
 _SCHEMA = json.dumps(definition_model().model_json_schema())
 
@@ -16,8 +16,8 @@ _SCHEMA = json.dumps(definition_model().model_json_schema())
 def problems(value: Json) -> list[str]:
     """What is wrong with a file by today's check, its agents being unknown."""
     report = Report("Flow")
-    document = Document("context_variables.json", value, "")
-    check_variables(report, document, Known(frozenset()))
+    document = DeclarationFile("context_variables.json", value, "")
+    check_variables(report, document, KnownNames(frozenset()))
     return [each.message for each in report.problems if each.severity == "error"]
 
 
@@ -25,7 +25,7 @@ def declarable(value: Json) -> Json:
     """The parts of a migrated file that the models know: what they lack is left out."""
     parts = value["context_variables"]
     definitions = {
-        name: _trimmed(entry, Definition)
+        name: _trimmed(entry, VariableDefinition)
         for name, entry in parts["definitions"].items()
         if f'"const": "{entry["source"]["type"]}"' in _SCHEMA
     }
@@ -44,7 +44,9 @@ def _shown(parts: Json) -> list[str]:
     return [name for view in parts["agents"].values() for name in view.get("variables", ())]
 
 
-def _trimmed(entry: dict[str, Any], model: type[Definition] | type[Exposure]) -> dict[str, Any]:
+def _trimmed(
+    entry: dict[str, Any], model: type[VariableDefinition] | type[Exposure]
+) -> dict[str, Any]:
     kept = {key: said for key, said in entry.items() if key in model.model_fields}
     if "triggers" in kept.get("source", {}):
         triggers = [

@@ -20,7 +20,7 @@ from anyio import to_thread
 
 from turnloom import Context, use_ui_tool
 from turnloom.adapters.files import dump
-from turnloom.variables.spec import Definition, Derived, FromEnvironment, UiResponse
+from turnloom.variables.spec import Derived, FromEnvironment, UiResponse, VariableDefinition
 from turnloom.wiring import Folders
 
 # The parts of a draft in the order of their writing, and the key around each in its file.
@@ -143,7 +143,7 @@ def _examined(folder: Path, plan: Draft, part: str, production: bool) -> list[st
     return problems
 
 
-def _unfit(definition: Definition, plan: Draft, production: bool) -> Iterator[str]:
+def _unfit(definition: VariableDefinition, plan: Draft, production: bool) -> Iterator[str]:
     """What is wrong with a variable in a workflow that is generated."""
     name, source = definition.name, definition.source
     if production and isinstance(source, FromEnvironment):

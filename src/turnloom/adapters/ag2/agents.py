@@ -16,7 +16,7 @@ from ag2.plugin import Plugin
 from ag2.stream import MemoryStream
 from ag2.tools.final import ClientTool
 
-from turnloom.adapters.ag2.asking import Asked, Models
+from turnloom.adapters.ag2.asking import Ag2Models, AskedModel
 from turnloom.adapters.ag2.forms import answer_of, is_unread, offer_of
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.agents.logic.dialogues import spelled
@@ -26,7 +26,7 @@ from turnloom.kernel.contained import Interrupted, called
 from turnloom.kernel.values import as_data, preview, said
 
 
-class Mirror(MutableMapping[str, Any]):
+class VariablesMirror(MutableMapping[str, Any]):
     """The variables of a run over those that an agent was made with; writes go to the run's.
 
     What AG2 keeps there for itself stays here. A value that was read is the same object when it is
@@ -112,7 +112,7 @@ class AG2AgentEngine:
     ) -> None:
         self._make = make
         self._default = model
-        self._models = Models(model)
+        self._models = Ag2Models(model)
         self._patience = patience or Patience()
 
     async def __call__(self, task: Task) -> Answer:
@@ -127,7 +127,7 @@ class AG2AgentEngine:
         names = spelled(tool.name for tool in task.tools)
         offer = offer_of(task, names)
         tools = [ClientTool({"function": asdict(each.function)}) for each in offer.tools]
-        model = Asked(task, self._config(agent, task), tools, self._patience)
+        model = AskedModel(task, self._config(agent, task), tools, self._patience)
         form = {} if offer.form is None else {"response_schema": offer.form}
         try:
             reply = await _take(agent, model, messages_of(task, names), tools=tools, **form)
@@ -138,7 +138,9 @@ class AG2AgentEngine:
                 raise error.cause from error
             who = f"The agent of AG2 that answers for {task.agent!r}"
             raise EngineError(f"{who} failed: {type(error).__name__}: {said(error)}") from error
-        return model.completed(answer_of(task, names, reply.response, model.answered, model.ending))
+        return model.completed(
+            answer_of(task, names, reply.response, model.answered, ending=model.ending)
+        )
 
     async def _agent(self) -> Agent[Any]:
         made: Any = await called(self._make)
@@ -156,15 +158,17 @@ class AG2AgentEngine:
 
 
 async def _take(
-    agent: Agent[Any], model: Asked, given: list[BaseEvent], **how: Any
+    agent: Agent[Any], model: AskedModel, given: list[BaseEvent], **how: Any
 ) -> AgentReply[Any, Any]:
     """What an agent replies to what was said, in a conversation of its own."""
     task = model.task
-    variables: Any = Mirror({} if task.variables is None else task.variables, agent.variables)
+    variables: Any = VariablesMirror(
+        {} if task.variables is None else task.variables, agent.variables
+    )
     model.given = given
     reply = await agent.resume(
         *given,
-        stream=Heard(model.hear),
+        stream=FirstListenerStream(model.hear),
         variables=variables,
         config=model,
         plugins=[Plugin(prompt=task.system)] if task.system else (),
@@ -183,7 +187,7 @@ async def ask_person(request: HumanInputRequest) -> str:
     return answer if isinstance(answer, str) else as_data(answer)
 
 
-class Heard(MemoryStream):
+class FirstListenerStream(MemoryStream):
     """A stream that one function hears before anybody else, in the order of what happens.
 
     What AG2 does not keep, such as pieces of answers, goes to those only who want it: to offer it
@@ -224,7 +228,7 @@ class Contained(BaseMiddleware):
         self,
         event: BaseEvent,
         context: ConversationContext,
-        variables: Mirror,
+        variables: VariablesMirror,
         offered: Set[str],
     ) -> None:
         super().__init__(event, context)

@@ -70,7 +70,7 @@ async def _streamed(pieces: Any) -> AsyncGenerator[Any]:
 T = TypeVar("T")
 
 
-class Asked(ModelConfig):
+class AskedModel(ModelConfig):
     """A configuration whose model is asked for a task, and what came of that.
 
     `tools` are the task's, which the agent does not call itself, and `offered` their names; `given`
@@ -243,7 +243,7 @@ PROVIDERS = {
 }
 
 
-class Models:
+class Ag2Models:
     """The models that one engine asks, the default one looked for at once.
 
     A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.

@@ -11,8 +11,8 @@ from ag2.events import BaseEvent, ModelMessageChunk, ModelResponse
 from ag2.stream import MemoryStream
 from fast_depends.pydantic import PydanticSerializer
 
-from turnloom.adapters.ag2.asking import Models
-from turnloom.adapters.ag2.forms import Offer, answer_of, offer_of, whole
+from turnloom.adapters.ag2.asking import Ag2Models
+from turnloom.adapters.ag2.forms import OfferedTools, answer_of, offer_of, whole
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.logic.endings import Ending, noting
@@ -38,7 +38,7 @@ class AG2Engine:
         patience: Patience | None = None,
         keep_open: bool = False,
     ) -> None:
-        self._models = Models(model, base_url, api_key)
+        self._models = Ag2Models(model, base_url, api_key)
         self._patience = patience or Patience()
         self._kept: dict[str | None, LLMClient] | None = {} if keep_open else None
 
@@ -62,7 +62,7 @@ class AG2Engine:
             raise failure(error, model, tried, self._patience) from error
         response, ending = asked
         model = response.model or self._models.named(task.model).model
-        return answer_of(task, names, response, model, ending)
+        return answer_of(task, names, response, model, ending=ending)
 
     async def aclose(self) -> None:
         """Part from the providers: clients that nobody keeps close by themselves."""
@@ -77,7 +77,7 @@ class AG2Engine:
         return self._kept[name]
 
     async def _ask(
-        self, task: Task, client: LLMClient, messages: list[BaseEvent], offer: Offer
+        self, task: Task, client: LLMClient, messages: list[BaseEvent], offer: OfferedTools
     ) -> tuple[ModelResponse, Ending]:
         """One request, heard while it is answered."""
         task.say(None)
@@ -92,7 +92,7 @@ class AG2Engine:
 
             response = await client(
                 messages,
-                ConversationContext(Heard(hear), prompt=[task.system]),
+                ConversationContext(SingleListenerStream(hear), prompt=[task.system]),
                 tools=offer.tools,
                 response_schema=offer.form,
                 serializer=PydanticSerializer(),
@@ -100,7 +100,7 @@ class AG2Engine:
         return whole(response, ending), ending
 
 
-class Heard(MemoryStream):
+class SingleListenerStream(MemoryStream):
     """A stream that one function hears: to subscribe to one costs more than a whole request."""
 
     __slots__ = ("_hear",)

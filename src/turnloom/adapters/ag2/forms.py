@@ -73,14 +73,14 @@ ENDING = frozenset(
 UNENDED = (None, "", "cancelled", "failed", "in_progress", "queued")
 
 
-class Offer(NamedTuple):
+class OfferedTools(NamedTuple):
     """The tools that a model may call, and the form that its answer is to have."""
 
     tools: list[FunctionToolSchema]
     form: RawSchema | None
 
 
-def offer_of(task: Task, names: Mapping[str, str]) -> Offer:
+def offer_of(task: Task, names: Mapping[str, str]) -> OfferedTools:
     """What the task lets a model call and asks it for."""
     tools = [
         FunctionToolSchema(
@@ -91,8 +91,8 @@ def offer_of(task: Task, names: Mapping[str, str]) -> Offer:
         for tool in task.tools
     ]
     if task.output is None:
-        return Offer(tools, None)
-    return Offer(tools, ResponseSchema.from_schema(form_of(task.output), task.output.name))
+        return OfferedTools(tools, None)
+    return OfferedTools(tools, ResponseSchema.from_schema(form_of(task.output), task.output.name))
 
 
 def answer_of(

@@ -16,7 +16,7 @@ from ag2.events import (
     ToolResultsEvent,
 )
 
-from turnloom.agents.logic.dialogues import Called, Heard, Own, Part, Returned, dialogue_of
+from turnloom.agents.logic.dialogues import Called, OthersMessage, Own, Part, Returned, dialogue_of
 from turnloom.agents.spec import Task
 from turnloom.kernel.values import as_data
 
@@ -31,7 +31,7 @@ def _kind(part: Part) -> type[BaseEvent]:
     match part:
         case Own() | Called():
             return ModelResponse
-        case Heard():
+        case OthersMessage():
             return ModelRequest
         case Returned():
             return ToolResultsEvent
@@ -39,7 +39,9 @@ def _kind(part: Part) -> type[BaseEvent]:
 
 def _event(kind: type[BaseEvent], parts: list[Part]) -> BaseEvent:
     if kind is ModelRequest:
-        return ModelRequest([TextInput(part.text) for part in parts if isinstance(part, Heard)])
+        return ModelRequest(
+            [TextInput(part.text) for part in parts if isinstance(part, OthersMessage)]
+        )
     if kind is ToolResultsEvent:
         return ToolResultsEvent([_result(part) for part in parts if isinstance(part, Returned)])
     return _response(parts)

@@ -14,7 +14,7 @@ from autogen.agentchat.group.reply_result import ReplyResult
 from autogen.fast_depends.utils import is_coroutine_callable
 from autogen.io.base import IOStream
 
-from turnloom.adapters.autogen.asking import Asking, Hearing, Way
+from turnloom.adapters.autogen.asking import CallTransport, Hearing, ModelAsker
 from turnloom.adapters.autogen.clients import Clients, Config
 from turnloom.adapters.autogen.engine import alone
 from turnloom.adapters.autogen.forms import (
@@ -25,7 +25,7 @@ from turnloom.adapters.autogen.forms import (
     read_message,
     usage_of,
 )
-from turnloom.adapters.autogen.mirrors import Lent, Mirror
+from turnloom.adapters.autogen.mirrors import ContextVariablesMirror, LentVariables
 from turnloom.adapters.autogen.tools import sharing
 from turnloom.agents.logic.dialogues import Called, added_to, dialogue_of, exchanged, spelled
 from turnloom.agents.logic.endings import Ending
@@ -95,12 +95,12 @@ class Relay:
     """
 
     def __init__(
-        self, agent: Any, task: Task, names: Mapping[str, str], own: Schemas, asking: Asking
+        self, agent: Any, task: Task, names: Mapping[str, str], own: Schemas, asking: ModelAsker
     ) -> None:
         self.usage, self.model, self.ending = Usage(), "", Ending()
         self._asking = asking
         self._say = task.say
-        self._line: tuple[Way, Hearing] | None = None
+        self._line: tuple[CallTransport, Hearing] | None = None
         if agent.llm_config:
             self._demands = demands_of(task, names, own)
             self._clients = Clients(_configs(agent.llm_config, self._demands))
@@ -114,7 +114,7 @@ class Relay:
     ) -> tuple[bool, Any]:
         """What the agent makes of its model's answer: in a thread, as it waits for it."""
 
-        def ask(way: Way, hearing: Hearing) -> tuple[bool, Any]:
+        def ask(way: CallTransport, hearing: Hearing) -> tuple[bool, Any]:
             self._line = way, hearing
             return agent.generate_oai_reply(messages, sender)
 
@@ -167,7 +167,7 @@ def free_loop(agent: Any) -> None:
             agent.replace_reply_func(function, awaited_in_thread(function))
 
 
-class Tools:
+class AgentTools:
     """An agent's own tools, called one after the other, with the variables of the run.
 
     `schemas` tell the model of them.
@@ -175,10 +175,10 @@ class Tools:
 
     def __init__(self, agent: Any, variables: Context | None) -> None:
         self._agent = agent.name
-        self._lent = Lent(variables) if variables is not None else None
+        self._lent = LentVariables(variables) if variables is not None else None
         if self._lent is not None:
             _begin(agent.context_variables, self._lent)
-            agent.context_variables = Mirror(self._lent)
+            agent.context_variables = ContextVariablesMirror(self._lent)
         self._executor: Any = GroupToolExecutor()
         self._executor.context_variables = agent.context_variables
         self._executor.register_function(agent.function_map)
@@ -228,7 +228,7 @@ class Tools:
         return called
 
 
-def _begin(own: ContextVariables, lent: Lent) -> None:
+def _begin(own: ContextVariables, lent: LentVariables) -> None:
     """Let values that an agent was made with begin in the run, unless it has them."""
     for name, value in own.items():
         if name not in lent:
@@ -273,7 +273,7 @@ class ConversableAgentEngine:
         keep_open: bool = False,
     ) -> None:
         self._make = make
-        self._asking = Asking(patience or Patience(), keep_open)
+        self._asking = ModelAsker(patience or Patience(), keep_open)
 
     async def __call__(self, task: Task) -> Answer:
         """What the agent says to the task, or which of the task's tools it wants called.
@@ -282,7 +282,9 @@ class ConversableAgentEngine:
             EngineError: it does not answer; the message says why, in the library's words.
         """
         try:
-            turn = await to_thread.run_sync(Turn, self._make, task, self._asking, limiter=threads())
+            turn = await to_thread.run_sync(
+                AgentTurn, self._make, task, self._asking, limiter=threads()
+            )
             with IOStream.set_default(InLoop()):
                 return await turn.take()
         except TurnloomError:
@@ -298,20 +300,22 @@ class ConversableAgentEngine:
         await self._asking.aclose()
 
 
-class Turn:
+class AgentTurn:
     """A call of an agent, which goes on until it says something or calls tools of the task."""
 
-    def __init__(self, make: Callable[[], ConversableAgent], task: Task, asking: Asking) -> None:
+    def __init__(
+        self, make: Callable[[], ConversableAgent], task: Task, asking: ModelAsker
+    ) -> None:
         agent: Any = make()
         _refuse_unheard(agent)
         self._agent = agent
         self._task = task
-        self._tools = Tools(agent, task.variables)
+        self._tools = AgentTools(agent, task.variables)
         self._names = spelled(tool.name for tool in task.tools)
         self._refuse_doubles()
         self._instructions = Instructions(task.system)
         agent.register_hook("update_agent_state", self._instructions.update)
-        self._relay = Relay(agent, task, self._names, self._tools.schemas, asking)
+        self._relay = Relay(agent, task, self._names, self._tools.schemas, asking=asking)
         free_loop(agent)
         self._sender = ConversableAgent(USER, llm_config=False, human_input_mode="NEVER")
 

@@ -69,7 +69,7 @@ class Hearing:
 Arrived = SimpleQueue[httpx2.Response | bytes | Exception | None]
 
 
-class Way:
+class CallTransport:
     """The way of one call: what its thread asks, tasks of the event loop send and receive.
 
     A thread cannot be stopped, but what it waits for can: when the call ends, its connections are
@@ -144,7 +144,7 @@ class _Body(httpx2.SyncByteStream):
 class LoopTransport(httpx2.BaseTransport):
     """Sends what a client asks by the way of the call that the client is lent to."""
 
-    way: Way
+    way: CallTransport
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """The response to a request, as soon as it begins."""
@@ -157,7 +157,7 @@ THREADS = 256
 T = TypeVar("T")
 
 
-class Asking:
+class ModelAsker:
     """How one engine asks; with `keep_open`, its connections stay open until `aclose`."""
 
     def __init__(self, patience: Patience, keep_open: bool) -> None:
@@ -166,7 +166,10 @@ class Asking:
         self._kept = self._transport() if keep_open else None
 
     async def __call__(
-        self, model: str, ask: Callable[[Way, Hearing], T], say: Callable[[str | None], None]
+        self,
+        model: str,
+        ask: Callable[[CallTransport, Hearing], T],
+        say: Callable[[str | None], None],
     ) -> T:
         """What `ask` gives in a thread, called again after trouble that may pass.
 
@@ -187,11 +190,13 @@ class Asking:
         if self._kept is not None:
             await self._kept.aclose()
 
-    async def _ask(self, ask: Callable[[Way, Hearing], T], say: Callable[[str | None], None]) -> T:
+    async def _ask(
+        self, ask: Callable[[CallTransport, Hearing], T], say: Callable[[str | None], None]
+    ) -> T:
         """One request, heard while it is answered."""
         say(None)
         inner = self._kept or self._transport()
-        way = Way(inner)
+        way = CallTransport(inner)
         now = asyncio.get_running_loop().time
         with anyio.fail_after(self._patience.timeout) as waiting:
 

@@ -12,32 +12,32 @@ from autogen.agentchat.group.patterns.pattern import Pattern
 
 from turnloom.adapters.autogen.beginnings import begin, lacking, looks_outside
 from turnloom.adapters.autogen.chats import Chat, Showing
-from turnloom.adapters.autogen.diaries import Records, Unrecorded, recorded
+from turnloom.adapters.autogen.diaries import ChatRunStore, Unrecorded, recorded
 from turnloom.adapters.autogen.tools import overheard, share
 from turnloom.agents.spec import Toolkit
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
 from turnloom.hooks.spec import MessageHook
 from turnloom.kernel.values import preview
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.matching import ENDING, ends_chats
 from turnloom.variables.spec import (
-    AgentText,
+    AgentTextTrigger,
     AgentTurnCount,
     ContextChange,
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     ToolResponse,
     Trigger,
     UiResponse,
+    VariableDefinition,
 )
 
 # The id by which nothing can be looked up before a chat began.
 CHAT_ID = "chat_id"
 
 # The triggers that what happens in a chat is enough for.
-HEARD = (AgentText, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
+HEARD = (AgentTextTrigger, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
 
 # Why others are not.
 UNHEARD = {
@@ -47,7 +47,9 @@ UNHEARD = {
 FOREIGN = "of which the chat knows nothing. Set it from a tool."
 
 
-def refuse_misfits(pattern: Pattern, workflow: Loaded, *, is_recorded: bool) -> Conversation:
+def refuse_misfits(
+    pattern: Pattern, workflow: LoadedWorkflow, *, is_recorded: bool
+) -> Conversation:
     """The conversation of a workflow that the chat can follow.
 
     Raises:
@@ -80,7 +82,7 @@ def _unread(pattern: Pattern, conversation: Conversation, is_recorded: bool) -> 
     """Why variables that the chat has no values of would have none."""
     for name, definition in lacking(pattern.context_variables, conversation.variables).items():
         source = definition.source
-        if isinstance(source, Database) and source.search_by == CHAT_ID:
+        if isinstance(source, DatabaseSource) and source.search_by == CHAT_ID:
             yield (
                 f"Variable {name!r} is looked up by {CHAT_ID!r}, and a chat has none when it is "
                 "attached. Give the chat a value of it."
@@ -104,7 +106,7 @@ def _used(agent: ConversableAgent) -> Iterator[str]:
 
 
 def _unheard(
-    pattern: Pattern, toolkit: Toolkit, definition: Definition, trigger: Trigger
+    pattern: Pattern, toolkit: Toolkit, definition: VariableDefinition, trigger: Trigger
 ) -> Iterator[str]:
     """Why a trigger would never fire."""
     about = f"Variable {definition.name!r}"
@@ -122,7 +124,7 @@ def _unheard(
                 f"{about} waits for tool {tool!r}, and no agent of the chat has it. Register it "
                 "with an agent before you attach."
             )
-    if isinstance(trigger, AgentText) and _ends(pattern, trigger):
+    if isinstance(trigger, AgentTextTrigger) and _ends(pattern, trigger):
         yield (
             f"{about} waits for {ENDING!r}, which ends the chat before anything is decided. Choose "
             "another word, or give the manager and the agents an `is_termination_msg` of your own."
@@ -138,7 +140,7 @@ def _tools(pattern: Pattern) -> set[str]:
     }
 
 
-def _ends(pattern: Pattern, trigger: AgentText) -> bool:
+def _ends(pattern: Pattern, trigger: AgentTextTrigger) -> bool:
     is_usual = "is_termination_msg" not in pattern.group_manager_args
     return is_usual and ends_chats(trigger)
 
@@ -151,7 +153,7 @@ RETURNED: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def attach(pattern: Pattern, workflow: Loaded, records: Records | None = None) -> None:
+def attach(pattern: Pattern, workflow: LoadedWorkflow, records: ChatRunStore | None = None) -> None:
     """Let a chat have the derived variables, the exposure and the hooks of a workflow, and be on
     record as a run of it.
 
@@ -170,7 +172,7 @@ def attach(pattern: Pattern, workflow: Loaded, records: Records | None = None) -
     functions = _functions(workflow, conversation)
     beginning = begin(pattern.context_variables, workflow, conversation.variables, records)
     keep = Unrecorded if records is None else recorded(records, workflow)
-    chat = Chat(pattern.context_variables, conversation, workflow.hooks, beginning, keep)
+    chat = Chat(pattern.context_variables, conversation, workflow.hooks, beginning, begin=keep)
     for agent in pattern.agents:
         share(agent, pattern.context_variables)
         _register(agent, chat, conversation, functions)
@@ -196,7 +198,7 @@ def _register(
 
 
 def _functions(
-    workflow: Loaded, conversation: Conversation
+    workflow: LoadedWorkflow, conversation: Conversation
 ) -> dict[MessageHook, Callable[..., Any]]:
     """The functions of message hooks, as the chat calls them: without awaiting anything."""
     modules: Any = workflow.modules

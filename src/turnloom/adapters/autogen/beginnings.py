@@ -5,18 +5,18 @@ from typing import NamedTuple
 
 from autogen.agentchat.group.context_variables import ContextVariables
 
-from turnloom.adapters.autogen.diaries import Records
+from turnloom.adapters.autogen.diaries import ChatRunStore
 from turnloom.kernel.values import Json
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextSuppressed
-from turnloom.variables.events import Loaded as First
+from turnloom.variables.events import InitialValue as First
 from turnloom.variables.logic.resolution import Gates, Readings, Resolved, resolve
 from turnloom.variables.spec import (
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     FromEnvironment,
     Static,
+    VariableDefinition,
     Variables,
 )
 
@@ -32,18 +32,21 @@ class Beginning(NamedTuple):
     suppressed: tuple[ContextSuppressed, ...] = ()
 
 
-def lacking(context: ContextVariables, variables: Variables) -> dict[str, Definition]:
+def lacking(context: ContextVariables, variables: Variables) -> dict[str, VariableDefinition]:
     """The declared variables that a chat has no values of."""
     return {name: each for name, each in variables.definitions.items() if name not in context}
 
 
-def looks_outside(definition: Definition) -> bool:
+def looks_outside(definition: VariableDefinition) -> bool:
     """Whether the first value of a variable is in the environment or in a database."""
-    return isinstance(definition.source, FromEnvironment | Database)
+    return isinstance(definition.source, FromEnvironment | DatabaseSource)
 
 
 def begin(
-    context: ContextVariables, workflow: Loaded, variables: Variables, records: Records | None
+    context: ContextVariables,
+    workflow: LoadedWorkflow,
+    variables: Variables,
+    records: ChatRunStore | None,
 ) -> Beginning:
     """The first values of what a chat lacks.
 
@@ -57,16 +60,20 @@ def begin(
     return Beginning(values, told, resolved.suppressed)
 
 
-def _resolved(wanted: Variables, workflow: Loaded, records: Records | None) -> Resolved:
+def _resolved(
+    wanted: Variables, workflow: LoadedWorkflow, records: ChatRunStore | None
+) -> Resolved:
     if records is not None and any(map(looks_outside, wanted.definitions.values())):
         return records.load(workflow, wanted)
     return resolve(wanted, {}, UNREAD)
 
 
-def declared_value(definition: Definition) -> Json:
+def declared_value(definition: VariableDefinition) -> Json:
     """The value that a declaration gives without looking at the world."""
     match definition.source:
         case Static(value=value):
             return value
-        case FromEnvironment(default=value) | Database(default=value) | Derived(default=value):
+        case (
+            FromEnvironment(default=value) | DatabaseSource(default=value) | Derived(default=value)
+        ):
             return value

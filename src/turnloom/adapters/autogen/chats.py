@@ -18,9 +18,9 @@ from autogen.agentchat.group.context_variables import ContextVariables
 from turnloom.adapters.autogen.beginnings import Beginning, declared_value
 from turnloom.adapters.autogen.diaries import (
     Begin,
+    ChatHookEnd,
     Confidence,
     Diary,
-    Ended,
     HookDiary,
     Told,
     Unrecorded,
@@ -49,8 +49,8 @@ from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import apart, is_json, same
-from turnloom.variables.logic.writing import Draft, Held
-from turnloom.variables.spec import RUN_STATUS, Context, Definition, Variables
+from turnloom.variables.logic.writing import DraftValues, Held
+from turnloom.variables.spec import RUN_STATUS, Context, VariableDefinition, Variables
 
 # When facts of a chat happen: no trigger that is heard here asks.
 SOMETIME = datetime.fromtimestamp(0, UTC)
@@ -58,18 +58,18 @@ SOMETIME = datetime.fromtimestamp(0, UTC)
 log = logging.getLogger("turnloom.context")
 
 
-class Said(NamedTuple):
+class AgentMessage(NamedTuple):
     """A message of an agent: its words, and whether tools are called, so that its go goes on."""
 
     text: str
     calls: bool
 
 
-def read(message: Any) -> Said:
+def read(message: Any) -> AgentMessage:
     """A message as chats have it: a text, or an object."""
     content = as_object(message) or {"content": message}
     text = content.get("content")
-    return Said(text if isinstance(text, str) else "", bool(content.get("tool_calls")))
+    return AgentMessage(text if isinstance(text, str) else "", bool(content.get("tool_calls")))
 
 
 class Course:
@@ -112,7 +112,7 @@ class Course:
         waiting = deque[tuple[Fact, Told]]([(first, self.diary.tell(first, id=id))])
         while waiting:
             fact, told = waiting.popleft()
-            for change in self._triggers.derive(fact.kind, fact, state, state.fired, SOMETIME):
+            for change in self._triggers.derive(fact.kind, fact, state, state.fired, at=SOMETIME):
                 match change:
                     case ContextChanged(name, value, writer=writer):
                         known = self.diary.derive(change, told)
@@ -148,7 +148,7 @@ class HookCalls:
     def __init__(
         self,
         callees: Mapping[int, Callee],
-        definitions: Mapping[str, Definition],
+        definitions: Mapping[str, VariableDefinition],
         confidence: Confidence,
     ) -> None:
         self._callees = callees
@@ -159,7 +159,7 @@ class HookCalls:
         self,
         hooks: Sequence[Hook],
         values: Callable[[], dict[str, Any]],
-        write: Callable[[Draft, str], int],
+        write: Callable[[DraftValues, str], int],
         shown: Mapping[str, Json],
         diary: HookDiary,
     ) -> None:
@@ -180,18 +180,18 @@ class HookCalls:
                 if ended.problem is None:
                     succeeded.add(hook.name)
 
-    async def _attempt(self, hook: Hook, held: Held) -> Ended:
+    async def _attempt(self, hook: Hook, held: Held) -> ChatHookEnd:
         """Call a hook, and again if it fails and may be; what it wrote stays."""
         began, attempts = anyio.current_time(), 1
-        draft = Draft(held, f"hook:{hook.name}")
+        draft = DraftValues(held, f"hook:{hook.name}")
         problem = await self._call(hook, draft)
         while problem is not None and attempts <= hook.declared.retries:
             await anyio.sleep(BACKOFF * 2 ** (attempts - 1))
-            attempts, draft = attempts + 1, Draft(held, f"hook:{hook.name}", draft)
+            attempts, draft = attempts + 1, DraftValues(held, f"hook:{hook.name}", draft)
             problem = await self._call(hook, draft)
-        return Ended(draft, problem, (anyio.current_time() - began) * 1000, attempts)
+        return ChatHookEnd(draft, problem, (anyio.current_time() - began) * 1000, attempts)
 
-    async def _call(self, hook: Hook, draft: Draft) -> Exception | None:
+    async def _call(self, hook: Hook, draft: DraftValues) -> Exception | None:
         """How a hook failed, if it did."""
         try:
             await self._enter(hook, draft)
@@ -203,7 +203,7 @@ class HookCalls:
             return error
         return None
 
-    async def _enter(self, hook: Hook, draft: Draft) -> None:
+    async def _enter(self, hook: Hook, draft: DraftValues) -> None:
         try:
             with anyio.fail_after(hook.declared.timeout_s), contained():
                 await self._callees[hook.number]({}, Context(draft, DESK))
@@ -230,11 +230,11 @@ DESK: Any = _Desk()
 
 
 def _held(
-    values: dict[str, Any], shown: Mapping[str, Json], definitions: Mapping[str, Definition]
+    values: dict[str, Any], shown: Mapping[str, Json], definitions: Mapping[str, VariableDefinition]
 ) -> Held:
     """The values of a chat as hooks see them; what is not JSON is an object in memory."""
     objects = {(name, CHAT): value for name, value in values.items() if not is_json(value)}
-    return Held(values, dict(objects.keys()), objects, shown, definitions)
+    return Held(values, dict(objects.keys()), objects, shown, definitions=definitions)
 
 
 # What was said: by whom, the message, and whether that is an agent of the workflow.
@@ -391,7 +391,7 @@ class Chat:
     def _follow(self, tool: str, arguments: Json, outcome: ToolReturned | ToolFailed) -> None:
         """Derive what follows from what a tool wrote and gave."""
         request = digest(as_data(arguments))
-        called = ToolCalled(request, outcome.turn, outcome.agent, tool, arguments)
+        called = ToolCalled(request, outcome.turn, outcome.agent, tool, arguments=arguments)
         key = self._course.diary.call(outcome.turn)
         self._course.diary.tell(called, f"{key}?")
         self.look()
@@ -416,9 +416,9 @@ class Chat:
     ) -> None:
         scope = f"t{self._turn}" if agent else CHAT
         diary = HookDiary(self._course.diary, scope, agent)
-        self._calls.run(hooks, self._context.to_dict, self._write, shown, diary)
+        self._calls.run(hooks, self._context.to_dict, self._write, shown, diary=diary)
 
-    def _write(self, draft: Draft, key: str) -> int:
+    def _write(self, draft: DraftValues, key: str) -> int:
         """Let the chat have what a hook wrote, and what follows from it; how many facts that is."""
         facts = [*draft.facts()]
         for number, fact in enumerate(facts):

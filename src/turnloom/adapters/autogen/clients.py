@@ -10,7 +10,7 @@ from autogen import OpenAIWrapper
 from autogen.io.base import IOStream
 from pydantic import ValidationError
 
-from turnloom.adapters.autogen.asking import Hearing, LoopTransport, Way
+from turnloom.adapters.autogen.asking import CallTransport, Hearing, LoopTransport
 from turnloom.adapters.autogen.forms import Response
 from turnloom.agents.logic.endings import Ending
 from turnloom.errors import EngineError
@@ -83,7 +83,7 @@ class Client:
         self._endings = Endings(self._wrapper)
         self._model = str(configs[-1]["model"])
 
-    def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
+    def ask(self, request: Config, way: CallTransport, hearing: Hearing) -> Response:
         """The message that a model answers with, and its usage.
 
         Raises:
@@ -123,7 +123,7 @@ class Clients:
         self._are_kept = all(config["api_type"] in BRIDGED for config in configs)
         self._idle: dict[Said, deque[Client]] = {}
 
-    def ask(self, request: Config, way: Way, hearing: Hearing) -> Response:
+    def ask(self, request: Config, way: CallTransport, hearing: Hearing) -> Response:
         """The message that a model answers with, and its usage; waits for it in this thread."""
         said = frozenset(request)
         idle = self._idle.setdefault(said, deque())

@@ -15,14 +15,14 @@ from turnloom.kernel.marks import mark
 from turnloom.kernel.values import Json, said
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Fact
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextChanged, ContextLoaded, ContextRefused
-from turnloom.variables.events import Loaded as First
+from turnloom.variables.events import InitialValue as First
 from turnloom.variables.logic.resolution import Resolved
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, received_fact
 from turnloom.variables.logic.types import is_json
-from turnloom.variables.logic.writing import Draft, ephemeral
-from turnloom.variables.spec import Definition, Variables
+from turnloom.variables.logic.writing import DraftValues, ephemeral
+from turnloom.variables.spec import VariableDefinition, Variables
 
 
 class Confidence:
@@ -31,7 +31,9 @@ class Confidence:
     The chat's own code may set them at any time, so they are read whenever something is told.
     """
 
-    def __init__(self, context: ContextVariables, definitions: Mapping[str, Definition]) -> None:
+    def __init__(
+        self, context: ContextVariables, definitions: Mapping[str, VariableDefinition]
+    ) -> None:
         self._context = context
         self._seen: dict[str, list[Json]] = {
             name: [] for name, each in definitions.items() if each.secret
@@ -74,7 +76,7 @@ class Confidence:
 DECIDED = "the chat decided"
 
 
-class Recorded(Protocol):
+class ChatRun(Protocol):
     """A run on record."""
 
     def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
@@ -86,14 +88,14 @@ class Recorded(Protocol):
         ...
 
 
-class Records(Protocol):
+class ChatRunStore(Protocol):
     """Where chats are put on record."""
 
-    def load(self, workflow: Loaded, variables: Variables) -> Resolved:
+    def load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
         """The first values of variables, as a run of the workflow would have them."""
         ...
 
-    def begin(self, workflow: Loaded) -> Recorded:
+    def begin(self, workflow: LoadedWorkflow) -> ChatRun:
         """A run whose beginning is on record."""
         ...
 
@@ -119,7 +121,7 @@ class Unrecorded:
 class Diary:
     """Gives what happens in a chat its ids, which say to which turn it belongs, and its causes."""
 
-    def __init__(self, recorded: Recorded, confidence: Confidence) -> None:
+    def __init__(self, recorded: ChatRun, confidence: Confidence) -> None:
         self._recorded = recorded
         self._confidence = confidence
         self._count = 0
@@ -166,18 +168,18 @@ class Diary:
 
 
 # Begins to put a chat on record.
-Begin = Callable[[], Recorded]
+Begin = Callable[[], ChatRun]
 
 
-def recorded(records: Records, workflow: Loaded) -> Begin:
+def recorded(records: ChatRunStore, workflow: LoadedWorkflow) -> Begin:
     """Put a chat on record as a run of a workflow."""
     return lambda: records.begin(workflow)
 
 
-class Ended(NamedTuple):
+class ChatHookEnd(NamedTuple):
     """How a hook ended: what it wrote, what went wrong; after how long and how many attempts."""
 
-    draft: Draft
+    draft: DraftValues
     problem: Exception | None
     took: float
     attempts: int
@@ -206,7 +208,7 @@ class HookDiary:
         fact = LifecycleToolResult(*self._about(hook), "skipped", 0.0, why, 0)
         self._diary.tell(fact, id=f"{self.key(hook)}.0")
 
-    def ended(self, hook: Hook, ended: "Ended", written: int) -> None:
+    def ended(self, hook: Hook, ended: "ChatHookEnd", written: int) -> None:
         """A hook ended, well or not, after so many writes were told."""
         about, fact = self._about(hook), None
         if ended.problem is None:

@@ -6,7 +6,7 @@ from typing import Any
 from autogen import OpenAIWrapper
 from autogen.llm_config import LLMConfig
 
-from turnloom.adapters.autogen.asking import Asking
+from turnloom.adapters.autogen.asking import ModelAsker
 from turnloom.adapters.autogen.clients import BRIDGED, Clients, Config
 from turnloom.adapters.autogen.forms import answer_of, request_of
 from turnloom.agents.logic.dialogues import spelled
@@ -25,7 +25,7 @@ PROVIDERS = (
 )
 
 
-class Models:
+class AutogenModels:
     """The models that one engine asks, the default one looked for at once.
 
     A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
@@ -107,8 +107,8 @@ class AutogenEngine:
         patience: Patience | None = None,
         keep_open: bool = False,
     ) -> None:
-        self._models = Models(model, base_url, api_key)
-        self._asking = Asking(patience or Patience(), keep_open)
+        self._models = AutogenModels(model, base_url, api_key)
+        self._asking = ModelAsker(patience or Patience(), keep_open)
 
     async def __call__(self, task: Task) -> Answer:
         """What the model says to the task, asked again after trouble that may pass.

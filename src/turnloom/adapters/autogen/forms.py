@@ -7,7 +7,7 @@ import msgspec
 
 from turnloom.agents.logic.dialogues import (
     Called,
-    Heard,
+    OthersMessage,
     Own,
     Part,
     Returned,
@@ -77,7 +77,7 @@ def messages_of(parts: Iterable[Part]) -> list[dict[str, Any]]:
         match part:
             case Own(text):
                 found.append({"role": "assistant", "content": text})
-            case Heard(text):
+            case OthersMessage(text):
                 found.append({"role": "user", "content": text})
             case Called(id, name, arguments):
                 function = {"name": name, "arguments": as_data(arguments)}

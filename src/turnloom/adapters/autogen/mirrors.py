@@ -10,7 +10,7 @@ from turnloom.variables.logic.types import apart, is_json, same
 from turnloom.variables.spec import Context
 
 
-class Lent(MutableMapping[str, Any]):
+class LentVariables(MutableMapping[str, Any]):
     """The variables of a run; lists and objects may be changed in place, as tools there do."""
 
     def __init__(self, variables: Context) -> None:
@@ -58,10 +58,10 @@ class Lent(MutableMapping[str, Any]):
                 self._variables[name] = value
 
 
-class Mirror(ContextVariables):
+class ContextVariablesMirror(ContextVariables):
     """The variables of a run, by the methods that agents and tools of the classic line use."""
 
-    def __init__(self, lent: Lent) -> None:
+    def __init__(self, lent: LentVariables) -> None:
         super().__init__()
         self.data = cast("dict[str, Any]", lent)
 

@@ -31,11 +31,11 @@ from dspy.utils.exceptions import (
     is_retryable_lm_error,
 )
 
-from turnloom.adapters.dspy.models import Models, named
+from turnloom.adapters.dspy.models import DspyModels, named
 from turnloom.agents.logic import trouble
 from turnloom.agents.logic.dialogues import (
     Called,
-    Heard,
+    OthersMessage,
     Own,
     Part,
     Returned,
@@ -138,7 +138,7 @@ def _role(part: Part) -> Role:
     match part:
         case Own() | Called():
             return "assistant"
-        case Heard():
+        case OthersMessage():
             return "user"
         case Returned():
             return "tool"
@@ -146,7 +146,7 @@ def _role(part: Part) -> Role:
 
 def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
     match part:
-        case Own(text) | Heard(text):
+        case Own(text) | OthersMessage(text):
             return TextPart(text)
         case Called(id, name, arguments):
             return ToolCallPart(id, name, arguments)
@@ -246,7 +246,7 @@ class DSPyEngine:
         self._default = model
         self._settings = settings or Config()
         self._patience = patience or Patience()
-        self._models = Models(base_url, api_key, self._patience.timeout, are_kept=keep_open)
+        self._models = DspyModels(base_url, api_key, self._patience.timeout, are_kept=keep_open)
         if model is not None:
             self._models.made(model)  # whether it can be asked shows before a run starts
 

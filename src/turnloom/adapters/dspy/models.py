@@ -54,10 +54,10 @@ class Transport:
     async def stream(self, request: Any) -> AsyncGenerator[Any]:
         """The response to a request."""
         async with self._inner.stream(request) as response:
-            yield Ended(response)
+            yield EndedResponse(response)
 
 
-class Ended:
+class EndedResponse:
     """A response, read up to the line that says that no more comes."""
 
     def __init__(self, inner: Any) -> None:
@@ -97,7 +97,7 @@ def _noted(line: bytes) -> bytes:
     return line.replace(INCOMPLETE, b"response.completed", 1) if is_cut else line
 
 
-class Connections(AsyncLM15Engine):
+class CheckedConnections(AsyncLM15Engine):
     """Connections to a provider that give an answer only if it says how it ended: DSPy takes one
     that was cut off for whole when the stream is closed properly."""
 
@@ -151,7 +151,7 @@ class Model:
 
     def __init__(self, name: str, config: RouterConfig) -> None:
         self.name = name
-        self._connections = Connections(config)
+        self._connections = CheckedConnections(config)
         self.lm = LM(
             name,
             engine=LM15Engine(config),
@@ -165,7 +165,7 @@ class Model:
         await self._connections.aclose()
 
 
-class Models:
+class DspyModels:
     """The models that one engine asks, each waited for as long as `timeout` says.
 
     A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`. Those

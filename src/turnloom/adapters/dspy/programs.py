@@ -24,7 +24,7 @@ from turnloom.adapters.dspy.engine import (
     text_of,
     usage_of,
 )
-from turnloom.adapters.dspy.models import Model, Models, named
+from turnloom.adapters.dspy.models import DspyModels, Model, named
 from turnloom.adapters.dspy.signatures import (
     ANSWER,
     added_to,
@@ -46,7 +46,7 @@ from turnloom.kernel.values import Json, as_data, as_object, preview, said
 INJECTED = ("context_variables", "ctx")
 
 
-class Made(NamedTuple):
+class PreparedProgram(NamedTuple):
     """A program for one task: its inputs, and what goes before its instructions."""
 
     module: Module
@@ -66,7 +66,7 @@ class Maker:
         self._make = make
         self._signature, self._injected = _parameters(make)
 
-    def made(self, task: Task) -> Made:
+    def made(self, task: Task) -> PreparedProgram:
         """The program for a task, made anew.
 
         Raises:
@@ -76,10 +76,10 @@ class Maker:
         if self._signature:
             signature, inputs = signature_of(task)
             given = {self._signature: signature, **own}
-            return Made(_checked(task, self._make(**given)), inputs)
+            return PreparedProgram(_checked(task, self._make(**given)), inputs)
         module = _checked(task, self._make(**own))
         inputs = dict(_filled(task, module))
-        return Made(module, inputs, "\n\n".join(_untaken(task, inputs)))
+        return PreparedProgram(module, inputs, "\n\n".join(_untaken(task, inputs)))
 
 
 def _parameters(make: Callable[..., Module]) -> tuple[str, list[str]]:
@@ -306,7 +306,7 @@ class DSPyProgramEngine:
         self._maker = Maker(make)
         self._default = model
         self._patience = patience or Patience()
-        self._models = Models(base_url, api_key, self._patience.timeout, are_kept=keep_open)
+        self._models = DspyModels(base_url, api_key, self._patience.timeout, are_kept=keep_open)
         if model is not None:
             self._models.made(model)  # whether it can be asked shows before a run starts
 
@@ -322,7 +322,7 @@ class DSPyProgramEngine:
         name = named(task, self._default)
         made = await to_thread.run_sync(self._maker.made, task, limiter=threads())
         async with self._models.opened(name) as model:
-            wire = Wire(task, name, model, self._patience, made.before)
+            wire = Wire(task, name, model, self._patience, before=made.before)
             try:
                 given = await self._called(made, wire)
             except LMError as error:
@@ -333,7 +333,7 @@ class DSPyProgramEngine:
                 wire.cut()
         return _answer(task, given, wire)
 
-    async def _called(self, made: Made, wire: Wire) -> Any:
+    async def _called(self, made: PreparedProgram, wire: Wire) -> Any:
         """What a program gives: in the loop if it can be awaited, else in a thread. DSPy remembers
         nothing of it."""
         with context(lm=wire.lm(), send_stream=None, disable_history=True, trace=None):

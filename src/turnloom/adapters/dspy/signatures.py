@@ -100,7 +100,7 @@ _OTHER = re.compile(r"\W")
 _make: Any = Signature
 
 
-class Field(NamedTuple):
+class SignatureField(NamedTuple):
     """A field that is asked for: its type, what is to be known of it, whether it must be given."""
 
     name: str
@@ -112,7 +112,7 @@ class Field(NamedTuple):
 def signature_of(task: Task) -> tuple[type[Signature], dict[str, Any]]:
     """A signature whose instructions are the task's, and the values of its inputs: the artifacts
     that woke the agent and their context, or else the conversation."""
-    asked = fields_of(task.output) if task.output else {ANSWER: Field(ANSWER)}
+    asked = fields_of(task.output) if task.output else {ANSWER: SignatureField(ANSWER)}
     taken = {field.name for field in asked.values()}
     given = {_spelled(name, taken): value for name, value in _given(task)}
     fields: dict[str, Any] = {name: (_held(value), InputField()) for name, value in given.items()}
@@ -139,16 +139,16 @@ def _held(value: Any) -> Any:
     return list[dict[str, Any]] if isinstance(value, list) else dict[str, Any]
 
 
-def fields_of(output: OutputSchema) -> dict[str, Field]:
+def fields_of(output: OutputSchema) -> dict[str, SignatureField]:
     """The fields of an output by its keys, or one for the whole where those are not all known."""
     form = form_of(output)
     shared = as_object(form.get("$defs")) or {}
     keys = as_object(form.get("properties")) or {}
     if not keys or form.get("additionalProperties"):
         name = snake(_OTHER.sub("_", output.name))
-        return {"": Field(_spelled(name, ()), _shaped(name, _whole(form, shared)))}
+        return {"": SignatureField(_spelled(name, ()), _shaped(name, _whole(form, shared)))}
     required = as_array(form.get("required")) or []
-    found: dict[str, Field] = {}
+    found: dict[str, SignatureField] = {}
     for key, schema in keys.items():
         name = _spelled(key, [field.name for field in found.values()])
         found[key] = _field(name, _whole(schema, shared), key in required)
@@ -165,15 +165,19 @@ def _spelled(key: str, taken: Container[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _field(name: str, schema: Json, is_required: bool) -> Field:
+def _field(name: str, schema: Json, is_required: bool) -> SignatureField:
     """A field by its schema: what a type of Python does not say of it is said in words."""
     form = as_object(schema) or {}
     about = str(form.get("description", ""))
     type = _type(form)
     if type is None:
-        return Field(name, _shaped(str(form.get("title") or name), form), about, is_required)
+        return SignatureField(
+            name, _shaped(str(form.get("title") or name), form), about, is_required
+        )
     rest = {key: value for key, value in form.items() if key not in _SAID}
-    return Field(name, type, f"{about} {as_data(rest) if rest else ''}".strip(), is_required)
+    return SignatureField(
+        name, type, f"{about} {as_data(rest) if rest else ''}".strip(), is_required
+    )
 
 
 def _type(form: Mapping[str, Json]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from turnloom.adapters.files.parsing import MAX_BYTES, parse
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.digests import fingerprint
-from turnloom.kernel.documents import Document, Folder
+from turnloom.kernel.documents import DeclarationFile, Folder
 from turnloom.kernel.values import nearest
 
 _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
@@ -24,7 +24,7 @@ def link_problem(root: str, path: str, label: str) -> Diagnostic | None:
     if inside(root, path):
         return None
     message = "The link points out of the workflow folder."
-    return Diagnostic(label, 1, "W009", message, "Copy what it points to into the folder.")
+    return Diagnostic(label, 1, "W009", message, remedy="Copy what it points to into the folder.")
 
 
 def read_text(root: str, path: str, label: str) -> str | Diagnostic:
@@ -33,31 +33,33 @@ def read_text(root: str, path: str, label: str) -> str | Diagnostic:
         return problem
     if not os.path.isfile(path):
         return Diagnostic(
-            label, 1, "W001", "This is not a regular file.", "Replace it by a text file."
+            label, 1, "W001", "This is not a regular file.", remedy="Replace it by a text file."
         )
     try:
         with open(path, "rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         message = f"The file cannot be read: {error.strerror}."
-        return Diagnostic(label, 1, "W001", message, "Check its permissions.")
+        return Diagnostic(label, 1, "W001", message, remedy="Check its permissions.")
     if len(raw) > MAX_BYTES:
         message = f"The file is larger than {MAX_BYTES // 1024 // 1024} MiB."
         return Diagnostic(
-            label, 1, "W005", message, "Split it, or move what is not declaration out of it."
+            label, 1, "W005", message, remedy="Split it, or move what is not declaration out of it."
         )
     return _decode(raw, label)
 
 
 def _decode(raw: bytes, label: str) -> str | Diagnostic:
     if raw.startswith(_OTHER_ENCODINGS):
-        return Diagnostic(label, 1, "W001", "The file is UTF-16 or UTF-32.", "Save it as UTF-8.")
+        return Diagnostic(
+            label, 1, "W001", "The file is UTF-16 or UTF-32.", remedy="Save it as UTF-8."
+        )
     try:
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         message = f"The file is not UTF-8: byte {raw[error.start]:#04x} at offset {error.start}."
-        return Diagnostic(label, line, "W001", message, "Save it as UTF-8.")
+        return Diagnostic(label, line, "W001", message, remedy="Save it as UTF-8.")
 
 
 PARTS = (
@@ -78,7 +80,7 @@ ESSENTIAL = ("orchestrator", "agents")
 
 
 # Gives what a file with a text declares, and its problems.
-Parse = Callable[[str, str], tuple[Document | None, list[Diagnostic]]]
+Parse = Callable[[str, str], tuple[DeclarationFile | None, list[Diagnostic]]]
 
 
 def read_folder(
@@ -91,7 +93,7 @@ def read_folder(
     if not os.path.isdir(root):
         message = f"{name!r} is not a workflow folder: there is no such directory."
         remedy = "Name the directory that holds the workflow's files."
-        return Folder(name, root, {}, {}), [Diagnostic(name, 1, "W000", message, remedy)]
+        return Folder(name, root, {}, {}), [Diagnostic(name, 1, "W000", message, remedy=remedy)]
     problems: list[Diagnostic] = []
     names = [file for file in _listing(root, name, "", problems) if file.lower().endswith(SUFFIXES)]
     known = _read(root, name, (file for file in names if _part(file)), problems)
@@ -103,7 +105,7 @@ def read_folder(
     return Folder(name, root, documents, code), sorted(set(problems))
 
 
-def read_part(path: str, part: str) -> tuple[Document | None, list[Diagnostic]]:
+def read_part(path: str, part: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:
     """The document of one part alone, from a folder or from its own file, and its problems.
 
     Raises:
@@ -182,12 +184,12 @@ def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> li
         names = sorted(file for file in os.listdir(directory) if not file.startswith("."))
     except OSError as error:
         message = f"The directory cannot be read: {error.strerror}."
-        problems.append(Diagnostic(label, 1, "W001", message, "Check its permissions."))
+        problems.append(Diagnostic(label, 1, "W001", message, remedy="Check its permissions."))
         return []
     unreadable = [file for file in names if not _is_text(file)]
     for file in unreadable:
         message = f"The file name {file!a} is not UTF-8."
-        problems.append(Diagnostic(label, 1, "W001", message, "Rename the file."))
+        problems.append(Diagnostic(label, 1, "W001", message, remedy="Rename the file."))
     return [file for file in names if file not in unreadable]
 
 
@@ -216,9 +218,9 @@ def _part(file: str) -> str | None:
 
 def _documents(
     name: str, texts: Mapping[str, str], problems: list[Diagnostic], parse: Parse = parse
-) -> dict[str, Document]:
+) -> dict[str, DeclarationFile]:
     """The documents by part; of two files for one part, the first in order stands."""
-    found: dict[str, Document] = {}
+    found: dict[str, DeclarationFile] = {}
     for file in sorted(texts):
         document, more = parse(f"{name}/{file}", texts[file])
         problems += more
@@ -237,12 +239,14 @@ def _name_problems(name: str, files: Iterable[str]) -> list[Diagnostic]:
             problems.append(_unknown(name, file))
         elif first.setdefault(part, file) != file:
             message = f"{first[part]!r} and {file!r} both declare {part!r}."
-            problem = Diagnostic(f"{name}/{file}", 1, "W004", message, "Keep one of the two.")
+            problem = Diagnostic(
+                f"{name}/{file}", 1, "W004", message, remedy="Keep one of the two."
+            )
             problems.append(problem)
     if not first.keys() & set(ESSENTIAL):
         message = f"{name!r} is not a workflow folder: it has no 'orchestrator' or 'agents' file."
         remedy = "Add `agents.yaml` and `orchestrator.yaml`, or name another folder."
-        problems.append(Diagnostic(name, 1, "W000", message, remedy))
+        problems.append(Diagnostic(name, 1, "W000", message, remedy=remedy))
     return problems
 
 
@@ -251,7 +255,7 @@ def _unknown(name: str, file: str) -> Diagnostic:
     suffix = os.path.splitext(file)[1].lower()
     remedy = f"Rename it to '{meant}{suffix}'." if meant else "Move it out of the folder."
     message = f"{file!r} is no part of a workflow. Parts: {', '.join(PARTS)}."
-    return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy)
+    return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy=remedy)
 
 
 def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:
@@ -267,11 +271,13 @@ def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:
             problems += _pack_problems(document)
 
 
-def _pack_problems(document: Document) -> Iterator[Diagnostic]:
+def _pack_problems(document: DeclarationFile) -> Iterator[Diagnostic]:
     """The first thing that a pack declares: an item of a list, or an entry below the top."""
     for key, *deeper in filter(None, document.places):
         if deeper or isinstance(key, int):
             message = f"The pack declares something under {key!r}; packs are not supported."
             remedy = "Empty it, and start the other workflows from your own code."
-            yield Diagnostic(document.file, document.place((key,)).line, "W008", message, remedy)
+            yield Diagnostic(
+                document.file, document.place((key,)).line, "W008", message, remedy=remedy
+            )
             return

@@ -174,7 +174,7 @@ class Modules:
         message = f"The code file does not load: {type(error).__name__}: {error}."
         remedy = _INSTALL_IT if isinstance(error, ImportError) else _CORRECT_IT
         line = lines[-1] if lines else None
-        return Diagnostic(f"{self._name}/{file}", line or 1, "W042", message, remedy)
+        return Diagnostic(f"{self._name}/{file}", line or 1, "W042", message, remedy=remedy)
 
     def _refuse_function(self, file: str, name: str, members: dict[str, Any]) -> NoReturn:
         public = {key: value for key, value in members.items() if not key.startswith("_")}
@@ -187,7 +187,7 @@ class Modules:
         self._refuse("W043", message, remedy, f"/{file}")
 
     def _refuse(self, code: str, message: str, remedy: str, below: str = "") -> NoReturn:
-        problem = Diagnostic(f"{self._name}{below}", 1, code, message, remedy)
+        problem = Diagnostic(f"{self._name}{below}", 1, code, message, remedy=remedy)
         raise DefinitionError(self._name, [problem])
 
 
@@ -292,4 +292,4 @@ def _problem(path: str, error: BaseException) -> Diagnostic:
     message = f"The code file does not load: {type(error).__name__}: {error}."
     line = lines[-1] if lines else None
     remedy = "Correct it; `python` shows the same error for the file."
-    return Diagnostic(os.path.basename(path), line or 1, "W042", message, remedy)
+    return Diagnostic(os.path.basename(path), line or 1, "W042", message, remedy=remedy)

@@ -23,7 +23,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 
 from turnloom.errors import Diagnostic
-from turnloom.kernel.documents import Document, Path, Place
+from turnloom.kernel.documents import DeclarationFile, Path, Place
 from turnloom.kernel.values import Json, kind_of, preview, type_names
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -50,7 +50,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ListNode:
     """A list."""
 
     offset: int
@@ -67,10 +67,10 @@ class Entries:
     flaw: Flaw | None = None
 
 
-Node = Scalar | Items | Entries
+Node = Scalar | ListNode | Entries
 
 
-class Refused(Exception):
+class UnreadableText(Exception):
     """A text that gives no document at all."""
 
     def __init__(self, code: str, offset: int, message: str, remedy: str) -> None:
@@ -78,10 +78,10 @@ class Refused(Exception):
         self.code, self.offset, self.message, self.remedy = code, offset, message, remedy
 
 
-def too_deep(offset: int) -> Refused:
+def too_deep(offset: int) -> UnreadableText:
     """The refusal of a value that is nested beyond the limit."""
     message = f"Values are nested more than {MAX_DEPTH} levels deep here."
-    return Refused("W005", offset, message, "Make the structure flatter.")
+    return UnreadableText("W005", offset, message, "Make the structure flatter.")
 
 
 def number(offset: int, text: str, read: Callable[[str], Json]) -> Scalar:
@@ -122,7 +122,7 @@ def read_json(text: str) -> Node | None:
     except json.JSONDecodeError as error:
         hints = (hint for words, hint in _JSON_REMEDIES.items() if words in error.msg)
         message, remedy = f"This is not valid JSON: {error.msg}.", "Correct the text here."
-        raise Refused("W002", error.pos, message, next(hints, remedy)) from None
+        raise UnreadableText("W002", error.pos, message, next(hints, remedy)) from None
     tokens = _TOKEN.finditer(text)
     return _node(tokens, next(tokens))
 
@@ -147,7 +147,7 @@ def _node(tokens: Iterator[re.Match[str]], token: re.Match[str]) -> Node:
     """The node that begins with `token`, in a text that is known to be valid."""
     text, offset = token.group(), token.start()
     if text == "[":
-        return Items(offset, [_node(tokens, item) for item in _until("]", tokens)])
+        return ListNode(offset, [_node(tokens, item) for item in _until("]", tokens)])
     if text == "{":
         keys = _until("}", tokens)
         return Entries(offset, [(_node(tokens, key), _node(tokens, next(tokens))) for key in keys])
@@ -247,7 +247,7 @@ class _Composition:
         if self._next().kind is not StreamEndEvent:
             message = "A second YAML document begins here; a file holds one."
             remedy = "Remove the `---` between them, or split the file."
-            raise Refused("W002", self.offset, message, remedy)
+            raise UnreadableText("W002", self.offset, message, remedy)
         return None if first.plain and first.tag is None and first.text == "" else node
 
     def _next(self) -> _Event:
@@ -269,7 +269,7 @@ class _Composition:
             raise too_deep(event.offset)
         if event.kind is SequenceStartEvent:
             items = [self._node(item, depth + 1) for item in self._until(SequenceEndEvent)]
-            return Items(event.offset, items, _shape_flaw(event, "seq"))
+            return ListNode(event.offset, items, _shape_flaw(event, "seq"))
         assert event.kind is MappingStartEvent, "a value begins with nothing else"
         pairs = [self._pair(key, depth + 1) for key in self._until(MappingEndEvent)]
         return Entries(event.offset, pairs, _shape_flaw(event, "map"))
@@ -291,7 +291,7 @@ class _Composition:
         if name not in self._anchors:
             message = f"The alias {preview(name)} names nothing that is complete before it."
             remedy = "Mark a value above with '&' and this name, or put the text into quotes."
-            raise Refused("W002", event.offset, message, remedy)
+            raise UnreadableText("W002", event.offset, message, remedy)
         return replace(self._anchors[name], offset=event.offset)
 
 
@@ -334,7 +334,7 @@ def _tag_flaw(tag: str) -> Flaw:
     return Flaw(message, "Remove the tag, or put the text into quotes.")
 
 
-def _refusal(error: Exception, offset: int) -> Refused:
+def _refusal(error: Exception, offset: int) -> UnreadableText:
     """What the parser could not read, where it says so, else after the last thing it read."""
     problem, details = str(error), vars(error)
     if isinstance(error, MarkedYAMLError):
@@ -346,13 +346,13 @@ def _refusal(error: Exception, offset: int) -> Refused:
         offset = details["position"]
     hints = (hint for words, hint in _YAML_REMEDIES.items() if words in problem)
     message = f"This is not valid YAML: {problem}."
-    return Refused("W002", offset, message, next(hints, "Correct the text here."))
+    return UnreadableText("W002", offset, message, next(hints, "Correct the text here."))
 
 
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
-def parse(file: str, text: str) -> tuple[Document | None, list[Diagnostic]]:
+def parse(file: str, text: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:
     """The document of a JSON or YAML text, None if it cannot be read, and all problems found."""
     text = text.removeprefix("\ufeff")
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
@@ -361,18 +361,20 @@ def parse(file: str, text: str) -> tuple[Document | None, list[Diagnostic]]:
         node = read_json(text) if file.endswith(".json") else read_yaml(text)
         unfolding = _Unfolding(file, starts)
         value = unfolding.value(node or Entries(0, ()), ())
-    except Refused as refused:
+    except UnreadableText as refused:
         line = bisect_right(starts, refused.offset)
-        return None, [Diagnostic(file, line, refused.code, refused.message, refused.remedy)]
-    return Document(file, value, text, unfolding.places), sorted(set(unfolding.problems))
+        return None, [Diagnostic(file, line, refused.code, refused.message, remedy=refused.remedy)]
+    return DeclarationFile(file, value, text, unfolding.places), sorted(set(unfolding.problems))
 
 
 def _refuse_unfit(text: str) -> None:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         message = f"The file is larger than {MAX_BYTES // 1024 // 1024} MiB."
-        raise Refused("W005", 0, message, "Move what is not declaration out of it.")
+        raise UnreadableText("W005", 0, message, "Move what is not declaration out of it.")
     if (offset := text.find("\0")) >= 0:
-        raise Refused("W001", offset, "The file holds a NUL character.", "Save it as UTF-8 text.")
+        raise UnreadableText(
+            "W001", offset, "The file holds a NUL character.", "Save it as UTF-8 text."
+        )
 
 
 class _Unfolding:
@@ -394,7 +396,7 @@ class _Unfolding:
             return self._whole(node) if isinstance(node.value, str) else node.value
         if len(path) >= MAX_DEPTH:
             raise too_deep(node.offset)
-        if isinstance(node, Items):
+        if isinstance(node, ListNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.items)]
         return self._mapping(node, path)
 
@@ -445,7 +447,7 @@ class _Unfolding:
         self._characters += characters
         if self._values > MAX_VALUES or self._characters > MAX_BYTES:
             message = f"The file unfolds to over {MAX_VALUES} values or {MAX_BYTES} characters."
-            raise Refused("W005", offset, message, "Declare less, or use fewer aliases.")
+            raise UnreadableText("W005", offset, message, "Declare less, or use fewer aliases.")
 
     def _place(self, offset: int) -> Place:
         line = bisect_right(self._starts, offset)
@@ -453,4 +455,4 @@ class _Unfolding:
 
     def _report(self, node: Node, message: str, remedy: str, code: str = "W006") -> None:
         line = self._place(node.offset).line
-        self.problems.append(Diagnostic(self._file, line, code, message, remedy))
+        self.problems.append(Diagnostic(self._file, line, code, message, remedy=remedy))

@@ -19,7 +19,7 @@ from turnloom.runtime.ports import EVERY_TENANT, Drive, Status
 State = Literal["timer", "queued", "driving", "dropped"]
 
 
-class Job:
+class RunJob:
     """What the scheduler knows of one run that is not idle."""
 
     __slots__ = ("again", "run", "state")
@@ -34,7 +34,7 @@ class _Tenant:
     __slots__ = ("driving", "listed", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[Job] = deque()
+        self.waiting: deque[RunJob] = deque()
         self.driving = 0
         self.listed = False
 
@@ -55,7 +55,7 @@ class Queue:
         for name, tenant in self._tenants.items():
             self._list(name, tenant)
 
-    def put(self, job: Job) -> None:
+    def put(self, job: RunJob) -> None:
         """Let a run wait for its turn."""
         job.state = "queued"
         name = job.run.tenant
@@ -63,7 +63,7 @@ class Queue:
         tenant.waiting.append(job)
         self._list(name, tenant)
 
-    def take(self) -> Job | None:
+    def take(self) -> RunJob | None:
         """The next run whose turn it is, now driving; None when there is none or no slot."""
         while self._free > 0 and self._turns:
             name = self._turns.popleft()
@@ -79,7 +79,7 @@ class Queue:
             self._forget(name, tenant)
         return None
 
-    def done(self, job: Job) -> None:
+    def done(self, job: RunJob) -> None:
         """Give the slot of a run back."""
         name = job.run.tenant
         tenant = self._tenants[name]
@@ -103,7 +103,7 @@ class Queue:
             del self._tenants[name]
 
 
-def _first(waiting: deque[Job]) -> Job | None:
+def _first(waiting: deque[RunJob]) -> RunJob | None:
     """The first run that still waits; those that were dropped meanwhile are skipped."""
     while waiting:
         job = waiting.popleft()
@@ -196,7 +196,7 @@ class _Server:
         self._group = group
         self._context = context
 
-    def start(self, job: Job) -> "asyncio.Task[datetime | None]":
+    def start(self, job: RunJob) -> "asyncio.Task[datetime | None]":
         """A task that drives the run, in the server's context and not in that of who woke it."""
         return self._group.create_task(self._guard(job.run), context=self._context.copy())
 
@@ -213,7 +213,7 @@ class InlineScheduler:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._jobs: dict[RunKey, Job] = {}
+        self._jobs: dict[RunKey, RunJob] = {}
         self._tasks: dict[RunKey, asyncio.Task[datetime | None]] = {}
         self._queue = Queue()
         self._timers = Timers(clock, self._due)
@@ -224,7 +224,7 @@ class InlineScheduler:
         """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
         job = self._jobs.get(run)
         if job is None:
-            job = self._jobs[run] = Job(run)
+            job = self._jobs[run] = RunJob(run)
         if at is None or at <= self._clock.now():
             self._soon(job)
         else:
@@ -277,7 +277,7 @@ class InlineScheduler:
             self._server = None
             self._timers.stop()
 
-    def _soon(self, job: Job) -> None:
+    def _soon(self, job: RunJob) -> None:
         if job.state == "driving":
             job.again = True
         elif job.state == "timer":
@@ -295,7 +295,7 @@ class InlineScheduler:
             self._tasks[job.run] = task
             task.add_done_callback(partial(self._ended, job))
 
-    def _ended(self, job: Job, task: "asyncio.Task[datetime | None]") -> None:
+    def _ended(self, job: RunJob, task: "asyncio.Task[datetime | None]") -> None:
         """Put the run where it belongs after a drive: in the queue, on its timer, or away."""
         del self._tasks[job.run]
         self._queue.done(job)

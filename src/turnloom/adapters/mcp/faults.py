@@ -18,7 +18,7 @@ UNREADABLE = -32096
 SECRET_LENGTH = 8
 
 
-class Ended(Exception):
+class ServerEnded(Exception):
     """The program of a server closed its side; `code` is its exit code if it ended by itself."""
 
     code: int | None = None
@@ -98,7 +98,7 @@ def secret_words(values: Iterable[str]) -> tuple[str, ...]:
 def _trouble(reason: BaseException) -> tuple[str, str]:
     """What keeps a connection from being there, and what to do."""
     match reason:
-        case Ended():
+        case ServerEnded():
             return _ending(reason.code), "Run its `command` by hand to see why."
         case MCPError():
             text = f"refused the connection: {_line(reason)}"

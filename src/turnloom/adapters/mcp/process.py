@@ -24,7 +24,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from turnloom.adapters.mcp.faults import UNREADABLE, Ended, Misbehaved
+from turnloom.adapters.mcp.faults import UNREADABLE, Misbehaved, ServerEnded
 from turnloom.kernel.values import as_object
 
 # Bytes that one message may have.
@@ -44,7 +44,7 @@ _Streams = tuple[
 ]
 
 
-class Program:
+class ServerProcess:
     """A server that is started by us and ends with the connection."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
@@ -82,7 +82,7 @@ class Program:
         delivered, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
         outgoing, sent = anyio.create_memory_object_stream[SessionMessage](WAITING)
         async with delivered, incoming, outgoing, sent, anyio.create_task_group() as tasks:
-            ended = Ended()
+            ended = ServerEnded()
             tasks.start_soon(self._read, process, delivered, ended)
             tasks.start_soon(self._write, process, sent, ended)
             tasks.start_soon(self._overhear, process)
@@ -97,7 +97,7 @@ class Program:
         self,
         process: Process,
         delivered: MemoryObjectSendStream[SessionMessage | Exception],
-        ended: Ended,
+        ended: ServerEnded,
     ) -> None:
         assert process.stdout is not None
         lines = BufferedByteReceiveStream(process.stdout)
@@ -122,7 +122,7 @@ class Program:
             return  # The session is closed, and the program about to be.
 
     async def _write(
-        self, process: Process, sent: MemoryObjectReceiveStream[SessionMessage], ended: Ended
+        self, process: Process, sent: MemoryObjectReceiveStream[SessionMessage], ended: ServerEnded
     ) -> None:
         assert process.stdin is not None
         try:

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from turnloom.adapters.mcp import listing, results
 from turnloom.adapters.mcp.faults import UNREADABLE, Faults, Misbehaved, hidden, secret_words
 from turnloom.adapters.mcp.http import SESSION_LOST, Endpoint
-from turnloom.adapters.mcp.process import Program
+from turnloom.adapters.mcp.process import ServerProcess
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, said
@@ -36,7 +36,7 @@ LEAVING = 6.0
 _WHO = Implementation(name="turnloom", version=version("turnloom"))
 
 
-class Place(Protocol):
+class ServerAddress(Protocol):
     """Where a server is."""
 
     async def transport(self, stack: AsyncExitStack) -> Transport:
@@ -51,7 +51,7 @@ class Place(Protocol):
 class Connection:
     """One connection, from the moment it is made; why it ended is told, never raised."""
 
-    def __init__(self, place: Place, timeout: float) -> None:
+    def __init__(self, place: ServerAddress, timeout: float) -> None:
         loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[ClientSession] = loop.create_future()
         self._left = asyncio.Event()
@@ -105,7 +105,7 @@ class Connection:
         self._late = True
         self.leave()
 
-    async def _hold(self, place: Place) -> None:
+    async def _hold(self, place: ServerAddress) -> None:
         async with AsyncExitStack() as stack:
             transport = await place.transport(stack)
             client = Client(transport, client_info=_WHO, cache=None)
@@ -163,8 +163,8 @@ class McpServer:
         given = {**env, **headers}
         words = {f"{name}.{key}": secret_words([value]) for key, value in given.items()}
         self._secrets = Secrets({key: [*found] for key, found in words.items() if found}, hidden)
-        self._place: Place = (
-            Program(command, env, cwd) if command else Endpoint(url or "", headers, timeout)
+        self._place: ServerAddress = (
+            ServerProcess(command, env, cwd) if command else Endpoint(url or "", headers, timeout)
         )
         secrets = secret_words([*env.values(), *headers.values()])
         self._faults = Faults(name, secrets, self._place.last_words)

@@ -7,7 +7,7 @@ from heapq import merge
 from itertools import chain, groupby, islice
 
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.queries import Branch, Found, Plan, Position, Row
+from turnloom.board.spec.queries import ArtifactRow, Branch, IndexPlan, Position, StoredArtifact
 from turnloom.errors import ArtifactExists
 
 # What tells two consumptions of one artifact apart.
@@ -34,7 +34,7 @@ class MemoryIndex:
 
     def __init__(self) -> None:
         # The number of a row is its place in the list, counted from 1.
-        self._rows: list[Row] = []
+        self._rows: list[ArtifactRow] = []
         self._tenants: defaultdict[str, _Tenant] = defaultdict(_Tenant)
         self._entries: defaultdict[int, list[Position]] = defaultdict(list)
         # What is shared: the numbers of rows by id, and when rows open.
@@ -42,7 +42,7 @@ class MemoryIndex:
         self._shared_openings: list[int] = []
 
     def keep(
-        self, tenant: str, rows: Iterable[Row], consumptions: Iterable[Consumption] = ()
+        self, tenant: str, rows: Iterable[ArtifactRow], consumptions: Iterable[Consumption] = ()
     ) -> None:
         """Keep what a tenant does not have yet, all or none.
 
@@ -63,17 +63,17 @@ class MemoryIndex:
         ahead = merge(*(islice(way, bisect_right(way, after), None) for way in ways))
         return (number for number, _ in groupby(ahead))
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id that are the tenant's or shared, by number."""
         own = self._tenants.get(tenant, _NOTHING).numbers.get(id)
         numbers = {*self._shared.get(id, ()), *(() if own is None else (own,))}
         return list(map(self._numbered, sorted(numbers)))
 
-    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
         """The first rows of a plan in its direction, each once."""
         return list(map(self._found, islice(self._positions(plan), most)))
 
-    async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
+    async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         numbers = (number for _, number in self._positions(plan))
         return list(Counter(self._rows[number - 1].visibility for number in numbers).items())
@@ -87,13 +87,13 @@ class MemoryIndex:
         """How many entries the terms of each group have."""
         return [sum(len(self._entries.get(term, ())) for term in group) for group in groups]
 
-    def _is_missing(self, held: _Tenant, row: Row) -> bool:
+    def _is_missing(self, held: _Tenant, row: ArtifactRow) -> bool:
         number = held.numbers.get(row.id)
         if number is not None and self._rows[number - 1].digest != row.digest:
             raise ArtifactExists(row.id)
         return number is None
 
-    def _add(self, held: _Tenant, row: Row) -> None:
+    def _add(self, held: _Tenant, row: ArtifactRow) -> None:
         self._rows.append(row)
         number = held.numbers[row.id] = len(self._rows)
         for term in row.terms:
@@ -103,14 +103,14 @@ class MemoryIndex:
         if row.opens is not None:
             insort(self._shared_openings if row.shared else held.openings, row.opens)
 
-    def _numbered(self, number: int) -> Found:
+    def _numbered(self, number: int) -> StoredArtifact:
         return self._found((self._rows[number - 1].at, number))
 
-    def _found(self, position: Position) -> Found:
+    def _found(self, position: Position) -> StoredArtifact:
         row = self._rows[position[1] - 1]
-        return Found(*position, row.tenant, row.visibility, row.data)
+        return StoredArtifact(*position, row.tenant, row.visibility, row.data)
 
-    def _positions(self, plan: Plan) -> Iterator[Position]:
+    def _positions(self, plan: IndexPlan) -> Iterator[Position]:
         """The positions of all branches in the direction of the plan, each once."""
         ways = [
             self._way(plan, branch, self._entries[term])
@@ -122,7 +122,9 @@ class MemoryIndex:
             return ways[0]
         return (position for position, _ in groupby(merge(*ways, reverse=plan.newest_first)))
 
-    def _way(self, plan: Plan, branch: Branch, entries: Sequence[Position]) -> Iterator[Position]:
+    def _way(
+        self, plan: IndexPlan, branch: Branch, entries: Sequence[Position]
+    ) -> Iterator[Position]:
         first, last = bisect_right(entries, plan.low), bisect_left(entries, plan.high)
         numbers = range(last - 1, first - 1, -1) if plan.newest_first else range(first, last)
         for number in numbers:
@@ -130,7 +132,7 @@ class MemoryIndex:
                 yield entries[number]
 
 
-def _fits(row: Row, branch: Branch, plan: Plan) -> bool:
+def _fits(row: ArtifactRow, branch: Branch, plan: IndexPlan) -> bool:
     is_own = row.tenant == plan.tenant
     if not (is_own or row.shared):
         return False

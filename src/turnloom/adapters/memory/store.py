@@ -13,9 +13,9 @@ import anyio
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.board.logic.rows import instant_of, microseconds, rows_of
-from turnloom.board.service import Reading
+from turnloom.board.service import IndexReader
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import Found
+from turnloom.board.spec.queries import StoredArtifact
 from turnloom.errors import RunBusy
 from turnloom.kernel.values import Json
 from turnloom.log.logic import Codec
@@ -192,7 +192,7 @@ class MemoryArtifacts:
         self._log.check_open()
         self._index.keep(tenant, (), consumptions)
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id that are the tenant's or shared, whoever may see them."""
         self._log.check_open()
         return await self._index.find(tenant, id)
@@ -205,7 +205,7 @@ class MemoryArtifacts:
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
         self._log.check_open()
-        return await Reading(self._index, reader, now).get(id)
+        return await IndexReader(self._index, reader, now).get(id)
 
     async def query(
         self,
@@ -223,12 +223,12 @@ class MemoryArtifacts:
             UsageError: the cursor is none of this filter's and reader's, or the store is closed.
         """
         self._log.check_open()
-        return await Reading(self._index, reader, now).query(filter, cursor, count, embed_meta)
+        return await IndexReader(self._index, reader, now).query(filter, cursor, count, embed_meta)
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         self._log.check_open()
-        return await Reading(self._index, reader, now).summary(filter)
+        return await IndexReader(self._index, reader, now).summary(filter)
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible to a tenant, soonest first."""

@@ -7,21 +7,27 @@ from typing import NamedTuple
 import msgspec
 
 from turnloom.assembly.logic.retrieval import blend, rank, read_kept, tidy, weigh, words_of
-from turnloom.assembly.spec.retrieval import Chunk, Entry, Probe, RetrievalResult, Visibilities
+from turnloom.assembly.spec.retrieval import (
+    Chunk,
+    Probe,
+    RetrievalResult,
+    StoredDocument,
+    Visibilities,
+)
 from turnloom.errors import UsageError
 
 
 class _Place(NamedTuple):
     """A chunk, where it stands, and its words."""
 
-    entry: Entry
+    entry: StoredDocument
     number: int
     chunk: Chunk
     words: frozenset[str]
 
 
 # The documents of a tenant by id, with their chunks.
-_Documents = dict[str, tuple[Entry, list[_Place]]]
+_Documents = dict[str, tuple[StoredDocument, list[_Place]]]
 
 
 class MemoryVectors:
@@ -37,7 +43,9 @@ class MemoryVectors:
         kept = self._kept.get(tenant, {})
         return {id: kept[id][0].digest for id in ids if id in kept}
 
-    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    async def replace(
+        self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
+    ) -> int:
         """Take the tenant's documents of these ids out and put these in; how many went."""
         self._check_open()
         kept = self._kept.setdefault(tenant, {})
@@ -90,12 +98,12 @@ class MemoryVectors:
             raise UsageError("This collection is closed. Open it again.")
 
 
-def _may_be_found(tenant: str, entry: Entry, probe: Probe) -> bool:
+def _may_be_found(tenant: str, entry: StoredDocument, probe: Probe) -> bool:
     is_seen = tenant == probe.tenant and entry.visibility not in probe.hidden
     return is_seen or entry.visibility in probe.shared
 
 
-def _places(entry: Entry) -> list[_Place]:
+def _places(entry: StoredDocument) -> list[_Place]:
     return [
         _Place(entry, number, chunk, frozenset(words_of(chunk.content)))
         for number, chunk in enumerate(entry.chunks)

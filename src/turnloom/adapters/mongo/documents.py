@@ -31,7 +31,7 @@ _FORBIDDEN = (13, 18)
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class MongoServer:
     """Where a server is, and the password that no message may hold."""
 
     place: str
@@ -78,7 +78,7 @@ class Server:
         return text.replace(self.password, "…") if self.password else text
 
 
-def locate(url: str) -> Server:
+def locate(url: str) -> MongoServer:
     """Where a URL that the driver has accepted points to."""
     # The standard library takes several hosts in one URL for a broken address.
     scheme, _, rest = url.partition("://")
@@ -86,7 +86,7 @@ def locate(url: str) -> Server:
     default = "" if scheme == "mongodb+srv" else ":27017"
     places = [unquote(host) for host in hosts.split(",")]
     places = [place if ":" in place or place[:1] == "/" else place + default for place in places]
-    return Server(", ".join(places), unquote(login.partition(":")[2]))
+    return MongoServer(", ".join(places), unquote(login.partition(":")[2]))
 
 
 # Seconds beyond the timeout until a server is given up that the driver itself still waits for.
@@ -102,7 +102,7 @@ class MongoDocuments:
 
     def __init__(self, url: str, timeout: float = 5.0) -> None:
         self._client = _make_client(url, timeout)
-        self._server: Server = locate(url)
+        self._server: MongoServer = locate(url)
         self._timeout = timeout
         self._closed = False
         self._tasks: set[Task[Any]] = set()

@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composable, Composed, Literal
 from turnloom.adapters.postgres.connections import Schema
 from turnloom.board.logic.rows import microseconds
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.queries import Branch, Plan, Row
+from turnloom.board.spec.queries import ArtifactRow, Branch, IndexPlan
 
 VERSION = 3
 # The state of the error that an artifact with other content is refused by.
@@ -111,7 +111,7 @@ _TALLY = SQL("""
     WHERE {whose} GROUP BY visibility""")
 
 
-def put(rows: Sequence[Row]) -> Composed:
+def put(rows: Sequence[ArtifactRow]) -> Composed:
     """The statement that keeps artifacts, all or none, or raises `TAKEN` with an id."""
     columns = {
         name: Literal([getattr(row, name) for row in rows])
@@ -162,7 +162,7 @@ def weigh(groups: Sequence[Sequence[int]], most: int) -> Composed:
     return SQL("SELECT {}").format(SQL(", ").join(counts))
 
 
-def walk(plan: Plan, most: int) -> Composed:
+def walk(plan: IndexPlan, most: int) -> Composed:
     """The statement that gives the first rows of a plan in its direction."""
     common = {"order": SQL("DESC" if plan.newest_first else "ASC"), "most": Literal(most)}
     ways = [
@@ -173,7 +173,7 @@ def walk(plan: Plan, most: int) -> Composed:
     return _WALK.format(ways=joined, whose=_whose(plan), **common)
 
 
-def tally(plan: Plan) -> Composed:
+def tally(plan: IndexPlan) -> Composed:
     """The statement that counts the rows of a plan by their visibility."""
     counts = [
         _TALLY.format(leads=_array(branch.leads), right=_right(plan, branch), whose=_whose(plan))
@@ -182,7 +182,7 @@ def tally(plan: Plan) -> Composed:
     return SQL(" UNION ALL ").join(counts)
 
 
-def _right(plan: Plan, branch: Branch) -> Composed:
+def _right(plan: IndexPlan, branch: Branch) -> Composed:
     checks: list[Composable] = [
         SQL(" AND {}").format(_HAS.format(terms=_array(group))) for group in branch.groups
     ]
@@ -198,7 +198,7 @@ def _right(plan: Plan, branch: Branch) -> Composed:
     )
 
 
-def _whose(plan: Plan) -> Composed:
+def _whose(plan: IndexPlan) -> Composed:
     return _WHOSE.format(tenant=Literal(plan.tenant), now=Literal(plan.now))
 
 

@@ -11,9 +11,9 @@ import psycopg
 from turnloom.adapters.postgres import artifact_queries as queries
 from turnloom.adapters.postgres.connections import Tables
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
-from turnloom.board.service import Reading
+from turnloom.board.service import IndexReader
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import Found, Plan
+from turnloom.board.spec.queries import IndexPlan, StoredArtifact
 from turnloom.errors import ArtifactExists, StoreUnavailable
 
 
@@ -61,7 +61,7 @@ class PostgresArtifacts:
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
-        return await Reading(self, reader, now).get(id)
+        return await IndexReader(self, reader, now).get(id)
 
     async def query(
         self,
@@ -80,27 +80,27 @@ class PostgresArtifacts:
             StoreUnavailable: the server does not answer, in time or at all.
         """
         await self._tables.prepare()
-        return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
+        return await IndexReader(self, reader, now).query(filter, cursor, count, embed_meta)
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         await self._tables.prepare()
-        return await Reading(self, reader, now).summary(filter)
+        return await IndexReader(self, reader, now).summary(filter)
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible to a tenant, soonest first."""
         rows = await self._tables.run(queries.upcoming(tenant, microseconds(now), limit))
         return [instant_of(number) for (number,) in rows]
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id that are the tenant's or shared, by number."""
-        return [Found(*row) for row in await self._tables.run(queries.find(tenant, id))]
+        return [StoredArtifact(*row) for row in await self._tables.run(queries.find(tenant, id))]
 
-    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
         """The first rows of a plan in its direction, each once."""
-        return [Found(*row) for row in await self._tables.run(queries.walk(plan, most))]
+        return [StoredArtifact(*row) for row in await self._tables.run(queries.walk(plan, most))]
 
-    async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
+    async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         return [(text, count) for text, count in await self._tables.run(queries.tally(plan))]
 

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection, AsyncCursor, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed, Literal
 
-from turnloom.adapters.postgres.faults import Server, locate
+from turnloom.adapters.postgres.faults import PostgresServer, locate
 from turnloom.errors import StoreUnavailable, UsageError
 
 # Connections that one store has at most.
@@ -133,7 +133,7 @@ class Tables:
     """The tables of one part of a store in one PostgreSQL database."""
 
     def __init__(self, url: str, timeout: float, schema: Schema) -> None:
-        self._server: Server = locate(url, "store")
+        self._server: PostgresServer = locate(url, "store")
         self._timeout = timeout
         self._schema = schema
         self._connections = Connections(url)

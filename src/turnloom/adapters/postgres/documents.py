@@ -15,7 +15,7 @@ from psycopg.sql import Composed
 
 from turnloom.adapters.postgres import queries
 from turnloom.adapters.postgres.connections import Connections
-from turnloom.adapters.postgres.faults import Server, locate
+from turnloom.adapters.postgres.faults import PostgresServer, locate
 from turnloom.errors import DocumentsUnavailable, UsageError
 from turnloom.kernel.values import Json
 from turnloom.variables.logic.paths import is_storable, steps
@@ -29,7 +29,7 @@ class PostgresDocuments:
     """Documents in the tables of one PostgreSQL database."""
 
     def __init__(self, url: str, timeout: float = 5.0) -> None:
-        self._server: Server = locate(url)
+        self._server: PostgresServer = locate(url)
         self._timeout = timeout
         self._connections = Connections(url)
         self._closed = False

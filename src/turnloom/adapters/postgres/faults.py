@@ -21,7 +21,7 @@ _STRANGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class PostgresServer:
     """Where a server is, and the password that no message may hold."""
 
     place: str
@@ -107,7 +107,7 @@ class Server:
         return text.replace(self.password, "…") if self.password else text
 
 
-def locate(url: str, what: str = "documents") -> Server:
+def locate(url: str, what: str = "documents") -> PostgresServer:
     """Where a URL points to.
 
     Raises:
@@ -123,7 +123,7 @@ def locate(url: str, what: str = "documents") -> Server:
         ) from None
     host = str(parts.get("host") or parts.get("hostaddr") or "localhost")
     port = str(parts.get("port") or "5432")
-    return Server(_join(host, port), str(parts.get("password") or ""))
+    return PostgresServer(_join(host, port), str(parts.get("password") or ""))
 
 
 def _join(hosts: str, ports: str) -> str:

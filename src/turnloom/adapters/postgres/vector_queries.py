@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from turnloom.assembly.logic.retrieval import words_of
-from turnloom.assembly.spec.retrieval import Entry, Probe, Space
+from turnloom.assembly.spec.retrieval import Probe, Space, StoredDocument
 
 VERSION = 4
 # The longest vectors that can be indexed.
@@ -200,7 +200,7 @@ def digests(collection: int, tenant: str, ids: Sequence[str]) -> Composed:
 
 
 def replace(
-    collection: int, tenant: str, gone: Sequence[str], entries: Sequence[Entry]
+    collection: int, tenant: str, gone: Sequence[str], entries: Sequence[StoredDocument]
 ) -> Composed:
     """The statement that takes a tenant's documents out, puts others in and tells how many went."""
     chunks = [

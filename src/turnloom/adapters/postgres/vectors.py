@@ -15,9 +15,15 @@ from psycopg.sql import Composed
 
 from turnloom.adapters.postgres import vector_queries as queries
 from turnloom.adapters.postgres.connections import Connections
-from turnloom.adapters.postgres.faults import Server, locate
+from turnloom.adapters.postgres.faults import PostgresServer, locate
 from turnloom.assembly.logic.retrieval import rank, read_kept, tidy, weigh
-from turnloom.assembly.spec.retrieval import Entry, Probe, RetrievalResult, Space, Visibilities
+from turnloom.assembly.spec.retrieval import (
+    Probe,
+    RetrievalResult,
+    Space,
+    StoredDocument,
+    Visibilities,
+)
 from turnloom.errors import CollectionUnavailable, UsageError
 
 # Seconds that documents may take to be kept, and an index to be built over what is there.
@@ -46,7 +52,7 @@ class PostgresVectors:
         few: int = FEW,
         timeout: float = 5.0,
     ) -> None:
-        self._server: Server = locate(url, "collections")
+        self._server: PostgresServer = locate(url, "collections")
         self._connections = Connections(url)
         self._name = collection
         self._space = space
@@ -71,7 +77,9 @@ class PostgresVectors:
         rows = await self._run(queries.digests(number, tenant, ids), self._timeout)
         return {id: digest for id, digest in rows}
 
-    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    async def replace(
+        self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
+    ) -> int:
         """Take the tenant's documents of these ids out and put these in, all or nothing; how many
         went.
 

@@ -44,7 +44,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from turnloom.agents.logic.dialogues import (
     Called,
-    Heard,
+    OthersMessage,
     Own,
     Part,
     Returned,
@@ -166,7 +166,7 @@ def _part(part: Part) -> ModelRequestPart | ModelResponsePart:
     match part:
         case Own(text):
             return TextPart(text)
-        case Heard(text):
+        case OthersMessage(text):
             return UserPromptPart(text)
         case Called(id, name, arguments):
             return ToolCallPart(name, arguments, tool_call_id=id)
@@ -183,7 +183,7 @@ def _add(found: list[ModelMessage], part: Any) -> None:
     found[-1].parts = parts
 
 
-class Models:
+class PydanticModels:
     """The models that one engine asks, each made when it is first named, the default one at once.
 
     A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
@@ -266,7 +266,7 @@ class PydanticAIEngine:
         patience: Patience | None = None,
         keep_open: bool = False,
     ) -> None:
-        self._models = Models(model, base_url, api_key)
+        self._models = PydanticModels(model, base_url, api_key)
         self._settings = settings or ModelSettings()
         self._patience = patience or Patience()
         self._kept = AsyncExitStack() if keep_open else None

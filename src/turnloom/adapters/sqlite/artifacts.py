@@ -11,20 +11,20 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
-from turnloom.board.service import Reading
+from turnloom.board.service import IndexReader
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import Branch, Found, Plan
+from turnloom.board.spec.queries import Branch, IndexPlan, StoredArtifact
 
 
 class SqliteArtifacts:
     """Artifacts in a SQLite file, for any number of processes; `follows_log` says whether what the
     log in the same file is told of the board is here at once."""
 
-    def __init__(self, database: Database, readers: Readers, follows_log: bool = False) -> None:
+    def __init__(self, database: DatabaseFile, readers: Readers, follows_log: bool = False) -> None:
         self._database = database
         self._readers = readers
         self.follows_log = follows_log
@@ -52,7 +52,7 @@ class SqliteArtifacts:
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none that the reader may see."""
-        return await Reading(self, reader, now).get(id)
+        return await IndexReader(self, reader, now).get(id)
 
     async def query(
         self,
@@ -71,12 +71,12 @@ class SqliteArtifacts:
             StoreUnavailable: the file cannot be read.
         """
         await self._database.ready()
-        return await Reading(self, reader, now).query(filter, cursor, count, embed_meta)
+        return await IndexReader(self, reader, now).query(filter, cursor, count, embed_meta)
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
         await self._database.ready()
-        return await Reading(self, reader, now).summary(filter)
+        return await IndexReader(self, reader, now).summary(filter)
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible to a tenant, soonest first."""
@@ -84,16 +84,18 @@ class SqliteArtifacts:
         rows = self._database.rows(queries.OPENINGS_AFTER, tenant, microseconds(now), limit)
         return [instant_of(number) for (number,) in rows]
 
-    async def find(self, tenant: str, id: str) -> Sequence[Found]:
+    async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows of an id that are the tenant's or shared, by number."""
         await self._database.ready()
-        return [Found(*row) for row in self._database.rows(queries.ARTIFACTS_NAMED, tenant, id)]
+        return [
+            StoredArtifact(*row) for row in self._database.rows(queries.ARTIFACTS_NAMED, tenant, id)
+        ]
 
-    async def walk(self, plan: Plan, most: int) -> Sequence[Found]:
+    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
         """The first rows of a plan in its direction, each once."""
         return await self._readers.run(partial(_walk, plan=plan, most=most))
 
-    async def tally(self, plan: Plan) -> Sequence[tuple[str, int]]:
+    async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         return await self._readers.run(partial(_tally, plan=plan))
 
@@ -109,7 +111,7 @@ class SqliteArtifacts:
         """Nothing of its own is open: it is closed with the log."""
 
 
-def _walk(reader: sqlite3.Connection, plan: Plan, most: int) -> list[Found]:
+def _walk(reader: sqlite3.Connection, plan: IndexPlan, most: int) -> list[StoredArtifact]:
     """Each term gives its rows in order and as they are needed, so the merge reads no more than it
     gives."""
     order = "DESC" if plan.newest_first else "ASC"
@@ -122,10 +124,10 @@ def _walk(reader: sqlite3.Connection, plan: Plan, most: int) -> list[Found]:
                 way = reader.execute(statement, (term, *values))
                 ways.append(opened.enter_context(closing(way)))
         merged = merge(*ways, key=itemgetter(0, 1), reverse=plan.newest_first)
-        return [Found(*row) for row, _ in islice(groupby(merged), most)]
+        return [StoredArtifact(*row) for row, _ in islice(groupby(merged), most)]
 
 
-def _tally(reader: sqlite3.Connection, plan: Plan) -> list[tuple[str, int]]:
+def _tally(reader: sqlite3.Connection, plan: IndexPlan) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     for branch in plan.branches:
         checks, values = _conditions(plan, branch)
@@ -147,7 +149,7 @@ def _weigh(reader: sqlite3.Connection, groups: Sequence[Sequence[int]], most: in
     ]
 
 
-def _conditions(plan: Plan, branch: Branch) -> tuple[str, tuple[int | str, ...]]:
+def _conditions(plan: IndexPlan, branch: Branch) -> tuple[str, tuple[int | str, ...]]:
     """What is asked of each entry, and the values of all that."""
     checks = "".join(
         f" AND {queries.HAS_TERM.format(terms=_marks(group))}" for group in branch.groups

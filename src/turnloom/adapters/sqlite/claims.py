@@ -15,8 +15,8 @@ from weakref import WeakSet
 import anyio
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.database import Database
-from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.adapters.sqlite.database import DatabaseFile
+from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.errors import LeaseLost, RunBusy, StoreUnavailable
 from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Holder
@@ -136,7 +136,7 @@ RENEWALS = 3
 _log = logging.getLogger("turnloom.sqlite")
 
 
-class _Claim(Write[int]):
+class _Claim(StoreWrite[int]):
     """Takes a run for the time of a lease, unless somebody who is alive has it."""
 
     __slots__ = ("_folder", "_lease", "_now", "_owner", "_run")
@@ -162,7 +162,7 @@ class _Claim(Write[int]):
         return fence
 
 
-class _Renew(Write[set[int]]):
+class _Renew(StoreWrite[set[int]]):
     """Makes all claims of an owner last for another lease, and gives the fences of those."""
 
     __slots__ = ("_now", "_owner", "_until")
@@ -178,7 +178,7 @@ class _Renew(Write[set[int]]):
         return {fence for (fence,) in writer.execute(queries.FENCES_OF, (self._owner,))}
 
 
-class _Release(Write[None]):
+class _Release(StoreWrite[None]):
     """Gives claims back, and forgets what dead owners had."""
 
     __slots__ = ("_dead", "_fences")
@@ -198,7 +198,7 @@ class _Release(Write[None]):
 class SqliteClaims:
     """Which process drives which run; `lease` is how long it may leave a claim without renewal."""
 
-    def __init__(self, database: Database, lease: float) -> None:
+    def __init__(self, database: DatabaseFile, lease: float) -> None:
         self._database = database
         self._lease = lease
         self._folder = database.path.with_name(f"{database.path.name}.drivers")
@@ -243,7 +243,7 @@ class SqliteClaims:
         """Take a run. A task that is interrupted meanwhile has it all the same once it is written
         down, so it is given back then."""
         now = asyncio.get_running_loop().time()
-        claim = _Claim(run, owner, self._folder, now, self._lease)
+        claim = _Claim(run, owner, self._folder, now, lease=self._lease)
         taking = asyncio.ensure_future(self._database.write(claim))
         try:
             return await asyncio.shield(taking)

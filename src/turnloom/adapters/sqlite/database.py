@@ -23,8 +23,8 @@ from turnloom.adapters.sqlite.connections import (
     prepare,
 )
 from turnloom.adapters.sqlite.faults import is_busy, unavailable
-from turnloom.adapters.sqlite.places import Place, Places
-from turnloom.adapters.sqlite.writer import Write, Writer, runs_of
+from turnloom.adapters.sqlite.places import Places, RunEnd
+from turnloom.adapters.sqlite.writer import StoreWrite, Writer, runs_of
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.log.spec import RunKey
 
@@ -49,7 +49,7 @@ class Background:
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def commit(
-        self, writes: list[Write[Any]], places: dict[RunKey, Place]
+        self, writes: list[StoreWrite[Any]], places: dict[RunKey, RunEnd]
     ) -> "asyncio.Future[None]":
         """Commit writes when the file's lock is free; a failure is recorded in each of them.
 
@@ -66,7 +66,7 @@ class Background:
         await self.run(lambda: self._close(work))
         self._thread.shutdown(wait=False)
 
-    def _commit(self, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
+    def _commit(self, writes: list[StoreWrite[Any]], places: dict[RunKey, RunEnd]) -> None:
         try:
             if self._writer is None:
                 connection = connect_writer(self._path, self._patience)
@@ -97,7 +97,9 @@ class Background:
         work()
 
 
-def _commit_with(writer: Writer, writes: list[Write[Any]], places: dict[RunKey, Place]) -> None:
+def _commit_with(
+    writer: Writer, writes: list[StoreWrite[Any]], places: dict[RunKey, RunEnd]
+) -> None:
     """Commit writes with what somebody else knows of their runs, and tell what is known then."""
     writer.places.put(places)
     try:
@@ -194,7 +196,7 @@ GLANCE = 1.0
 LOST = -1
 
 
-class Database:
+class DatabaseFile:
     """One file. Nothing is opened before the first use."""
 
     def __init__(
@@ -210,7 +212,7 @@ class Database:
         self._reader: sqlite3.Connection | None = None
         self._opening: asyncio.Future[None] | None = None
         # The writes of this tick of the loop.
-        self._gathered: list[Write[Any]] = []
+        self._gathered: list[StoreWrite[Any]] = []
         # The size of the WAL at which it is brought into the file.
         self._checkpoint_at = checkpoint_after
         self._closed = False
@@ -225,7 +227,7 @@ class Database:
 
     # ------------------------------------------------------------------ writing
 
-    async def write(self, write: Write[T]) -> T:
+    async def write(self, write: StoreWrite[T]) -> T:
         """Make a change; all changes of one tick of the loop are one transaction.
 
         Raises:
@@ -271,7 +273,7 @@ class Database:
         else:
             self._committed(writes)
 
-    def _hand_over(self, writes: list[Write[Any]], places: Places) -> None:
+    def _hand_over(self, writes: list[StoreWrite[Any]], places: Places) -> None:
         """Let the background wait for the lock, with what is remembered of the runs concerned. It
         opens the file anew, so that must be the right one."""
         if self._is_lost():
@@ -288,7 +290,7 @@ class Database:
         for write in writes:
             write.outcome = outcome
 
-    def _committed(self, writes: list[Write[Any]]) -> None:
+    def _committed(self, writes: list[StoreWrite[Any]]) -> None:
         """Tell those who wait, and see to the size of the WAL. What went into a file that is gone
         was not stored."""
         if self._is_lost():
@@ -460,6 +462,6 @@ def _fetch(reader: sqlite3.Connection, query: str, values: tuple[int | str, ...]
     return reader.execute(query, values).fetchall()
 
 
-def _fail(writes: list[Write[Any]], error: Exception) -> None:
+def _fail(writes: list[StoreWrite[Any]], error: Exception) -> None:
     for write in writes:
         write.error = error

@@ -10,8 +10,8 @@ import msgspec
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import ids_of, page_after
-from turnloom.adapters.sqlite.database import Database
-from turnloom.adapters.sqlite.writer import MAIL, Write, Writer
+from turnloom.adapters.sqlite.database import DatabaseFile
+from turnloom.adapters.sqlite.writer import MAIL, StoreWrite, Writer
 from turnloom.agents.events import AnswerRefused, QuestionAnswered
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.log.events import ENDS, CancelRequested, RunResumed
@@ -50,7 +50,7 @@ def _read(data: bytes) -> Message | None:
         return None
 
 
-class _Offer(Write[bool]):
+class _Offer(StoreWrite[bool]):
     __slots__ = ("_id", "_is_limited", "_message", "_run")
 
     def __init__(self, run: RunKey, id: str, message: bytes, *, is_limited: bool) -> None:
@@ -81,7 +81,7 @@ class _Offer(Write[bool]):
         return added.rowcount > 0
 
 
-class Consuming(Write[None]):
+class Consuming(StoreWrite[None]):
     """Mail whose events are stored; another write may apply it inside its own change.
 
     What people typed does not stay. That there was mail does, for readers who have not been told
@@ -115,7 +115,7 @@ def consumed(run: RunKey, events: Sequence[Event]) -> Consuming | None:
 class SqliteInbox:
     """Messages to runs, kept in the log's file until their event is in the log."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseFile) -> None:
         self._database = database
         self._encode = msgspec.json.Encoder().encode
 
@@ -160,7 +160,7 @@ class SqliteInbox:
 class _Arrivals:
     """One reader's view of arriving mail: the rows behind the last one it saw."""
 
-    def __init__(self, database: Database, after: int) -> None:
+    def __init__(self, database: DatabaseFile, after: int) -> None:
         self._database = database
         self._after = after
         self._runs: deque[RunKey] = deque()

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.board.logic.rows import microseconds
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.queries import Row
+from turnloom.board.spec.queries import ArtifactRow
 from turnloom.errors import ArtifactExists
 
 
-class Keeping(Write[None]):
+class Keeping(StoreWrite[None]):
     """Artifacts and who took them, all or none.
 
     Another write may apply it inside its own change: a refusal comes before any change.
@@ -20,7 +20,7 @@ class Keeping(Write[None]):
     __slots__ = ("_consumptions", "_rows", "_tenant")
 
     def __init__(
-        self, tenant: str, rows: Sequence[Row], consumptions: Sequence[Consumption] = ()
+        self, tenant: str, rows: Sequence[ArtifactRow], consumptions: Sequence[Consumption] = ()
     ) -> None:
         super().__init__()
         self._tenant = tenant
@@ -43,7 +43,7 @@ class Keeping(Write[None]):
         writer.connection.executemany(queries.ADD_CONSUMPTION, taken)
 
 
-def _is_missing(writer: Writer, row: Row) -> bool:
+def _is_missing(writer: Writer, row: ArtifactRow) -> bool:
     found = writer.execute(queries.DIGEST_OF, (row.tenant, row.id)).fetchone()
     if found and found[0] != row.digest:
         raise ArtifactExists(row.id)

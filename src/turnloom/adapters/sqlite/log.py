@@ -9,12 +9,12 @@ from itertools import chain, islice
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, page_after
-from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import consumed
 from turnloom.adapters.sqlite.keeping import Keeping
-from turnloom.adapters.sqlite.places import Place
+from turnloom.adapters.sqlite.places import RunEnd
 from turnloom.adapters.sqlite.small import Observing
-from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.board.logic.rows import microseconds, project, rows_of
 from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
@@ -27,7 +27,7 @@ PAGE_RUNS = 100
 END = 2**62
 
 
-class _Append(Write[Sequence[Event]]):
+class _Append(StoreWrite[Sequence[Event]]):
     __slots__ = (
         "_beside",
         "_codec",
@@ -47,7 +47,7 @@ class _Append(Write[Sequence[Event]]):
         expected: int,
         fence: int | None,
         codec: Codec,
-        beside: Sequence[Write[None]],
+        beside: Sequence[StoreWrite[None]],
     ) -> None:
         seq, id = expected, run.id
         for event in events:
@@ -110,7 +110,7 @@ class _Append(Write[Sequence[Event]]):
         if self._fence is not None and not writer.is_in_force(self._fence):
             raise LeaseLost(self._run.id)
 
-    def _insert(self, writer: Writer, place: Place) -> None:
+    def _insert(self, writer: Writer, place: RunEnd) -> None:
         before = (place.n << SEQ_BITS) + self._expected
         last = before + len(self._events)
         digest = digest_of(place.digest, self._data)
@@ -119,7 +119,7 @@ class _Append(Write[Sequence[Event]]):
             raise LeaseLost(self._run.id)
         writer.places.extend(self._run, place, self._ids, digest)
 
-    def _standing(self, writer: Writer, place: Place | None) -> Sequence[Event]:
+    def _standing(self, writer: Writer, place: RunEnd | None) -> Sequence[Event]:
         """What stands where the batch belongs, if it is the same batch."""
         with closing(lines_after(writer.connection, self._run, self._expected)) as batches:
             lines = islice(chain.from_iterable(batches), len(self._events))
@@ -146,7 +146,7 @@ class SqliteLog:
     transaction.
     """
 
-    def __init__(self, database: Database, codec: Codec, *, board: bool = True) -> None:
+    def __init__(self, database: DatabaseFile, codec: Codec, *, board: bool = True) -> None:
         self._database = database
         self._codec = codec
         self._board = board
@@ -169,12 +169,12 @@ class SqliteLog:
             await self._database.ready()
             return ()
         beside = self._beside(run, events)
-        append = _Append(run, events, expected, fence, self._codec, beside)
+        append = _Append(run, events, expected, fence, codec=self._codec, beside=beside)
         return await self._database.write(append)
 
-    def _beside(self, run: RunKey, events: Sequence[Event]) -> list[Write[None]]:
+    def _beside(self, run: RunKey, events: Sequence[Event]) -> list[StoreWrite[None]]:
         """What is to be changed together with the log; who may refuse comes first."""
-        changes: list[Write[None]] = []
+        changes: list[StoreWrite[None]] = []
         tenant = run.tenant
         if self._board and (told := project(events)):
             rows = rows_of(tenant, told.artifacts)

@@ -9,7 +9,7 @@ RUNS = 10_000
 IDS = 500_000
 
 
-class Place:
+class RunEnd:
     """Where a run ends, the digest of its last batch, and the ids of its events up to a position
     that may lie before that."""
 
@@ -33,7 +33,7 @@ class Places:
     def __init__(self, ids: int = IDS, runs: int = RUNS) -> None:
         self._ids = ids
         self._runs = runs
-        self._places: dict[RunKey, Place] = {}
+        self._places: dict[RunKey, RunEnd] = {}
         self._held = 0
         self._room = ids
         # The place of a run, if it is remembered.
@@ -44,15 +44,15 @@ class Places:
         """How many ids are remembered."""
         return self._held
 
-    def add(self, run: RunKey, n: int) -> Place:
+    def add(self, run: RunKey, n: int) -> RunEnd:
         """Remember a run of which nothing is known but its number."""
         self.forget(run)
-        place = self._places[run] = Place(n)
+        place = self._places[run] = RunEnd(n)
         if len(self._places) > self._runs:
             self._keep_only(run, place)
         return place
 
-    def learn(self, run: RunKey, place: Place, ids: Collection[str]) -> None:
+    def learn(self, run: RunKey, place: RunEnd, ids: Collection[str]) -> None:
         """Remember that these ids stand in a run."""
         self._held -= len(place.ids)
         place.ids.update(ids)
@@ -60,7 +60,7 @@ class Places:
         if self._held > self._room:
             self._keep_only(run, place)
 
-    def extend(self, run: RunKey, place: Place, ids: Collection[str], digest: bytes) -> None:
+    def extend(self, run: RunKey, place: RunEnd, ids: Collection[str], digest: bytes) -> None:
         """Remember that a run got a batch of these ids, none of which it had."""
         # Whoever is interrupted in here knows too many ids, never too few.
         place.ids.update(ids)
@@ -76,21 +76,21 @@ class Places:
         if place:
             self._held -= len(place.ids)
 
-    def take(self, runs: Iterable[RunKey]) -> dict[RunKey, Place]:
+    def take(self, runs: Iterable[RunKey]) -> dict[RunKey, RunEnd]:
         """What is remembered of some runs, for somebody else; it is forgotten here."""
         taken = {run: place for run in runs if (place := self.get(run))}
         for run in taken:
             self.forget(run)
         return taken
 
-    def put(self, places: Mapping[RunKey, Place]) -> None:
+    def put(self, places: Mapping[RunKey, RunEnd]) -> None:
         """Remember what somebody else knew of runs."""
         for run, place in places.items():
             self.forget(run)
             self._places[run] = place
             self._held += len(place.ids)
 
-    def _keep_only(self, run: RunKey, place: Place) -> None:
+    def _keep_only(self, run: RunKey, place: RunEnd) -> None:
         self._places.clear()
         self._places[run] = place
         self._held = len(place.ids)

@@ -10,9 +10,9 @@ import anyio.to_thread
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.connections import connect
-from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.faults import unavailable
-from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.board.logic.rows import (
     instant_of,
     microseconds,
@@ -33,7 +33,7 @@ PAGES = 500
 _Kept = tuple[int, str, int, str, str]
 
 
-class _Remove(Write[PrunedRun | None]):
+class _Remove(StoreWrite[PrunedRun | None]):
     __slots__ = ("_dry_run", "_run", "_without")
 
     def __init__(self, run: RunKey, without: Set[str], dry_run: bool) -> None:
@@ -61,7 +61,7 @@ class _Remove(Write[PrunedRun | None]):
             for statement in queries.REMOVE_BY_RUN:
                 writer.execute(statement, self._run)
             writer.places.forget(self._run)
-        return PrunedRun(self._run.id, status, instant_of(ended), events, len(artifacts))
+        return PrunedRun(self._run.id, status, instant_of(ended), events, artifacts=len(artifacts))
 
     def _is_used(self, writer: Writer, artifact: str) -> bool:
         """Whether a run that stays took an artifact."""
@@ -88,7 +88,7 @@ def _terms(tenant: str, visibility: str, data: str) -> tuple[int, ...]:
 class SqlitePruner:
     """Removes runs that ended, beside any number of processes."""
 
-    def __init__(self, database: Database, patience: float) -> None:
+    def __init__(self, database: DatabaseFile, patience: float) -> None:
         self._database = database
         self._patience = patience
 

@@ -9,8 +9,8 @@ from datetime import datetime
 import msgspec
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.database import Database
-from turnloom.adapters.sqlite.writer import Write, Writer
+from turnloom.adapters.sqlite.database import DatabaseFile
+from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.values import Json
 from turnloom.log.spec import RunKey
@@ -19,7 +19,7 @@ from turnloom.runtime.spec import StoredPlan
 _log = logging.getLogger("turnloom.sqlite")
 
 
-class _KeepPlan(Write[None]):
+class _KeepPlan(StoreWrite[None]):
     __slots__ = ("_values",)
 
     def __init__(self, tenant: str, digest: str, plan: bytes) -> None:
@@ -33,7 +33,7 @@ class _KeepPlan(Write[None]):
 class SqlitePlans:
     """Plans by tenant and digest, for any number of processes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseFile) -> None:
         self._database = database
 
     async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
@@ -60,7 +60,7 @@ class SqlitePlans:
             return None
 
 
-class _KeepResult(Write[None]):
+class _KeepResult(StoreWrite[None]):
     __slots__ = ("_over", "_values")
 
     def __init__(self, place: tuple[str, str], until: int | None, value: bytes, now: int) -> None:
@@ -76,7 +76,7 @@ class _KeepResult(Write[None]):
 class SqliteResults:
     """What steps came to, for any number of processes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseFile) -> None:
         self._database = database
 
     async def find(self, tenant: str, key: str, now: datetime) -> Json:
@@ -111,7 +111,7 @@ def _micros(instant: datetime) -> int:
     return round(instant.timestamp() * 1_000_000)
 
 
-class _Save(Write[None]):
+class _Save(StoreWrite[None]):
     __slots__ = ("_run", "_values")
 
     def __init__(self, run: RunKey, seq: int, state: bytes) -> None:
@@ -127,7 +127,7 @@ class _Save(Write[None]):
 class SqliteSnapshots:
     """The last folded state of each run."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseFile) -> None:
         self._database = database
 
     async def save(self, run: RunKey, seq: int, state: bytes) -> None:
@@ -141,7 +141,7 @@ class SqliteSnapshots:
         return found[0] if found else None
 
 
-class Observing(Write[None]):
+class Observing(StoreWrite[None]):
     """Outcomes that are added, each once; another write may apply it inside its own change."""
 
     __slots__ = ("_observations",)
@@ -172,7 +172,7 @@ class SqliteBeliefs:
 
     follows_log = True
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseFile) -> None:
         self._database = database
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from turnloom.adapters.sqlite.artifacts import SqliteArtifacts
 from turnloom.adapters.sqlite.claims import SqliteClaims
-from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import SqliteInbox
 from turnloom.adapters.sqlite.log import SqliteLog
 from turnloom.adapters.sqlite.pruner import SqlitePruner
@@ -41,7 +41,7 @@ class SqliteStore:
         board: bool = True,
         is_synced: bool = False,
     ) -> None:
-        self._database = Database(Path(path), patience, checkpoint_after, is_synced=is_synced)
+        self._database = DatabaseFile(Path(path), patience, checkpoint_after, is_synced=is_synced)
         self.log = SqliteLog(self._database, codec, board=board)
         self.inbox = SqliteInbox(self._database)
         self.claims = SqliteClaims(self._database, lease)

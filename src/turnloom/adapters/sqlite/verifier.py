@@ -7,7 +7,7 @@ from functools import partial
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import digest_of
-from turnloom.adapters.sqlite.database import Database
+from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.errors import StoreUnavailable, UnknownKind
 from turnloom.log.logic import Codec
@@ -18,7 +18,7 @@ from turnloom.runtime.spec import VerifiedRun
 class SqliteVerifier:
     """Compares the batches of runs with their positions and their chain of digests."""
 
-    def __init__(self, database: Database, readers: Readers, codec: Codec) -> None:
+    def __init__(self, database: DatabaseFile, readers: Readers, codec: Codec) -> None:
         self._database = database
         self._readers = readers
         self._codec = codec

@@ -10,7 +10,7 @@ import msgspec
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
 from turnloom.adapters.sqlite.faults import PERSONAL, is_busy
-from turnloom.adapters.sqlite.places import Place, Places
+from turnloom.adapters.sqlite.places import Places, RunEnd
 from turnloom.errors import LogDamaged, TurnloomError
 from turnloom.log.spec import RunKey
 
@@ -24,7 +24,7 @@ Topic = RunKey | Literal["mail"]
 CHUNK = 100
 
 
-class Write(Generic[T]):
+class StoreWrite(Generic[T]):
     """One change of the store. It is refused alone, and stored together with others."""
 
     __slots__ = ("error", "outcome", "result", "topic")
@@ -47,7 +47,7 @@ class Write(Generic[T]):
         return False
 
 
-def runs_of(writes: Sequence[Write[Any]]) -> list[RunKey]:
+def runs_of(writes: Sequence[StoreWrite[Any]]) -> list[RunKey]:
     """The runs that writes append to."""
     return [write.topic for write in writes if isinstance(write.topic, RunKey)]
 
@@ -64,7 +64,7 @@ class Writer:
         self.execute = connection.cursor().execute
         self.places = Places()
 
-    def commit(self, writes: Sequence[Write[Any]]) -> None:
+    def commit(self, writes: Sequence[StoreWrite[Any]]) -> None:
         """Store the writes in one transaction; each that is refused has its error recorded.
 
         Raises:
@@ -79,7 +79,7 @@ class Writer:
             self.forget(writes)
             self._transact(writes, self._apply_apart)
 
-    def locate(self, run: RunKey) -> Place | None:
+    def locate(self, run: RunKey) -> RunEnd | None:
         """Where the run ends, looked up; None for an unknown run."""
         found = self.execute(queries.LOCATE_RUN, run).fetchone()
         if found is None:
@@ -95,7 +95,7 @@ class Writer:
         place.digest = digest
         return place
 
-    def ids(self, run: RunKey, place: Place) -> set[str]:
+    def ids(self, run: RunKey, place: RunEnd) -> set[str]:
         """The ids of a run up to its place; those that are not known yet are looked up."""
         if not place.known:
             self._recall(run, place)
@@ -114,7 +114,7 @@ class Writer:
         if place and place.known:
             self.execute(queries.KEEP_IDS, (place.n, place.known, encode_ids(place.ids)))
 
-    def begin_run(self, run: RunKey) -> Place:
+    def begin_run(self, run: RunKey) -> RunEnd:
         """Give a run its number."""
         n = self.execute(queries.ADD_RUN, run).lastrowid
         assert n is not None
@@ -125,7 +125,7 @@ class Writer:
         another process."""
         return self.execute(queries.IN_FORCE, (fence,)).fetchone() is not None
 
-    def forget(self, writes: Sequence[Write[Any]]) -> None:
+    def forget(self, writes: Sequence[StoreWrite[Any]]) -> None:
         """Remember nothing of the runs that writes append to: who knows what became of them."""
         for run in runs_of(writes):
             self.places.forget(run)
@@ -134,7 +134,7 @@ class Writer:
         """A number that changes when another connection commits."""
         return self.execute(queries.DATA_VERSION).fetchone()[0]
 
-    def _recall(self, run: RunKey, place: Place) -> None:
+    def _recall(self, run: RunKey, place: RunEnd) -> None:
         kept = self.execute(queries.KEPT_IDS, (place.n,)).fetchone()
         if kept and kept[0] <= place.position:
             try:
@@ -144,7 +144,9 @@ class Writer:
             self.places.learn(run, place, ids)
             place.known = kept[0]
 
-    def _transact(self, writes: Sequence[Write[Any]], apply: Callable[[Write[Any]], None]) -> None:
+    def _transact(
+        self, writes: Sequence[StoreWrite[Any]], apply: Callable[[StoreWrite[Any]], None]
+    ) -> None:
         try:
             self.execute(queries.BEGIN)
             for write in writes:
@@ -158,13 +160,13 @@ class Writer:
                 self.execute(queries.ROLLBACK)
             raise
 
-    def _apply(self, write: Write[Any]) -> None:
+    def _apply(self, write: StoreWrite[Any]) -> None:
         try:
             write.result = write.apply(self)
         except TurnloomError as refusal:
             write.error = refusal
 
-    def _apply_apart(self, write: Write[Any]) -> None:
+    def _apply_apart(self, write: StoreWrite[Any]) -> None:
         """Make one change so that its failure undoes nothing but itself."""
         write.error = None
         self.execute(queries.SAVEPOINT)

@@ -15,7 +15,7 @@ from turnloom.agents.spec import (
     Agent,
     Answer,
     Exchange,
-    Made,
+    MadeArtifact,
     OutputModel,
     Publication,
     Question,
@@ -66,7 +66,7 @@ def interpret(
     value, problem = _form(answer, output)
     if problem is None:
         hidden = not workflow.shows(agent)
-        return answered, AgentOutput(turn, agent, output.name, value, hidden)
+        return answered, AgentOutput(turn, agent, output.name, value, hidden=hidden)
     if not workflow.agents[agent].structured_outputs_required and not _is_data(text):
         return answered, said_by(task, text, workflow)
     answered = answered_by(task, answer, raw=text or as_data(answer.output))
@@ -178,7 +178,7 @@ def _publication(value: Any) -> Publication:
 
 
 def interpret_made(
-    task: Task, answer: Answer, workflow: Speakers, made: tuple[tuple[Made, ...], str]
+    task: Task, answer: Answer, workflow: Speakers, made: tuple[tuple[MadeArtifact, ...], str]
 ) -> Sequence[Fact]:
     """The facts that an answer makes whose artifacts were read out of it.
 

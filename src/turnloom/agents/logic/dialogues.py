@@ -112,7 +112,7 @@ class Own(NamedTuple):
     text: str
 
 
-class Heard(NamedTuple):
+class OthersMessage(NamedTuple):
     """Words of somebody else."""
 
     text: str
@@ -135,7 +135,7 @@ class Returned(NamedTuple):
     text: str
 
 
-Part = Own | Heard | Called | Returned
+Part = Own | OthersMessage | Called | Returned
 
 
 def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
@@ -147,7 +147,7 @@ def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
     for number, exchange in enumerate(task.exchanges):
         parts += exchanged(exchange, number, names)
     if _is_left_alone(task):
-        parts.append(Heard(GO_ON))
+        parts.append(OthersMessage(GO_ON))
     return parts
 
 
@@ -176,7 +176,7 @@ def _said(agent: str, message: Message) -> Part:
     if message.author == agent:
         return Own(message.text)
     is_served = message.author in (USER, WORKFLOW)
-    return Heard(message.text if is_served else f"{message.author}: {message.text}")
+    return OthersMessage(message.text if is_served else f"{message.author}: {message.text}")
 
 
 def exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
@@ -192,7 +192,7 @@ def exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iter
         value = result.value if isinstance(result.value, str) else as_data(result.value)
         yield Returned(call.id, call.name, result.error or value)
     if exchange.problem:
-        yield Heard(f"{WRONG}{exchange.problem}{AGAIN}")
+        yield OthersMessage(f"{WRONG}{exchange.problem}{AGAIN}")
 
 
 def _ids(exchange: Exchange, number: int) -> Iterator[str]:

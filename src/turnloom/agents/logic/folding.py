@@ -10,7 +10,7 @@ from turnloom.agents.events import (
     ModelFailed,
     QuestionAnswered,
     QuestionAsked,
-    QuestionExpired,
+    QuestionExpiredFact,
     ToolsOffered,
     TurnFinished,
     TurnStarted,
@@ -43,7 +43,7 @@ def hear(
         seq,
         before.count + 1,
         before.tokens + estimate(said),
-        chain_digest(before.digest, said),
+        digest=chain_digest(before.digest, said),
     )
 
 
@@ -75,7 +75,7 @@ def on_agent_text(state: RunState, event: Event) -> None:
 def on_agent_output(state: RunState, event: Event) -> None:
     """An agent is heard: others read its output as data, if it is for them."""
     fact: AgentOutput = event.data
-    hear(state, event.seq, fact.agent, as_data(fact.output), fact.visibility)
+    hear(state, event.seq, fact.agent, as_data(fact.output), visibility=fact.visibility)
 
 
 def on_model_answered(state: RunState, event: Event) -> None:
@@ -126,7 +126,7 @@ def on_question_answered(state: RunState, event: Event) -> None:
 
 def on_question_expired(state: RunState, event: Event) -> None:
     """A question closes without an answer."""
-    fact: QuestionExpired = event.data
+    fact: QuestionExpiredFact = event.data
     state.status = "running"
     state.questions.pop(fact.question, None)
 
@@ -138,12 +138,12 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
         fact.prompt,
         fact.to,
         fact.tool,
-        fact.payload,
-        fact.component,
-        fact.display,
-        fact.schema,
-        fact.due,
-        seq,
+        payload=fact.payload,
+        component=fact.component,
+        display=fact.display,
+        schema=fact.schema,
+        due=fact.due,
+        seq=seq,
     )
 
 
@@ -153,7 +153,7 @@ def open_questions(events: Iterable[Event]) -> list[Question]:
     for event in events:
         if isinstance(event.data, QuestionAsked):
             asked[event.data.question] = question_of(event.data, event.seq)
-        elif isinstance(event.data, QuestionAnswered | QuestionExpired):
+        elif isinstance(event.data, QuestionAnswered | QuestionExpiredFact):
             asked.pop(event.data.question, None)
         elif isinstance(event.data, CancelRequested):
             asked.clear()
@@ -178,7 +178,7 @@ FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     UserText: on_user_text,
     QuestionAsked: on_question_asked,
     QuestionAnswered: on_question_answered,
-    QuestionExpired: on_question_expired,
+    QuestionExpiredFact: on_question_expired,
     AgentOutput: on_agent_output,
     ModelAnswered: on_model_answered,
     ModelFailed: on_model_failed,

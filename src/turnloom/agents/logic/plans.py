@@ -22,7 +22,7 @@ from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json, as_array, as_object, writable
 
 
-class Writing(NamedTuple):
+class PlanWriter(NamedTuple):
     """How a plan is written: declarations of some kinds field by field, data as it is, and
     everything else, which is code, by its name."""
 
@@ -30,10 +30,10 @@ class Writing(NamedTuple):
     name: Callable[[object], str] = qualified
 
 
-PLAIN = Writing()
+PLAIN = PlanWriter()
 
 
-def data_of(declared: Any, how: Writing, without: str = "") -> dict[str, Json]:
+def data_of(declared: Any, how: PlanWriter, without: str = "") -> dict[str, Json]:
     """What a declaration says beyond its defaults, so that an option that nobody uses changes no
     plan that runs are pinned to."""
     return {
@@ -56,7 +56,7 @@ def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def as_data(value: Any, how: Writing = PLAIN) -> Json:
+def as_data(value: Any, how: PlanWriter = PLAIN) -> Json:
     """A declared value as JSON that is the same in every process."""
     match value:
         case _ if callable(value):
@@ -77,7 +77,7 @@ def as_data(value: Any, how: Writing = PLAIN) -> Json:
             return _declared_data(value, how)
 
 
-def beside_data(beside: Mapping[str, Any], how: Writing = PLAIN) -> dict[str, Json]:
+def beside_data(beside: Mapping[str, Any], how: PlanWriter = PLAIN) -> dict[str, Json]:
     """What is declared beside agents or steps, as data.
 
     Raises:
@@ -92,7 +92,7 @@ def beside_data(beside: Mapping[str, Any], how: Writing = PLAIN) -> dict[str, Js
         ) from error
 
 
-def _declared_data(value: object, how: Writing) -> Json:
+def _declared_data(value: object, how: PlanWriter) -> Json:
     if isinstance(value, (Declared, *how.kinds)):
         return data_of(value, how)
     if is_visibility(value):

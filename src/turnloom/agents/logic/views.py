@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 
-from turnloom.agents.spec import UNPREPARED, Agent, OutputSchema, Prepared, RunState, ToolSchema
+from turnloom.agents.spec import (
+    UNPREPARED,
+    Agent,
+    OutputSchema,
+    PreparedRequest,
+    RunState,
+    ToolSchema,
+)
 from turnloom.assembly.events import Withheld
 from turnloom.assembly.logic import View, apart, piece, rendered, spoken, view
 from turnloom.assembly.spec import Message, Piece
 from turnloom.kernel.values import as_data
-from turnloom.variables.logic.exposure import Shown, Values, expose, names_of
+from turnloom.variables.logic.exposure import ExposedText, VariableValues, expose, names_of
 from turnloom.variables.spec import Variables
 
 
@@ -17,7 +24,7 @@ def view_of(
     state: RunState,
     tools: Sequence[ToolSchema] = (),
     output: OutputSchema | None = None,
-    prepared: Prepared = UNPREPARED,
+    prepared: PreparedRequest = UNPREPARED,
 ) -> View:
     """What the agent is told at this moment, what it leaves out, and which tools it is offered."""
     told = _told(agent, prepared.instructions)
@@ -26,7 +33,7 @@ def view_of(
     exposure = variables.exposures.get(agent.name)
     if exposure is None or not (exposure.template or exposure.variables):
         return view([told, *schemas], prepared.withheld)
-    values = Values(state.values, state.absent, variables.definitions)
+    values = VariableValues(state.values, state.absent, variables.definitions)
     shown = list(expose(exposure, values))
     withheld = [*prepared.withheld] + [
         Withheld(variable_origin(each.variable), each.withheld, each.detail)
@@ -79,7 +86,7 @@ def digest_of(agent: str, variables: Variables, state: RunState) -> dict[str, st
 DIGEST_CHARS = 120
 
 
-def _piece(agent: Agent, shown: Shown, around: str) -> Piece:
+def _piece(agent: Agent, shown: ExposedText, around: str) -> Piece:
     if shown.variable is None:
         origin = f"context_variables.agents.{agent.name}"
         return piece("instruction", origin, shown.text, around)

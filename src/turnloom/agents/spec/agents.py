@@ -267,7 +267,7 @@ class ScriptedCall(Declared):
     arguments: dict[str, Json] = {}
 
 
-class Line(Declared):
+class ScriptLine(Declared):
     """What a scripted agent says at one call: a text, the tools it calls, an output."""
 
     text: str = ""
@@ -281,7 +281,10 @@ def _spoken(line: Json) -> Json:
 
 
 Lines = Annotated[
-    tuple[Annotated[Line, BeforeValidator(_spoken, json_schema_input_type=Line | str)], ...],
+    tuple[
+        Annotated[ScriptLine, BeforeValidator(_spoken, json_schema_input_type=ScriptLine | str)],
+        ...,
+    ],
     Field(strict=False),
 ]
 

@@ -9,43 +9,43 @@ import msgspec
 from turnloom.kernel.values import Json
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True):
+class ValueType(msgspec.Struct, frozen=True, kw_only=True):
     """What a value may be."""
 
     description: str = ""
 
 
-class Plain(Form, frozen=True):
+class Plain(ValueType, frozen=True):
     """A `string`, `integer`, `number`, `boolean` or `null`, or `any` value."""
 
     type: str
 
 
-class OneOf(Form, frozen=True):
+class OneOf(ValueType, frozen=True):
     """One of a closed set of words or numbers."""
 
     words: tuple[Json, ...]
 
 
-class ArrayOf(Form, frozen=True):
+class ArrayOf(ValueType, frozen=True):
     """An array whose entries all are of one form."""
 
-    item: Form
+    item: ValueType
 
 
-class MapOf(Form, frozen=True):
+class MapOf(ValueType, frozen=True):
     """An object with any keys, whose values all are of one form."""
 
-    value: Form
+    value: ValueType
 
 
-class Either(Form, frozen=True):
+class Either(ValueType, frozen=True):
     """One form or another."""
 
-    variants: tuple[Form, ...]
+    variants: tuple[ValueType, ...]
 
 
-class Reference(Form, frozen=True):
+class Reference(ValueType, frozen=True):
     """What the model of that name is."""
 
     model: str
@@ -54,12 +54,12 @@ class Reference(Form, frozen=True):
 class Key(msgspec.Struct, frozen=True):
     """A key of an object: its form, whether it must be there, and its value when it is not."""
 
-    form: Form
+    form: ValueType
     required: bool = True
     default: Json = None
 
 
-class Record(Form, frozen=True):
+class ObjectType(ValueType, frozen=True):
     """An object with these keys and no others."""
 
     keys: Mapping[str, Key]

@@ -77,7 +77,7 @@ class RunState(msgspec.Struct):
     timers: dict[str, datetime] = {}
     messages: list[Message] = []
     veiled: bool = False
-    history: Span = Span(0, 0, 0, 0, EMPTY)
+    history: Span = Span(0, 0, 0, 0, digest=EMPTY)
     texts: dict[str, str] = {}
     views: dict[str, tuple[int, tuple[Segment, ...]]] = {}
     turns: int = 0
@@ -105,7 +105,7 @@ class RunState(msgspec.Struct):
         return next(iter(self.questions.values()), None)
 
 
-class Prepared(NamedTuple):
+class PreparedRequest(NamedTuple):
     """What a turn is shown beside what the agent always is: other instructions or messages, as
     whoever is named left them; pieces of context, and what was left out of those. With
     `holds_context`, the messages have the context in them."""
@@ -118,7 +118,7 @@ class Prepared(NamedTuple):
     holds_context: bool = False
 
 
-UNPREPARED = Prepared()
+UNPREPARED = PreparedRequest()
 
 
 class Transfer(NamedTuple):

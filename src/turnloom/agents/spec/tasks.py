@@ -188,7 +188,7 @@ async def use_ui_tool(
     return await asker.ask(tool_id, payload, timeout, display)
 
 
-class Made(NamedTuple):
+class MadeArtifact(NamedTuple):
     """Something that an agent made, as it is to be published."""
 
     type: str
@@ -205,7 +205,7 @@ class Products(Protocol):
 
     async def read(
         self, answer: Answer, audience: Audience, *, is_last: bool
-    ) -> tuple[tuple[Made, ...], str]:
+    ) -> tuple[tuple[MadeArtifact, ...], str]:
         """What an answer holds that is to be published, and what is wrong with it, if anything.
         `audience` may see all that the turn was shown. Only the last engine of a turn has to make
         what the turn is to give."""

@@ -91,12 +91,12 @@ def _troubles(place: int, source: Source, known: _Known) -> Iterator[Trouble]:
     match source:
         case StateSource(at=str(path)) if known.state is not None:
             for problem in _missing(known.state, check_path(path)):
-                yield _told(place, source, "W055", problem, ("state",))
+                yield _told(place, source, "W055", problem, at=("state",))
         case VariableSource(names=names) if known.variables is not None:
             for number, name in enumerate(names):
                 if name not in known.variables:
                     problem = _undeclared(name, known.variables)
-                    yield _told(place, source, "W021", problem, ("variables", number))
+                    yield _told(place, source, "W021", problem, at=("variables", number))
         case RetrievalSource():
             yield from _search_troubles(place, source, known)
         case _:
@@ -110,10 +110,10 @@ def _search_troubles(place: int, source: RetrievalSource, known: _Known) -> Iter
             f"Register it with `app.register_collection({source.collection.__name__}, adapter)` "
             "before the run starts.",
         )
-        yield _told(place, source, "W057", problem, ("retrieval", "collection"))
+        yield _told(place, source, "W057", problem, at=("retrieval", "collection"))
     for key, value in source.filters.items():
         for code, problem in _filter_problems(key, value, known):
-            yield _told(place, source, code, problem, ("retrieval", "filters", key))
+            yield _told(place, source, code, problem, at=("retrieval", "filters", key))
     if isinstance(source.query, str):
         for name in places_in(source.query):
             yield from _place_troubles(place, source, name, known)
@@ -139,9 +139,9 @@ def _place_troubles(place: int, source: Source, name: str, known: _Known) -> Ite
     if known.state is not None:
         for message, remedy in _missing(known.state, name.split(".")):
             problem = _Problem(f"the query has a place for {name!r}: {message}", remedy)
-            yield _told(place, source, "W056", problem, at)
+            yield _told(place, source, "W056", problem, at=at)
     elif known.variables is not None:
-        yield _told(place, source, "W056", _undeclared(name, known.variables), at)
+        yield _told(place, source, "W056", _undeclared(name, known.variables), at=at)
 
 
 def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterator[Trouble]:
@@ -155,7 +155,7 @@ def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterat
             f"{budget.max_tokens}.",
             "Lower `min_tokens`, or raise `max_tokens`.",
         )
-        yield _told(place, source, "W059", problem, ("min_tokens",))
+        yield _told(place, source, "W059", problem, at=("min_tokens",))
         return
 
 
@@ -174,4 +174,4 @@ def _undeclared(name: str, declared: Collection[str]) -> _Problem:
 
 def _told(place: int, source: Source, code: str, problem: _Problem, at: Path) -> Trouble:
     message = f"{origin_of(place, source)}: {problem.message}"
-    return Trouble(place, code, message, problem.remedy, at)
+    return Trouble(place, code, message, problem.remedy, at=at)

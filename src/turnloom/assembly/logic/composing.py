@@ -32,7 +32,7 @@ MARK = "…"
 Weigh = Callable[[int, str, Edges], int]
 
 
-class Item(NamedTuple):
+class RankedItem(NamedTuple):
     """Something to be shown: of which segment, and what; rank 0 goes last of its segment. Segments
     that it is shared with have it too, and count on it."""
 
@@ -50,7 +50,7 @@ class Room(NamedTuple):
     minimums: Mapping[int, int] = {}
 
 
-def fit(items: Sequence[Item], weigh: Weigh, room: Room) -> list[str | None]:
+def fit(items: Sequence[RankedItem], weigh: Weigh, room: Room) -> list[str | None]:
     """What is shown of each item: all of it, a beginning of it, or nothing.
 
     An item is trimmed only where its segment would else show nothing.
@@ -93,7 +93,7 @@ def _top_up(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
         left = still
 
 
-def _minimum(items: Sequence[Item], weigh: Weigh, segment: int, least: int) -> dict[int, str]:
+def _minimum(items: Sequence[RankedItem], weigh: Weigh, segment: int, least: int) -> dict[int, str]:
     """What of a segment is shown in any case: whole items, and a beginning of the next one."""
     alone = _Shown(items, weigh, follows=True)
     own = [n for n, item in enumerate(items) if segment in (item.segment, *item.shared)]
@@ -168,7 +168,7 @@ class _Shown:
     `follows`: something else stands before them.
     """
 
-    def __init__(self, items: Sequence[Item], weigh: Weigh, *, follows: bool = False) -> None:
+    def __init__(self, items: Sequence[RankedItem], weigh: Weigh, *, follows: bool = False) -> None:
         self.items = items
         self.contents: dict[int, str] = {}
         self.tokens = 0
@@ -227,7 +227,7 @@ class _Shown:
 Count = Callable[[str, str], int]
 
 
-class Draft(NamedTuple):
+class SegmentDraft(NamedTuple):
     """What a source came to: a segment, and what is not in it; nothing without a segment."""
 
     share: Share
@@ -242,7 +242,7 @@ class Composed(NamedTuple):
     pieces: tuple[Piece, ...]
 
 
-class Line(NamedTuple):
+class ContextLine(NamedTuple):
     """An item on its way into the context: of which draft and segment, which of its items, and
     which other drafts have the same."""
 
@@ -272,7 +272,7 @@ class Press:
         # By the ids of segments, which are held here, so that these stay theirs.
         self._known: dict[int, _Plates] = {}
 
-    def load(self, drafts: Sequence[Draft]) -> list[Line]:
+    def load(self, drafts: Sequence[SegmentDraft]) -> list[ContextLine]:
         """Begin with these drafts, and forget all others: their items in the order in which they
         are to stand."""
         known = self._known
@@ -285,7 +285,7 @@ class Press:
         rows.sort(key=lambda lines: turn_of(lines[0].segment, self.format))
         return [line for lines in rows for line in lines]
 
-    def piece(self, line: Line, content: str, edges: Edges) -> Piece:
+    def piece(self, line: ContextLine, content: str, edges: Edges) -> Piece:
         """An item with this content as a piece of a frame."""
         if content != line.item["content"]:
             return self._write(line, {**line.item, "content": content}, edges)
@@ -295,33 +295,44 @@ class Press:
             found = pieces[line.number, edges] = self._write(line, line.item, edges)
         return found
 
-    def _write(self, line: Line, item: Fields, edges: Edges) -> Piece:
+    def _write(self, line: ContextLine, item: Fields, edges: Edges) -> Piece:
         segment = line.segment
         text = item_text(segment, item, edges, self.format)
         key = digest(text)
         tokens = self._count(text, key)
-        return Piece(segment.kind, segment.origin, text, key, tokens, line.trait.reason)
+        return Piece(
+            segment.kind, segment.origin, text, key, tokens=tokens, reason=line.trait.reason
+        )
 
 
 class _Plates(NamedTuple):
     """The items of a segment, and those that were written whole."""
 
-    lines: Sequence[Line]
+    lines: Sequence[ContextLine]
     pieces: dict[tuple[int, Edges], Piece]
 
 
-def _lines(n: int, draft: Draft) -> list[Line]:
+def _lines(n: int, draft: SegmentDraft) -> list[ContextLine]:
     segment, priority = draft.segment, draft.share.priority
     if segment is None:
         return []
     items = zip(segment.items, ranks_of(segment), traits_of(segment), strict=True)
     return [
-        Line(n, segment, number, item, item["content"], priority, rank, trait)
+        ContextLine(
+            n,
+            segment,
+            number,
+            item,
+            content=item["content"],
+            priority=priority,
+            rank=rank,
+            trait=trait,
+        )
         for number, (item, rank, trait) in enumerate(items)
     ]
 
 
-def compose(drafts: Sequence[Draft], budget: Budget | None, press: Press) -> Composed:
+def compose(drafts: Sequence[SegmentDraft], budget: Budget | None, press: Press) -> Composed:
     """The context that drafts make; what is not in it is withheld, with the reason.
 
     Raises:
@@ -329,7 +340,7 @@ def compose(drafts: Sequence[Draft], budget: Budget | None, press: Press) -> Com
     """
     withheld = [[*each.withheld] for each in drafts]
     lines = _once(press.load(drafts), withheld)
-    shown: list[Line] = []
+    shown: list[ContextLine] = []
     for line, content in zip(lines, _fitted(lines, drafts, budget, press), strict=True):
         if content == line.content:
             shown.append(line)
@@ -342,9 +353,9 @@ def compose(drafts: Sequence[Draft], budget: Budget | None, press: Press) -> Com
     return Composed(_context(shown, pieces, left_out), pieces)
 
 
-def _once(lines: Sequence[Line], withheld: Sequence[list[Withheld]]) -> list[Line]:
+def _once(lines: Sequence[ContextLine], withheld: Sequence[list[Withheld]]) -> list[ContextLine]:
     """The first of lines that are the same, as important as the most important of them."""
-    kept: dict[object, Line] = {}
+    kept: dict[object, ContextLine] = {}
     for place, line in enumerate(lines):
         key = line.trait.key or place
         first = kept.setdefault(key, line)
@@ -357,7 +368,10 @@ def _once(lines: Sequence[Line], withheld: Sequence[list[Withheld]]) -> list[Lin
 
 
 def _fitted(
-    lines: Sequence[Line], drafts: Sequence[Draft], budget: Budget | None, press: Press
+    lines: Sequence[ContextLine],
+    drafts: Sequence[SegmentDraft],
+    budget: Budget | None,
+    press: Press,
 ) -> Sequence[str | None]:
     """What is shown of each line."""
     whole = [line.content for line in lines]
@@ -369,18 +383,19 @@ def _fitted(
 
     minimums = {n: each.share.min_tokens for n, each in enumerate(drafts) if each.share.min_tokens}
     items = [
-        Item(each.draft, each.content, each.priority, each.rank, each.shared) for each in lines
+        RankedItem(each.draft, each.content, each.priority, each.rank, shared=each.shared)
+        for each in lines
     ]
     return fit(items, weigh, Room(budget.max_tokens, minimums))
 
 
-def _pieces(lines: Sequence[Line], press: Press) -> tuple[Piece, ...]:
+def _pieces(lines: Sequence[ContextLine], press: Press) -> tuple[Piece, ...]:
     edges = edges_of([line.draft for line in lines])
     return tuple(map(press.piece, lines, (line.content for line in lines), edges))
 
 
 def _context(
-    shown: Sequence[Line], pieces: Sequence[Piece], withheld: tuple[Withheld, ...]
+    shown: Sequence[ContextLine], pieces: Sequence[Piece], withheld: tuple[Withheld, ...]
 ) -> AssembledContext:
     segments: list[ContextSegment] = []
     pairs = zip(shown, pieces, strict=True)
@@ -392,7 +407,7 @@ def _context(
     return AssembledContext(tuple(segments), withheld, sum(each.tokens for each in segments))
 
 
-def _over_budget(line: Line, content: str | None) -> Withheld:
+def _over_budget(line: ContextLine, content: str | None) -> Withheld:
     whole = len(line.content)
     if content is None:
         return Withheld(line.called, "over_budget", f"{whole} characters")

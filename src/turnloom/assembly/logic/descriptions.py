@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from turnloom.assembly.logic.states import At
 from turnloom.assembly.spec.formats import PLAIN
-from turnloom.assembly.spec.providers import Chosen, declared_of
+from turnloom.assembly.spec.providers import ChosenProvider, declared_of
 from turnloom.assembly.spec.sources import (
     Assembly,
     HistorySource,
@@ -38,7 +38,7 @@ def describe_assembly(assembly: Assembly) -> str:
     return "\n".join([*lines, f"format: {', '.join(told)}"] if told else lines)
 
 
-def describe_provider(chosen: Chosen) -> str:
+def describe_provider(chosen: ChosenProvider) -> str:
     """A provider in the words that declare it as a source."""
     return f"from_provider({', '.join(_provider(chosen))})"
 
@@ -99,7 +99,7 @@ def _search(source: RetrievalSource) -> Iterator[str]:
         yield f"filters={{{', '.join(told)}}}"
 
 
-def _provider(chosen: Chosen) -> Iterator[str]:
+def _provider(chosen: ChosenProvider) -> Iterator[str]:
     yield chosen.name or _made(chosen.provider)
     if chosen.fallback is not None:
         yield f"fallback={qualified(chosen.fallback)}"

@@ -11,7 +11,7 @@ from turnloom.assembly.events import (
     Span,
     Withheld,
 )
-from turnloom.assembly.logic.composing import Draft
+from turnloom.assembly.logic.composing import SegmentDraft
 from turnloom.assembly.logic.frames import EMPTY, left_out, spoken
 from turnloom.assembly.logic.retrieval import Sought, read_filters
 from turnloom.assembly.logic.states import text_of, value_at
@@ -42,23 +42,23 @@ from turnloom.errors import ContextUnavailable
 from turnloom.kernel.code import qualified
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json, said
-from turnloom.variables.logic.exposure import Shown, Values
+from turnloom.variables.logic.exposure import ExposedText, VariableValues
 
 
-def literal_draft(source: LiteralSource, origin: str) -> Draft:
+def literal_draft(source: LiteralSource, origin: str) -> SegmentDraft:
     """A text that is always the same."""
     segment = LiteralSegment(source.text, origin=origin, title=source.title, changes="never")
-    return Draft(source, segment)
+    return SegmentDraft(source, segment)
 
 
-def state_draft(source: Share, origin: str, text: str) -> Draft:
+def state_draft(source: Share, origin: str, text: str) -> SegmentDraft:
     """A value of the state."""
     if not text.strip():
         return _nothing(source, origin, "the value is empty")
-    return Draft(source, StateSegment(text, origin=origin, title=source.title))
+    return SegmentDraft(source, StateSegment(text, origin=origin, title=source.title))
 
 
-def variable_draft(source: Share, origin: str, shown: Sequence[Shown]) -> Draft:
+def variable_draft(source: Share, origin: str, shown: Sequence[ExposedText]) -> SegmentDraft:
     """Variables as an exposure shows them; those that are absent are left out."""
     variables = [
         ShownVariable(str(each.variable), each.text)
@@ -73,7 +73,7 @@ def variable_draft(source: Share, origin: str, shown: Sequence[Shown]) -> Draft:
     if not variables:
         return _nothing(source, origin, "none of the variables is there", withheld)
     segment = VariableSegment(tuple(variables), origin=origin, title=source.title)
-    return Draft(source, segment, withheld)
+    return SegmentDraft(source, segment, withheld)
 
 
 def retrieval_draft(
@@ -81,7 +81,7 @@ def retrieval_draft(
     origin: str,
     fact: RetrievalSearched,
     results: Iterable[RetrievalResult],
-) -> Draft:
+) -> SegmentDraft:
     """What a search found, best first, but for what is not relevant enough or more than was asked
     for."""
     kept: list[RetrievalResult] = []
@@ -107,7 +107,7 @@ def retrieval_draft(
         title=source.title,
         changes="never" if is_constant(source) else "sometimes",
     )
-    return Draft(source, segment, tuple(withheld))
+    return SegmentDraft(source, segment, tuple(withheld))
 
 
 def _why_nothing(fact: RetrievalSearched) -> str:
@@ -127,7 +127,7 @@ def is_constant(source: RetrievalSource) -> bool:
 
 def artifact_draft(
     source: Share, origin: str, gathered: ContextGathered, texts: Iterable[str]
-) -> Draft:
+) -> SegmentDraft:
     """The items that were gathered, with these texts."""
     pairs = zip(gathered.items, texts, strict=True)
     shown = tuple(_artifact(item, text) for item, text in pairs)
@@ -135,7 +135,7 @@ def artifact_draft(
     if not shown:
         return _nothing(source, origin, "the provider gave nothing", withheld)
     segment = ArtifactSegment(shown, origin=origin, title=source.title, changes="always")
-    return Draft(source, segment, withheld)
+    return SegmentDraft(source, segment, withheld)
 
 
 def _artifact(item: GatheredItem, text: str) -> ShownArtifact:
@@ -149,23 +149,25 @@ def history_draft(
     messages: Sequence[Message],
     summary: HistorySummary | None,
     withheld: tuple[Withheld, ...],
-) -> Draft:
+) -> SegmentDraft:
     """What was said in a window, and what is said of the messages before it."""
     if not messages and summary is None:
         return _nothing(source, origin, "nothing was said", withheld)
     segment = HistorySegment(
         tuple(messages), summary, origin=origin, title=source.title, changes="always"
     )
-    return Draft(source, segment, withheld)
+    return SegmentDraft(source, segment, withheld)
 
 
-def blank_draft(source: Source, origin: str) -> Draft:
+def blank_draft(source: Source, origin: str) -> SegmentDraft:
     """A search that is not made, because there is nothing to look for."""
     return _nothing(source, origin, "the query is blank")
 
 
-def _nothing(source: Share, origin: str, why: str, withheld: Iterable[Withheld] = ()) -> Draft:
-    return Draft(source, None, (*withheld, Withheld(origin, "empty", why)))
+def _nothing(
+    source: Share, origin: str, why: str, withheld: Iterable[Withheld] = ()
+) -> SegmentDraft:
+    return SegmentDraft(source, None, (*withheld, Withheld(origin, "empty", why)))
 
 
 def read_state(source: StateSource, origin: str, state: Any) -> str:
@@ -179,7 +181,9 @@ def read_state(source: StateSource, origin: str, state: Any) -> str:
     return value if value.__class__ is str else text_of(value)
 
 
-def read_sought(source: RetrievalSource, origin: str, state: Any, values: Values) -> Sought | None:
+def read_sought(
+    source: RetrievalSource, origin: str, state: Any, values: VariableValues
+) -> Sought | None:
     """What a source looks for at this moment; nothing if its query is blank.
 
     Raises:
@@ -197,10 +201,10 @@ def read_sought(source: RetrievalSource, origin: str, state: Any, values: Values
         for key, value in source.filters.items()
     }
     read_filters(filters)
-    return Sought(source.collection, query, source.top_k, source.min_relevance, filters)
+    return Sought(source.collection, query, source.top_k, source.min_relevance, filters=filters)
 
 
-def _place(name: str, state: Any, values: Values) -> str:
+def _place(name: str, state: Any, values: VariableValues) -> str:
     """What a place of a template says: the value of a variable, or else of the state."""
     if name in values.now or name in values.absent or name in values.definitions:
         return text_of(values.now.get(name))
@@ -252,13 +256,13 @@ def span_of(messages: Iterable[Message], before: Span | None = None) -> Span:
     for each in messages:
         first, last, count = first or each.seq, each.seq, count + 1
         digest = chain_digest(digest, spoken(each.author, each.text))
-    return Span(first, last, count, 0, digest)
+    return Span(first, last, count, 0, digest=digest)
 
 
 def summary_of(fact: HistorySummarised) -> HistorySummary:
     """The summary that is on record."""
     return HistorySummary(
-        fact.text, fact.first, fact.last, fact.count, fact.digest, fact.visibility
+        fact.text, fact.first, fact.last, fact.count, digest=fact.digest, visibility=fact.visibility
     )
 
 

@@ -35,7 +35,7 @@ def counter_name(name: str, version: str) -> str:
 
 def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
     """A piece of context with its digest and its size."""
-    return Piece(kind, origin, text, digest(text), estimate(text), reason)
+    return Piece(kind, origin, text, digest(text), tokens=estimate(text), reason=reason)
 
 
 # Kinds of pieces that describe tools and outputs; they come after what was said.
@@ -80,7 +80,7 @@ def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
         tuple(withheld),
         "".join([each.text for each in pieces if each.kind not in BESIDE]),
         sum([each.tokens for each in pieces]),
-        chain_digest(*parts),
+        digest=chain_digest(*parts),
     )
 
 
@@ -117,18 +117,18 @@ def frame(
         agent,
         shown.digest,
         history,
-        shown.tokens + history.tokens,
-        counter,
-        chain_digest(shown.digest, history.digest),
-        as_in,
-        segments,
-        () if as_in else shown.withheld,
+        tokens=shown.tokens + history.tokens,
+        counter=counter,
+        digest=chain_digest(shown.digest, history.digest),
+        as_in=as_in,
+        segments=segments,
+        withheld=() if as_in else shown.withheld,
     )
 
 
 def _segment(each: Piece, known: Mapping[str, str]) -> Segment:
     text = None if each.digest in known else each.text
-    return Segment(each.kind, each.origin, each.digest, each.tokens, each.reason, text)
+    return Segment(each.kind, each.origin, each.digest, each.tokens, reason=each.reason, text=text)
 
 
 def system_text(segments: Iterable[Segment], texts: Mapping[str, str]) -> str:

@@ -19,14 +19,14 @@ DEEP = "**"
 _GONE = object()
 
 
-class Rule(NamedTuple):
+class RedactionRule(NamedTuple):
     """Which values are meant, by the names that lead to them; without a transform they go."""
 
     names: tuple[str, ...]
     transform: Transform | None = None
 
 
-def rule(key: object, transform: Transform | None = None) -> Rule:
+def rule(key: object, transform: Transform | None = None) -> RedactionRule:
     """The rule of a dotted key.
 
     Raises:
@@ -46,7 +46,7 @@ def rule(key: object, transform: Transform | None = None) -> Rule:
         )
     while names[-1:] == [DEEP]:
         names.pop()
-    return Rule(tuple(names) or ("*",), transform)
+    return RedactionRule(tuple(names) or ("*",), transform)
 
 
 def _is_foreign(name: str) -> bool:
@@ -54,7 +54,7 @@ def _is_foreign(name: str) -> bool:
     return name == "$" or name.endswith("]") or name != name.strip()
 
 
-def redact(value: Json, rules: Sequence[Rule]) -> tuple[Json, tuple[str, ...]]:
+def redact(value: Json, rules: Sequence[RedactionRule]) -> tuple[Json, tuple[str, ...]]:
     """A value without what the rules mean, and the paths of that; lists are looked through.
 
     Raises:
@@ -64,7 +64,7 @@ def redact(value: Json, rules: Sequence[Rule]) -> tuple[Json, tuple[str, ...]]:
     return _inside(value, rules, "", paths), tuple(paths)
 
 
-def _inside(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> Json:
+def _inside(value: Json, rules: Sequence[RedactionRule], path: str, paths: list[str]) -> Json:
     if (mapping := as_object(value)) is not None:
         kept = {
             name: _at(each, [*_behind(rules, name)], f"{path}.{name}" if path else name, paths)
@@ -80,7 +80,7 @@ def _inside(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> 
     return value
 
 
-def _at(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> Json:
+def _at(value: Json, rules: Sequence[RedactionRule], path: str, paths: list[str]) -> Json:
     hit = next((each for each in rules if not each.names), None)
     if hit is None:
         return _inside(value, rules, path, paths)
@@ -88,7 +88,7 @@ def _at(value: Json, rules: Sequence[Rule], path: str, paths: list[str]) -> Json
     return _GONE if hit.transform is None else _transformed(hit.transform, path, value)
 
 
-def _behind(rules: Sequence[Rule], name: str) -> Iterator[Rule]:
+def _behind(rules: Sequence[RedactionRule], name: str) -> Iterator[RedactionRule]:
     """What is left of the rules behind a name; one with dots in it is also as many names."""
     yield from _behind_one(rules, name)
     if "." in name:
@@ -98,7 +98,7 @@ def _behind(rules: Sequence[Rule], name: str) -> Iterator[Rule]:
         yield from left
 
 
-def _behind_one(rules: Sequence[Rule], name: str) -> Iterator[Rule]:
+def _behind_one(rules: Sequence[RedactionRule], name: str) -> Iterator[RedactionRule]:
     for each in rules:
         first, rest = each.names[0], each._replace(names=each.names[1:])
         if first == DEEP:

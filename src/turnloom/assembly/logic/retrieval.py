@@ -57,7 +57,7 @@ class Estimate:
         return estimate(text)
 
 
-class Prepared(NamedTuple):
+class PreparedDocument(NamedTuple):
     """A document that was found fit to be kept: its content's digest, its metadata and facts, and
     who may see it."""
 
@@ -71,13 +71,13 @@ class Prepared(NamedTuple):
 # ------------------------------------------------------------------ what goes in
 
 
-def prepare(documents: Iterable[Document], cut: str) -> dict[str, Prepared]:
+def prepare(documents: Iterable[Document], cut: str) -> dict[str, PreparedDocument]:
     """Documents by id, ready to be kept; `cut` says how they will be cut.
 
     Raises:
         UsageError: one cannot be kept, or two of one id differ.
     """
-    found: dict[str, Prepared] = {}
+    found: dict[str, PreparedDocument] = {}
     for document in documents:
         prepared = _prepare(document, cut)
         before = found.setdefault(document.id, prepared)
@@ -89,7 +89,7 @@ def prepare(documents: Iterable[Document], cut: str) -> dict[str, Prepared]:
     return found
 
 
-def _prepare(document: Document, cut: str) -> Prepared:
+def _prepare(document: Document, cut: str) -> PreparedDocument:
     for what, text in (("id", document.id), ("text", document.text), ("root", document.root)):
         if not _is_kept(text):
             raise UsageError(
@@ -110,7 +110,7 @@ def _prepare(document: Document, cut: str) -> Prepared:
     facts = facts_of(document.metadata)
     if document.root:
         facts += (root_fact(document.root),)
-    return Prepared(document, content, metadata, facts, visibility)
+    return PreparedDocument(document, content, metadata, facts, visibility=visibility)
 
 
 def check_tenant(tenant: object) -> None:
@@ -339,7 +339,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 }
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search for a turn gave, in how many microseconds; `reader` is whom alone it is for.
 
     `min_relevance` is what was relevant enough, and `is_empty` says that the collection was.
@@ -361,7 +361,7 @@ def known_as(reader: Reader) -> str:
 
 
 def searched_fact(
-    found: Found, known: Collection[str], masked: Callable[[str], str] = str
+    found: SearchResult, known: Collection[str], masked: Callable[[str], str] = str
 ) -> RetrievalSearched:
     """The fact of a search; a text whose digest the run knows is referred to.
 
@@ -396,13 +396,13 @@ def searched_fact(
         found.agent,
         sought.collection.name,
         sought.query,
-        sought.top_k,
-        float(found.min_relevance),
-        tuple(map(record, found.results)),
-        found.micros,
-        sought.filters,
-        found.reader,
-        found.is_empty,
+        top_k=sought.top_k,
+        min_relevance=float(found.min_relevance),
+        results=tuple(map(record, found.results)),
+        micros=found.micros,
+        filters=sought.filters,
+        reader=found.reader,
+        is_empty=found.is_empty,
     )
 
 

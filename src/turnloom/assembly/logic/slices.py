@@ -18,7 +18,7 @@ from turnloom.kernel.values import Json, as_array, as_object, canonical, is_text
 from turnloom.variables.logic.types import apart, is_json, same
 
 
-class Item(dict[str, Any]):
+class SliceItem(dict[str, Any]):
     """An item that knows which provider gave it, what it shows, what of that is redacted, and who
     may see what it was made of.
 
@@ -47,14 +47,16 @@ class Item(dict[str, Any]):
         """Whether somebody changed it since it was made."""
         return self.text != written(self)
 
-    def with_payload(self, payload: Json, redacted: Sequence[str] = ()) -> "Item":
+    def with_payload(self, payload: Json, redacted: Sequence[str] = ()) -> "SliceItem":
         """The same with another payload, in which more is redacted."""
         return self.with_content({**self, "payload": payload}, redacted)
 
-    def with_content(self, content: Mapping[str, Json], redacted: Sequence[str] = ()) -> "Item":
+    def with_content(
+        self, content: Mapping[str, Json], redacted: Sequence[str] = ()
+    ) -> "SliceItem":
         """The same with another content, in which more is redacted."""
         gone = (*self.redacted, *redacted)
-        return Item(content, self.provider, self.artifact, gone, self.visibility)
+        return SliceItem(content, self.provider, self.artifact, gone, visibility=self.visibility)
 
 
 def written(content: Mapping[str, Json]) -> str:
@@ -115,7 +117,7 @@ def _as_noted(artifact: Artifact, payload: bytes) -> Artifact:
     return msgspec.structs.replace(artifact, payload=msgspec.json.decode(payload))
 
 
-class Known:
+class KnownArtifacts:
     """The artifacts that the providers of a turn may speak of."""
 
     def __init__(self, artifacts: Iterable[Artifact]) -> None:
@@ -177,19 +179,23 @@ class _Listing:
         )
 
 
-def attribute(item: dict[str, Any], provider: str, known: Known) -> Item:
+def attribute(item: dict[str, Any], provider: str, known: KnownArtifacts) -> SliceItem:
     """An item of a provider with its origin; one that was passed on as it is keeps what it has."""
-    if not isinstance(item, Item):
+    if not isinstance(item, SliceItem):
         artifact, paths = _origin(item, item.get("artifact_id"), known)
-        return Item(apart(item), provider, artifact, paths, _audience(item, artifact, known))
+        return SliceItem(
+            apart(item), provider, artifact, paths, visibility=_audience(item, artifact, known)
+        )
     if not item.changed:
         return item
     artifact, paths = _origin(item, item.get("artifact_id", item.artifact or None), known)
     seen = together((*item.visibility, *_audience(item, artifact, known)))
-    return Item(apart(item), provider, artifact, (*item.redacted, *paths), seen)
+    return SliceItem(apart(item), provider, artifact, (*item.redacted, *paths), visibility=seen)
 
 
-def _origin(item: dict[str, Any], id: str | None, known: Known) -> tuple[str, tuple[str, ...]]:
+def _origin(
+    item: dict[str, Any], id: str | None, known: KnownArtifacts
+) -> tuple[str, tuple[str, ...]]:
     if id is None:
         return known.closest(item)
     artifact = known.get(id)
@@ -199,7 +205,7 @@ def _origin(item: dict[str, Any], id: str | None, known: Known) -> tuple[str, tu
     return id, tuple(lost(artifact.payload, item["payload"]))
 
 
-def _audience(item: dict[str, Any], id: str, known: Known) -> Audience:
+def _audience(item: dict[str, Any], id: str, known: KnownArtifacts) -> Audience:
     """Who may see an item: whoever may see the artifact of which it shows nothing but what that
     says; where it says more, whoever may see all that its provider was given."""
     artifact = known.get(id)
@@ -259,12 +265,14 @@ _ONLY_JSON = (
 class Settled(NamedTuple):
     """A slice that was checked, its items with their origins."""
 
-    items: list[Item]
+    items: list[SliceItem]
     metadata: dict[str, Any]
     inputs: list[dict[str, Any]] | None
 
 
-def settle(given: object, inputs: Sequence[Artifact], provider: str, known: Known) -> Settled:
+def settle(
+    given: object, inputs: Sequence[Artifact], provider: str, known: KnownArtifacts
+) -> Settled:
     """What a provider gave, each item with its origin.
 
     Raises:
@@ -345,24 +353,24 @@ def _a(value: object) -> str:
     return f"a {type(value).__name__!r}"
 
 
-class Gathered(NamedTuple):
+class GatheredSlice(NamedTuple):
     """What a provider gave for a turn, or the fallback; `failures` are of all that were asked.
     `is_own` says that the items are artifacts as the board has them, in which marks are genuine."""
 
     turn: int
     agent: str
     provider: str
-    items: tuple[Item, ...]
+    items: tuple[SliceItem, ...]
     calls: tuple[ProviderCall, ...]
     metadata: Mapping[str, Json]
-    inputs: tuple[Item, ...] | None
+    inputs: tuple[SliceItem, ...] | None
     fallback: bool
     failures: tuple[ProviderFailed, ...]
     cut: bool = False
     is_own: bool = False
 
 
-def check_given(items: Iterable[Item], provider: str, known: Known) -> None:
+def check_given(items: Iterable[SliceItem], provider: str, known: KnownArtifacts) -> None:
     """See that items show only artifacts that their provider was given.
 
     Raises:
@@ -378,13 +386,19 @@ def check_given(items: Iterable[Item], provider: str, known: Known) -> None:
 
 def shown_inputs(
     inputs: Sequence[Artifact], shown: Sequence[Mapping[str, Any]] | None, provider: str
-) -> tuple[Item, ...] | None:
+) -> tuple[SliceItem, ...] | None:
     """The inputs of a turn as they are to be shown; nothing where that is as they are."""
     if shown is None:
         return None
     seen = together(artifact.visibility for artifact in inputs)
     items = tuple(
-        Item(each, provider, artifact.id, tuple(lost(artifact.payload, each["payload"])), seen)
+        SliceItem(
+            each,
+            provider,
+            artifact.id,
+            tuple(lost(artifact.payload, each["payload"])),
+            visibility=seen,
+        )
         for artifact, each in zip(inputs, shown, strict=True)
     )
     as_they_are = [written(described(artifact)) for artifact in inputs]
@@ -392,7 +406,7 @@ def shown_inputs(
 
 
 def gathered_fact(
-    gathered: Gathered, known: Collection[str], masked: Callable[[str], str] = str
+    gathered: GatheredSlice, known: Collection[str], masked: Callable[[str], str] = str
 ) -> ContextGathered:
     """The fact of what was gathered; a text whose digest the run knows is referred to.
 
@@ -400,22 +414,24 @@ def gathered_fact(
     """
     seen = set(known)
 
-    def record(item: Item) -> GatheredItem:
+    def record(item: SliceItem) -> GatheredItem:
         text = masked(item.text)
         key = digest(text)
         held = key in seen
         seen.add(key)
         told = None if held else text
-        return GatheredItem(key, item.provider, item.artifact, item.redacted, told, item.visibility)
+        return GatheredItem(
+            key, item.provider, item.artifact, item.redacted, text=told, visibility=item.visibility
+        )
 
     return ContextGathered(
         gathered.turn,
         gathered.agent,
         gathered.provider,
         tuple(map(record, gathered.items)),
-        gathered.calls,
-        gathered.metadata,
-        None if gathered.inputs is None else tuple(map(record, gathered.inputs)),
-        gathered.fallback,
-        gathered.cut,
+        calls=gathered.calls,
+        metadata=gathered.metadata,
+        inputs=None if gathered.inputs is None else tuple(map(record, gathered.inputs)),
+        fallback=gathered.fallback,
+        cut=gathered.cut,
     )

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.assembly.spec.retrieval import (
-    Added,
+    AddedDocuments,
     Document,
-    Entry,
     Format,
     Probe,
     RetrievalResult,
     Space,
+    StoredDocument,
     Visibilities,
 )
 from turnloom.board.spec import Reader
@@ -50,7 +50,7 @@ class VectorSearch(Protocol):
         """
         ...
 
-    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
+    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> AddedDocuments:
         """Keep documents of a tenant: one that it has with the same content stays, with other
         content it is replaced whole.
 
@@ -101,7 +101,9 @@ class VectorStore(Protocol):
         """The digests of those of these documents that the tenant has, by id."""
         ...
 
-    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    async def replace(
+        self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
+    ) -> int:
         """Take the tenant's documents of these ids out and put these in, all or nothing; how many
         went.
 

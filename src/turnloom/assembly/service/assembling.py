@@ -18,7 +18,7 @@ from turnloom.assembly.events import (
 )
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.logic.checking import as_sources
-from turnloom.assembly.logic.composing import Draft, Press, compose
+from turnloom.assembly.logic.composing import Press, SegmentDraft, compose
 from turnloom.assembly.logic.descriptions import origin_of
 from turnloom.assembly.logic.drafts import (
     artifact_draft,
@@ -39,7 +39,7 @@ from turnloom.assembly.logic.frames import counter_name, input_texts, item_texts
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.retrieval import (
     Estimate,
-    Found,
+    SearchResult,
     Sought,
     admits,
     known_as,
@@ -51,10 +51,10 @@ from turnloom.assembly.ports import TokenCounter
 from turnloom.assembly.service.gathering import gather
 from turnloom.assembly.service.providers import text_from
 from turnloom.assembly.service.situations import Situation, expect
-from turnloom.assembly.spec import Chosen
+from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
 from turnloom.assembly.spec.providers import Message, Piece
-from turnloom.assembly.spec.retrieval import Results
+from turnloom.assembly.spec.retrieval import RetrievalResults
 from turnloom.assembly.spec.segments import HistorySummary
 from turnloom.assembly.spec.sources import (
     HistorySource,
@@ -74,25 +74,31 @@ from turnloom.log.spec import Fact
 from turnloom.variables.logic.exposure import show_value
 
 
-class Past(NamedTuple):
+class EarlierMessages(NamedTuple):
     """What was said before a window, and its summary, if there is one."""
 
     span: Span
     summary: HistorySummary | None = None
 
 
-def extend(past: Past | None, messages: Sequence[Message], outside: int) -> Past:
+def extend(
+    past: EarlierMessages | None, messages: Sequence[Message], outside: int
+) -> EarlierMessages:
     """The past up to a window; what was known of it before is not looked through again."""
     if past is None or past.span.count > outside:
-        return Past(span_of(messages[:outside]))
+        return EarlierMessages(span_of(messages[:outside]))
     if past.span.count == outside:
         return past
-    return Past(span_of(messages[past.span.count : outside], past.span))
+    return EarlierMessages(span_of(messages[past.span.count : outside], past.span))
 
 
 async def summarise_once(
-    past: Past, summarise: Summarise, messages: Sequence[Message], key: str, situation: Situation
-) -> Past:
+    past: EarlierMessages,
+    summarise: Summarise,
+    messages: Sequence[Message],
+    key: str,
+    situation: Situation,
+) -> EarlierMessages:
     """The past with its summary; the same messages are summarised once in a run.
 
     Raises:
@@ -162,11 +168,19 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
         wanted = sought._replace(top_k=2 * sought.top_k, min_relevance=0.0)
         results = await situation.search(*wanted)
         micros = round((anyio.current_time() - begun) * 1_000_000)
-        told = results if isinstance(results, Results) else Results(results)
+        told = results if isinstance(results, RetrievalResults) else RetrievalResults(results)
         whose = "" if told.for_all else reader
         least = told.min_relevance if sought.min_relevance is None else sought.min_relevance
         seen = [each for each in results if _may_be_shown(each, situation)]
-        found = Found(situation.turn, situation.agent, sought, seen, micros, whose, least)
+        found = SearchResult(
+            situation.turn,
+            situation.agent,
+            sought,
+            seen,
+            micros=micros,
+            reader=whose,
+            min_relevance=least,
+        )
         found = found._replace(is_empty=told.is_empty)
         return (searched_fact(found, situation.texts, situation.received),)
 
@@ -182,7 +196,7 @@ def _may_be_shown(result: object, situation: Situation) -> bool:
     return admits(seen, situation.reader, situation.now)
 
 
-async def gather_once(key: str, chosen: Chosen, situation: Situation) -> ContextGathered:
+async def gather_once(key: str, chosen: ChosenProvider, situation: Situation) -> ContextGathered:
     """What a provider gave for this turn, or its fallback.
 
     Raises:
@@ -216,7 +230,7 @@ async def gather_once(key: str, chosen: Chosen, situation: Situation) -> Context
 MOST = 10_000
 
 
-class Counts:
+class TokenCounts:
     """Counts of tokens, kept by the digests of texts."""
 
     def __init__(self, counter: TokenCounter, most: int = MOST) -> None:
@@ -275,13 +289,13 @@ class Assembler:
     ) -> None:
         self._sources = [(origin_of(n, each), each) for n, each in enumerate(as_sources(sources))]
         self._budget = budget
-        self._counts = Counts(counter)
+        self._counts = TokenCounts(counter)
         self._press = Press(format, self._counts)
         # What each source was last made of, and what it came to.
-        self._made: dict[str, tuple[Any, Draft]] = {}
+        self._made: dict[str, tuple[Any, SegmentDraft]] = {}
         self._searches = _Searches()
-        self._pasts: dict[str, Past] = {}
-        self._last: tuple[list[Draft], Assembled] | None = None
+        self._pasts: dict[str, EarlierMessages] = {}
+        self._last: tuple[list[SegmentDraft], Assembled] | None = None
 
     async def assemble(self, situation: Situation) -> Assembled:
         """The context of the agent's next turn.
@@ -293,7 +307,7 @@ class Assembler:
         """
         await self._searches.make(self._sources, situation)
         gathered: list[ContextGathered] = []
-        drafts: list[Draft] = []
+        drafts: list[SegmentDraft] = []
         for place, (origin, source) in enumerate(self._sources):
             if isinstance(source, ProviderSource):
                 fact = await gather_once(provider_key(place), source.chosen, situation)
@@ -311,7 +325,7 @@ class Assembler:
         source: StateSource | RetrievalSource | LiteralSource | VariableSource,
         origin: str,
         situation: Situation,
-    ) -> Draft:
+    ) -> SegmentDraft:
         """What a source comes to of which everything is known."""
         match source:
             case LiteralSource():
@@ -328,7 +342,9 @@ class Assembler:
             case RetrievalSource():
                 return self._retrieved(source, origin, situation)
 
-    def _retrieved(self, source: RetrievalSource, origin: str, situation: Situation) -> Draft:
+    def _retrieved(
+        self, source: RetrievalSource, origin: str, situation: Situation
+    ) -> SegmentDraft:
         fact = self._searches.found(origin)
         if fact is None:
             return self._draft(origin, None, lambda _: blank_draft(source, origin))
@@ -341,7 +357,7 @@ class Assembler:
 
     def _provided(
         self, source: ProviderSource, origin: str, fact: ContextGathered, situation: Situation
-    ) -> Draft:
+    ) -> SegmentDraft:
         # A text is on record once, and its digest stands for it.
         items = [msgspec.structs.replace(each, text=None) for each in fact.items]
         known = items, left_out(fact)
@@ -351,7 +367,7 @@ class Assembler:
             lambda _: artifact_draft(source, origin, fact, item_texts(fact, situation.texts)),
         )
 
-    async def _said(self, source: HistorySource, origin: str, situation: Situation) -> Draft:
+    async def _said(self, source: HistorySource, origin: str, situation: Situation) -> SegmentDraft:
         """What was said in the window of a source, and a summary of the rest."""
         messages = situation.history
         window = window_of(source, messages, self._counts)
@@ -361,19 +377,21 @@ class Assembler:
             past = extend(self._pasts.get(origin), messages, window.outside)
             if source.summarise is not None and past.summary is None:
                 key = f"summary/{situation.agent}/{origin}"
-                past = await summarise_once(past, source.summarise, messages, key, situation)
+                past = await summarise_once(
+                    past, source.summarise, messages, key, situation=situation
+                )
             self._pasts[origin] = past
         shown = tuple(messages[window.outside :])
 
-        def make(_: object) -> Draft:
+        def make(_: object) -> SegmentDraft:
             if past is None:
-                return history_draft(source, origin, shown, None, ())
+                return history_draft(source, origin, shown, None, withheld=())
             withheld = outside_of(origin, past.span, window.reason, past.summary is not None)
-            return history_draft(source, origin, shown, past.summary, (withheld,))
+            return history_draft(source, origin, shown, past.summary, withheld=(withheld,))
 
         return self._draft(origin, (shown, past), make)
 
-    def _draft(self, origin: str, of: Any, make: Callable[[Any], Draft]) -> Draft:
+    def _draft(self, origin: str, of: Any, make: Callable[[Any], SegmentDraft]) -> SegmentDraft:
         """What is made of something: what was made of the same the last time."""
         known = self._made.get(origin)
         if known is not None and known[0] == of:
@@ -382,7 +400,9 @@ class Assembler:
         self._made[origin] = of, made
         return made
 
-    def _composed(self, drafts: list[Draft], gathered: tuple[ContextGathered, ...]) -> Assembled:
+    def _composed(
+        self, drafts: list[SegmentDraft], gathered: tuple[ContextGathered, ...]
+    ) -> Assembled:
         """What drafts make: what they made the last time, if they are the same."""
         if self._last is None or not all(map(is_, drafts, self._last[0])):
             composed = compose(drafts, self._budget, self._press)

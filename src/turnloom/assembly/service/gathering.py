@@ -10,17 +10,17 @@ from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.slices import (
-    Gathered,
-    Item,
+    GatheredSlice,
     Settled,
+    SliceItem,
     check_given,
     described,
     shown_inputs,
     with_payload,
 )
 from turnloom.assembly.service.providers import DefaultCorrelationProvider, compose
-from turnloom.assembly.service.trail import HERE, Place, Trail, ask, traced
-from turnloom.assembly.spec import Chosen, ContextProvider, ContextRequest, ContextSlice
+from turnloom.assembly.service.trail import HERE, Trail, TrailPosition, ask, traced
+from turnloom.assembly.spec import ChosenProvider, ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.contained import contained, named
@@ -29,8 +29,8 @@ from turnloom.kernel.values import said
 
 
 async def gather(
-    chosen: Chosen, request: ContextRequest, *, witnessed: Sequence[Artifact]
-) -> Gathered:
+    chosen: ChosenProvider, request: ContextRequest, *, witnessed: Sequence[Artifact]
+) -> GatheredSlice:
     """What the chosen provider gives for a turn, or its fallback.
 
     `witnessed` grows with what the board of the request gives out; a slice may show that and the
@@ -44,7 +44,7 @@ async def gather(
         if gathered is not None:
             return gathered
     trail = Trail(request.inputs, witnessed)
-    token = HERE.set(Place(trail))
+    token = HERE.set(TrailPosition(trail))
     try:
         given = await ask_chosen(chosen, request, trail)
     finally:
@@ -53,8 +53,8 @@ async def gather(
 
 
 async def _gather_own(
-    chosen: Chosen, provider: DefaultCorrelationProvider, request: ContextRequest
-) -> Gathered | None:
+    chosen: ChosenProvider, provider: DefaultCorrelationProvider, request: ContextRequest
+) -> GatheredSlice | None:
     """What our own default provider gives: artifacts as the board has them, so there is nothing to
     check or compare. Nothing where it fails; it is asked once more then, as others are."""
     time = asyncio.get_running_loop().time
@@ -65,15 +65,28 @@ async def _gather_own(
     except Exception:  # noqa: BLE001 - asked again, where failures are told
         return None
     items = tuple(
-        Item(described(each), name, each.id, (), together((each.visibility,))) for each in found
+        SliceItem(described(each), name, each.id, (), visibility=together((each.visibility,)))
+        for each in found
     )
     micros = round((time() - begun) * 1_000_000)
     calls = (ProviderCall(name, len(items), micros),)
     turn, agent = request.ctx.turn, request.agent.name
-    return Gathered(turn, agent, name, items, calls, {}, None, False, (), cut, is_own=True)
+    return GatheredSlice(
+        turn,
+        agent,
+        name,
+        items,
+        calls=calls,
+        metadata={},
+        inputs=None,
+        fallback=False,
+        failures=(),
+        cut=cut,
+        is_own=True,
+    )
 
 
-class Given(NamedTuple):
+class ChoiceResult(NamedTuple):
     """What one provider of a choice gave; `instead` says that it is the fallback."""
 
     provider: str
@@ -81,7 +94,7 @@ class Given(NamedTuple):
     instead: bool
 
 
-async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> Given:
+async def ask_chosen(chosen: ChosenProvider, request: ContextRequest, trail: Trail) -> ChoiceResult:
     """What the chosen provider gives, or its fallback, and who did; failures are on the trail.
 
     Raises:
@@ -93,8 +106,8 @@ async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> G
     failures: list[ProviderFailed] = []
     for number, (name, provider) in enumerate(asked):
         try:
-            settled = await _asked(provider, name, chosen, request, trail)
-            return Given(name, settled, number > 0)
+            settled = await _asked(provider, name, chosen, request, trail=trail)
+            return ChoiceResult(name, settled, number > 0)
         except Exception as error:
             instead = asked[number + 1][0] if number + 1 < len(asked) else ""
             if not instead and isinstance(error, ContextUnavailable) and error.failures:
@@ -105,7 +118,11 @@ async def ask_chosen(chosen: Chosen, request: ContextRequest, trail: Trail) -> G
 
 
 async def _asked(
-    provider: ContextProvider, name: str, chosen: Chosen, request: ContextRequest, trail: Trail
+    provider: ContextProvider,
+    name: str,
+    chosen: ChosenProvider,
+    request: ContextRequest,
+    trail: Trail,
 ) -> Settled:
     """What one provider gives in its time."""
     own = replace(
@@ -130,20 +147,20 @@ async def _contained(provider: ContextProvider, request: ContextRequest, name: s
 
 def _failed(request: ContextRequest, name: str, error: Exception, fallback: str) -> ProviderFailed:
     turn, agent, kind = request.ctx.turn, request.agent.name, named(error)
-    return ProviderFailed(turn, agent, name, kind, said(error), fallback)
+    return ProviderFailed(turn, agent, name, kind, message=said(error), fallback=fallback)
 
 
-def _gathered(request: ContextRequest, given: Given, trail: Trail) -> Gathered:
-    return Gathered(
+def _gathered(request: ContextRequest, given: ChoiceResult, trail: Trail) -> GatheredSlice:
+    return GatheredSlice(
         request.ctx.turn,
         request.agent.name,
         given.provider,
         tuple(given.settled.items),
-        tuple(trail.calls),
-        given.settled.metadata,
-        shown_inputs(request.inputs, given.settled.inputs, given.provider),
-        given.instead,
-        tuple(trail.failures),
+        calls=tuple(trail.calls),
+        metadata=given.settled.metadata,
+        inputs=shown_inputs(request.inputs, given.settled.inputs, given.provider),
+        fallback=given.instead,
+        failures=tuple(trail.failures),
     )
 
 
@@ -172,7 +189,7 @@ class Choices:
 
     stateless = True
 
-    def __init__(self, *choices: Chosen) -> None:
+    def __init__(self, *choices: ChosenProvider) -> None:
         self.choices = choices
 
     @traced
@@ -181,5 +198,5 @@ class Choices:
         return await compose([partial(_given, each) for each in self.choices], request)
 
 
-async def _given(chosen: Chosen, request: ContextRequest) -> Settled:
+async def _given(chosen: ChosenProvider, request: ContextRequest) -> Settled:
     return (await ask_chosen(chosen, request, HERE.get().trail)).settled

@@ -8,8 +8,8 @@ from inspect import iscoroutinefunction
 from itertools import islice
 from typing import Any, Literal, TypeVar, cast
 
-from turnloom.assembly.logic.redaction import Rule, Transform, redact, rule
-from turnloom.assembly.logic.slices import Item, Settled, described, with_payload
+from turnloom.assembly.logic.redaction import RedactionRule, Transform, redact, rule
+from turnloom.assembly.logic.slices import Settled, SliceItem, described, with_payload
 from turnloom.assembly.service.trail import ask, traced
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice, Message
 from turnloom.assembly.spec.providers import check_provider
@@ -47,7 +47,7 @@ async def compose(
     asks: Iterable[Callable[[ContextRequest], Awaitable[Settled]]], request: ContextRequest
 ) -> ContextSlice:
     """What is given for a request, one after the other; of each artifact the first item."""
-    items: list[Item] = []
+    items: list[SliceItem] = []
     metadata: dict[str, Any] = {}
     inputs: list[dict[str, Any]] | None = None
     for asked in asks:
@@ -62,7 +62,7 @@ async def compose(
     return ContextSlice([*_once(items)], metadata, inputs)
 
 
-def _once(items: Iterable[Item]) -> Iterator[Item]:
+def _once(items: Iterable[SliceItem]) -> Iterator[SliceItem]:
     """The items without those of an artifact that came before."""
     seen: set[str] = set()
     for each in items:
@@ -183,7 +183,7 @@ class RedactingProvider:
                 "not quoted here. Ask that provider alone to see what it says."
             ) from error
 
-    def _shown(self, item: Item) -> Item:
+    def _shown(self, item: SliceItem) -> SliceItem:
         if "payload" not in item:
             return item.with_content(*redact(item, self._rules))
         if as_object(item["payload"]) is None:
@@ -203,7 +203,7 @@ class RedactingProvider:
         return {**named, **(as_object(beside) or {}), "payload": payload}, (*gone, *more)
 
 
-def _rules(keys: Iterable[str], transform: object) -> list[Rule]:
+def _rules(keys: Iterable[str], transform: object) -> list[RedactionRule]:
     """The rules of the keys, those with functions of their own first."""
     if isinstance(keys, str):
         raise UsageError(f"`keys` is {keys!r}. Give several, as in [{keys!r}].")
@@ -411,7 +411,7 @@ class SummaryProvider:
         items = [each.with_payload(await self._text(each)) for each in given.items]
         return ContextSlice([*items], given.metadata, given.inputs)
 
-    async def _text(self, item: Item) -> str:
+    async def _text(self, item: SliceItem) -> str:
         key = item.artifact, digest(item.text)
         if key not in self._texts:
             what = "`summarise` of SummaryProvider"

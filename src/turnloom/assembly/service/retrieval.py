@@ -8,7 +8,7 @@ from typing import cast
 from anyio import to_thread
 
 from turnloom.assembly.logic.retrieval import (
-    Prepared,
+    PreparedDocument,
     admits,
     are_for_all,
     check_tenant,
@@ -23,15 +23,15 @@ from turnloom.assembly.logic.retrieval import (
 from turnloom.assembly.ports import Embedder, Splitter, VectorSearch, VectorStore
 from turnloom.assembly.ports.retrieval import NOBODY, PrunableStore
 from turnloom.assembly.spec.retrieval import (
-    Added,
+    AddedDocuments,
     Chunk,
     Document,
-    Entry,
     Matching,
     Probe,
-    Results,
     RetrievalResult,
+    RetrievalResults,
     Space,
+    StoredDocument,
     check_matching,
     check_search,
 )
@@ -85,7 +85,7 @@ class EmbeddingSearch:
         filters: Mapping[str, Json] | None = None,
         reader: Reader = NOBODY,
         now: datetime | None = None,
-    ) -> Results:
+    ) -> RetrievalResults:
         """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
         the reader, best first: of the reader's tenant, and of what any tenant shares.
 
@@ -98,7 +98,7 @@ class EmbeddingSearch:
         check_tenant(reader.tenant)
         groups = read_filters(filters)
         least = WORDS if self._matching == "keyword" else self._embedder.min_relevance
-        nothing = Results(for_all=True, min_relevance=least)
+        nothing = RetrievalResults(for_all=True, min_relevance=least)
         if not query.strip() or not all(groups):
             return nothing
         query = query.encode("utf-8", "replace").decode()  # models refuse half characters
@@ -113,9 +113,11 @@ class EmbeddingSearch:
         # What came to be kept since then may be of a visibility that is not among these.
         found = [e for e in await self._store.nearest(probe) if admits(e.visibility, reader, now)]
         is_empty = not found and await self._store.is_empty(reader.tenant)
-        return Results(found, for_all=are_for_all(kept), min_relevance=least, is_empty=is_empty)
+        return RetrievalResults(
+            found, for_all=are_for_all(kept), min_relevance=least, is_empty=is_empty
+        )
 
-    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> Added:
+    async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> AddedDocuments:
         """Keep documents of a tenant: one that it has with the same content stays, with other
         content it is replaced whole.
 
@@ -127,12 +129,12 @@ class EmbeddingSearch:
         prepared = await to_thread.run_sync(prepare, list(documents), self._splitter.name)
         known = await self._store.digests(tenant, list(prepared))
         changed = [each for id, each in prepared.items() if known.get(id) != each.digest]
-        done = Added()
+        done = AddedDocuments()
         for some in _batches(changed):
             entries = await self._entries(some)
             gone = await self._store.replace(tenant, [entry.id for entry in entries], entries)
             chunks = sum(len(entry.chunks) for entry in entries)
-            done = done.plus(Added(len(entries) - gone, gone, 0, chunks))
+            done = done.plus(AddedDocuments(len(entries) - gone, gone, 0, chunks))
         return done._replace(unchanged=len(prepared) - done.added - done.replaced)
 
     async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
@@ -162,7 +164,7 @@ class EmbeddingSearch:
         """Let go of files and connections."""
         await self._store.aclose()
 
-    async def _entries(self, documents: Sequence[Prepared]) -> list[Entry]:
+    async def _entries(self, documents: Sequence[PreparedDocument]) -> list[StoredDocument]:
         texts = await to_thread.run_sync(self._split, documents)
         every = [text for some in texts for text in some]
         vectors: list[Sequence[float]] = []
@@ -171,7 +173,7 @@ class EmbeddingSearch:
             vectors += await to_thread.run_sync(_compact, found)
         return _join(documents, texts, vectors)
 
-    def _split(self, documents: Sequence[Prepared]) -> list[Sequence[str]]:
+    def _split(self, documents: Sequence[PreparedDocument]) -> list[Sequence[str]]:
         """On a thread: the chunks of each document."""
         given = [each.document for each in documents]
         return [self._splitter.split(each.text, each.format) for each in given]
@@ -206,9 +208,11 @@ class TenantSearch:
     ) -> list[RetrievalResult]:
         """The best pieces that the reader may see, or else that everybody of the tenant may."""
         looking = Reader(tenant=self._tenant) if reader is None else reader
-        return await self._search.search(query, top_k, min_relevance, filters, looking, now)
+        return await self._search.search(
+            query, top_k, min_relevance, filters, reader=looking, now=now
+        )
 
-    async def add(self, documents: Iterable[Document], tenant: str | None = None) -> Added:
+    async def add(self, documents: Iterable[Document], tenant: str | None = None) -> AddedDocuments:
         """Keep documents of the tenant."""
         return await self._search.add(documents, self._tenant if tenant is None else tenant)
 
@@ -221,9 +225,9 @@ class TenantSearch:
         await self._search.aclose()
 
 
-def _batches(documents: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+def _batches(documents: Iterable[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
     """Documents that are kept at once."""
-    some: list[Prepared] = []
+    some: list[PreparedDocument] = []
     characters = 0
     for each in documents:
         length = len(each.document.text)
@@ -243,16 +247,16 @@ def _compact(vectors: Iterable[Sequence[float]]) -> list[Sequence[float]]:
 
 
 def _join(
-    documents: Sequence[Prepared],
+    documents: Sequence[PreparedDocument],
     texts: Sequence[Sequence[str]],
     vectors: Sequence[Sequence[float]],
-) -> list[Entry]:
+) -> list[StoredDocument]:
     """Documents with their chunks."""
     units = iter(vectors)
-    entries: list[Entry] = []
+    entries: list[StoredDocument] = []
     for each, some in zip(documents, texts, strict=True):
         chunks = [Chunk(text, next(units)) for text in some]
         about = each.document.id, each.digest, each.metadata, each.facts
         shared = is_shared(each.document.visibility)
-        entries.append(Entry(*about, chunks, each.visibility, shared))
+        entries.append(StoredDocument(*about, chunks, each.visibility, shared))
     return entries

@@ -13,7 +13,7 @@ from turnloom.errors import ContextUnavailable
 from turnloom.kernel.marks import neutral
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
-from turnloom.variables.logic.exposure import Values
+from turnloom.variables.logic.exposure import VariableValues
 
 # Does something at most once under a key, and gives what is on record of it.
 OnRecord = Callable[[str, Effect], Awaitable[Sequence[Fact]]]
@@ -46,7 +46,7 @@ class Situation:
     turn: int = 1
     agent: str = ""
     state: Any = None
-    values: Values = field(default_factory=lambda: Values({}, {}, {}))
+    values: VariableValues = field(default_factory=lambda: VariableValues({}, {}, {}))
     history: Sequence[Message] = ()
     request: ContextRequest | None = None
     witnessed: Sequence[Artifact] = ()

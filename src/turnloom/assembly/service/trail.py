@@ -13,7 +13,7 @@ import anyio
 from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.labels import together
-from turnloom.assembly.logic.slices import Known, Settled, settle
+from turnloom.assembly.logic.slices import KnownArtifacts, Settled, settle
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact, Audience
 from turnloom.errors import ContextUnavailable
@@ -120,16 +120,16 @@ class Trail:
         self.calls: list[ProviderCall] = []
         self.failures: list[ProviderFailed] = []
 
-    def known(self, instance: Instance | None = None) -> Known:
+    def known(self, instance: Instance | None = None) -> KnownArtifacts:
         """The artifacts that providers were given until now, as they were; and who may see what an
         instance makes of them and of what it was given before."""
-        known = Known([*self._inputs, *self._witnessed])
+        known = KnownArtifacts([*self._inputs, *self._witnessed])
         if instance is not None:
             known.visibility = instance.see(known.visibility)
         return known
 
 
-class Place(NamedTuple):
+class TrailPosition(NamedTuple):
     """Where in a trail a call stands."""
 
     trail: Trail
@@ -138,7 +138,7 @@ class Place(NamedTuple):
 
 
 # The call that is going on; tasks and threads that a provider starts belong to it.
-HERE: ContextVar[Place] = ContextVar("turnloom_provider")
+HERE: ContextVar[TrailPosition] = ContextVar("turnloom_provider")
 
 
 async def ask(provider: ContextProvider, request: ContextRequest, name: str = "") -> Settled:
@@ -147,14 +147,14 @@ async def ask(provider: ContextProvider, request: ContextRequest, name: str = ""
     Raises:
         ContextUnavailable: what it gives is no slice.
     """
-    outside = HERE.get(None) or Place(Trail())
+    outside = HERE.get(None) or TrailPosition(Trail())
     trail, path = outside.trail, "/".join(filter(None, (outside.path, name or name_of(provider))))
     number, begun = len(trail.calls), anyio.current_time()
     trail.calls.append(ProviderCall(path, 0, 0))
     count, error = 0, ""
     instance = instance_for(provider, request)
     own = instance.provider or provider
-    token = HERE.set(Place(trail, own, path))
+    token = HERE.set(TrailPosition(trail, own, path))
     try:
         given = await own(request)
         settled = settle(given, request.inputs, path, trail.known(instance))

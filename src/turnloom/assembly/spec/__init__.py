@@ -2,7 +2,7 @@
 
 from turnloom.assembly.spec.providers import (
     AgentRef,
-    Chosen,
+    ChosenProvider,
     ContextProvider,
     ContextRequest,
     ContextSlice,
@@ -13,7 +13,7 @@ from turnloom.assembly.spec.providers import (
     TurnContext,
 )
 from turnloom.assembly.spec.retrieval import (
-    Added,
+    AddedDocuments,
     Chunking,
     Document,
     Matching,
@@ -22,9 +22,9 @@ from turnloom.assembly.spec.retrieval import (
 )
 
 __all__ = [
-    "Added",
+    "AddedDocuments",
     "AgentRef",
-    "Chosen",
+    "ChosenProvider",
     "Chunking",
     "ContextProvider",
     "ContextRequest",

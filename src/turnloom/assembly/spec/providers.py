@@ -143,7 +143,7 @@ class ContextProvider(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenProvider:
     """Which provider a declaration chose, and what is used in its place when it fails.
 
     Each of them has `timeout` seconds and gets `config` with its request. `name` is what it is

@@ -84,7 +84,7 @@ class RetrievalResult(msgspec.Struct, frozen=True):
     visibility: Visibility = Public()
 
 
-class Results(list[RetrievalResult]):
+class RetrievalResults(list[RetrievalResult]):
     """What was found, best first; `for_all` says that every reader would have found the same.
 
     `min_relevance` is what a search of this collection takes that names none, and `is_empty` says
@@ -109,7 +109,7 @@ class Results(list[RetrievalResult]):
         self.is_empty = is_empty
 
 
-class Added(NamedTuple):
+class AddedDocuments(NamedTuple):
     """What became of documents that were given to a collection, and how many chunks were made."""
 
     added: int = 0
@@ -117,9 +117,9 @@ class Added(NamedTuple):
     unchanged: int = 0
     chunks: int = 0
 
-    def plus(self, other: "Added") -> "Added":
+    def plus(self, other: "AddedDocuments") -> "AddedDocuments":
         """Both together."""
-        return Added(*(mine + its for mine, its in zip(self, other, strict=True)))
+        return AddedDocuments(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def check_name(name: object) -> str:
@@ -194,7 +194,7 @@ class Chunk(NamedTuple):
     vector: Sequence[float]
 
 
-class Entry(NamedTuple):
+class StoredDocument(NamedTuple):
     """A document as it is kept; `facts` is what filters find it by, `metadata` is JSON, and so is
     `visibility`, which is empty where everybody of the tenant may see it. `shared` says that other
     tenants find it too."""

@@ -6,7 +6,7 @@ from inspect import iscoroutinefunction, signature
 from typing import Any, TypedDict, Unpack, cast
 
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat, check_whole
-from turnloom.assembly.spec.providers import Chosen, ContextProvider, Message
+from turnloom.assembly.spec.providers import ChosenProvider, ContextProvider, Message
 from turnloom.assembly.spec.retrieval import RagCollection, check_search
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, fixed_text, is_text, preview
@@ -113,7 +113,7 @@ class VariableSource(Share):
 class ProviderSource(Share):
     """The items that a provider gives, or its fallback."""
 
-    chosen: Chosen
+    chosen: ChosenProvider
 
     def __post_init__(self) -> None:
         _check_share(self, "from_provider")
@@ -175,7 +175,7 @@ def from_retrieval(
         UsageError: the search cannot be made.
     """
     given = dict[str, Any]() if filters is None else filters
-    return RetrievalSource(collection, query, top_k, min_relevance, given, **share)
+    return RetrievalSource(collection, query, top_k, min_relevance, filters=given, **share)
 
 
 def from_literal(text: str, **share: Unpack[Sharing]) -> LiteralSource:
@@ -207,7 +207,7 @@ def from_provider(
     Raises:
         UsageError: one of them cannot be called, or there is no time for it.
     """
-    return ProviderSource(Chosen(provider, fallback, timeout), **share)
+    return ProviderSource(ChosenProvider(provider, fallback, timeout), **share)
 
 
 def from_history(

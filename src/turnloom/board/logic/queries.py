@@ -29,7 +29,7 @@ from turnloom.board.spec import (
     Reader,
     Visibility,
 )
-from turnloom.board.spec.queries import Branch, Plan, Position
+from turnloom.board.spec.queries import Branch, IndexPlan, Position
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import as_array
@@ -63,7 +63,7 @@ class Outline:
             for group in self._groups
         ]
 
-    def plan(self, weights: Sequence[int] | None, now: datetime) -> Plan:
+    def plan(self, weights: Sequence[int] | None, now: datetime) -> IndexPlan:
         """Look in each scope by the group with the fewest entries and check the others; not at all
         where a group has none. The weights are those of `groups`, if there is a choice."""
         filter, size, groups = self._filter, len(self._groups), self.groups()
@@ -81,7 +81,9 @@ class Outline:
         at = microseconds(now)
         opened = END[0] if self._reader.role == "developer" else at
         tenant = self._reader.tenant
-        return Plan(tuple(branches), low, high, newest_first, now=at, tenant=tenant, opened=opened)
+        return IndexPlan(
+            tuple(branches), low, high, newest_first, now=at, tenant=tenant, opened=opened
+        )
 
     def _excluded(self, scope: Scope) -> tuple[int, ...]:
         tags = self._filter.tags
@@ -199,7 +201,7 @@ def _envelope(artifact: Artifact, consumptions: Iterable[Consumption]) -> Envelo
     return Envelope(**said, consumptions=tuple(consumptions))
 
 
-class Counts:
+class ArtifactCounts:
     """What was counted so far."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from turnloom.board.spec import (
     Visibility,
     is_shared,
 )
-from turnloom.board.spec.queries import Row
+from turnloom.board.spec.queries import ArtifactRow
 from turnloom.errors import ArtifactExists, InvalidArtifact
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json
@@ -194,14 +194,14 @@ def instant_of(number: int) -> datetime:
     return EPOCH + number * TICK
 
 
-def rows_of(tenant: str, artifacts: Iterable[Artifact]) -> list[Row]:
+def rows_of(tenant: str, artifacts: Iterable[Artifact]) -> list[ArtifactRow]:
     """The rows of a tenant's artifacts in their order, each once.
 
     Raises:
         InvalidArtifact: one would not come back as it is.
         ArtifactExists: two of them have one id and other content.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[str, ArtifactRow] = {}
     for artifact in artifacts:
         row = _row(tenant, artifact)
         if rows.setdefault(row.id, row).digest != row.digest:
@@ -252,7 +252,7 @@ def read_consumption(
     )
 
 
-def _row(tenant: str, artifact: Artifact) -> Row:
+def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
     if type(artifact) is not Artifact:
         raise InvalidArtifact(f"{artifact.id!r} is no plain artifact. Put what it encloses.")
     try:
@@ -268,16 +268,16 @@ def _row(tenant: str, artifact: Artifact) -> Row:
             "objects with texts as keys, arrays, texts, numbers, true, false and null."
         )
     begin, audience = opening(artifact.visibility)
-    return Row(
+    return ArtifactRow(
         tenant,
         artifact.id,
         chain_digest(visibility, _content(written)),
         microseconds(artifact.created_at),
-        None if begin is ALWAYS else microseconds(begin),
-        is_shared(audience),
-        visibility,
-        data,
-        terms_of(tenant, artifact, audience),
+        opens=None if begin is ALWAYS else microseconds(begin),
+        shared=is_shared(audience),
+        visibility=visibility,
+        data=data,
+        terms=terms_of(tenant, artifact, audience),
     )
 
 

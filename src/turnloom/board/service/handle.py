@@ -14,10 +14,10 @@ from turnloom.board.logic.matching import resolve_types
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import (
     Artifact,
+    ArtifactItems,
     BoardHandle,
     BoardSummary,
     FilterConfig,
-    Items,
     Reader,
     TypeRegistry,
 )
@@ -39,7 +39,7 @@ def bind(
     """A board as a reader sees it at the moment of each call; `opened` gives artifacts with the
     secrets that the reader is shown."""
     handle = _Handle()
-    bound = _Bound(store, types, reader, clock, witness or _ignore, opened)
+    bound = _Bound(store, types, reader, clock, witness=witness or _ignore, opened=opened)
     _bound[ref(handle, _forget)] = bound
     return handle
 
@@ -75,7 +75,7 @@ class _Handle:
         embed_meta: bool = False,
         cursor: str | None = None,
         count: bool = False,
-    ) -> tuple[Items, int | None]:
+    ) -> tuple[ArtifactItems, int | None]:
         """Copies of what the filter asks for, and how many there are in all if that is asked."""
         bound = _bound_to(self)
         page = await bound.store.query(
@@ -86,7 +86,7 @@ class _Handle:
             cursor=None if cursor is None else as_string(cursor, "`cursor`"),
             count=count,
         )
-        return Items(bound.give(page.items), page.cursor), page.total
+        return ArtifactItems(bound.give(page.items), page.cursor), page.total
 
     async def get(self, id: str) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none to be seen."""

@@ -9,11 +9,11 @@ from typing import TypeVar
 from anyio import to_thread
 
 from turnloom.board.logic.matching import matches, may_see
-from turnloom.board.logic.queries import Counts, Outline, enclose, read_cursor, write_cursor
+from turnloom.board.logic.queries import ArtifactCounts, Outline, enclose, read_cursor, write_cursor
 from turnloom.board.logic.rows import read_artifact, read_visibility
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.spec import Artifact, BoardSummary, FilterConfig, Page, Reader, is_shared
-from turnloom.board.spec.queries import Found, Plan, Position
+from turnloom.board.spec.queries import IndexPlan, Position, StoredArtifact
 from turnloom.errors import InvalidArtifact, UsageError
 from turnloom.kernel.values import is_name
 
@@ -29,7 +29,7 @@ MOST_ITEMS = 100_000
 # How many rows are read and compared on the loop; more are in a thread.
 FEW = 50
 # An artifact that the reader may see, and the row that it was read from.
-Seen = tuple[Found, Artifact]
+Seen = tuple[StoredArtifact, Artifact]
 
 # Who looks at what another tenant shares.
 STRANGER = Reader()
@@ -38,7 +38,7 @@ STRANGER = Reader()
 ENOUGH = 2_000
 
 
-class Reading:
+class IndexReader:
     """One reader's look into an index, as of one instant."""
 
     def __init__(self, index: ArtifactIndex, reader: Reader, now: datetime) -> None:
@@ -79,7 +79,7 @@ class Reading:
 
     async def summary(self, filter: FilterConfig) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
-        counts = Counts()
+        counts = ArtifactCounts()
         plan = await self._plan(filter)
         left = plan if plan.branches else None
         while left is not None:
@@ -87,7 +87,9 @@ class Reading:
             await _off_loop(partial(self._add, counts, filter, rows), len(rows))
         return counts.summary()
 
-    def _add(self, counts: Counts, filter: FilterConfig, rows: Sequence[Found]) -> None:
+    def _add(
+        self, counts: ArtifactCounts, filter: FilterConfig, rows: Sequence[StoredArtifact]
+    ) -> None:
         """Count what the filter asks for of some rows, and the reader may see."""
         counts.add(artifact for _, artifact in self._fitting(filter, rows))
 
@@ -124,7 +126,7 @@ class Reading:
             )
         return found.at, found.n
 
-    async def _plan(self, filter: FilterConfig) -> Plan:
+    async def _plan(self, filter: FilterConfig) -> IndexPlan:
         """Look by the terms with the fewest entries."""
         outline = Outline(filter, self._reader)
         weights = None
@@ -132,7 +134,7 @@ class Reading:
             weights = await self._index.weigh(outline.groups(), ENOUGH)
         return outline.plan(weights, self._now)
 
-    async def _count(self, filter: FilterConfig, plan: Plan) -> int:
+    async def _count(self, filter: FilterConfig, plan: IndexPlan) -> int:
         """How many there are in all; conditions on payloads need a look at each."""
         if not filter.where:
             return sum(n for text, n in await self._index.tally(plan) if self._shows(text))
@@ -142,11 +144,11 @@ class Reading:
             total += len(found)
         return total
 
-    async def _collect(self, filter: FilterConfig, plan: Plan) -> list[Seen]:
+    async def _collect(self, filter: FilterConfig, plan: IndexPlan) -> list[Seen]:
         """As many as the limit says, and one more if there is one."""
         wanted = None if filter.limit is None else filter.limit + 1
         items: list[Seen] = []
-        left: Plan | None = plan
+        left: IndexPlan | None = plan
         most = min(wanted or CHUNK, MOST)
         while left is not None and not (wanted and len(items) >= wanted):
             found, left = await self._look(filter, left, most)
@@ -160,24 +162,26 @@ class Reading:
         return items
 
     async def _look(
-        self, filter: FilterConfig, plan: Plan, most: int = MOST
-    ) -> tuple[list[Seen], Plan | None]:
+        self, filter: FilterConfig, plan: IndexPlan, most: int = MOST
+    ) -> tuple[list[Seen], IndexPlan | None]:
         """What fits of the next rows, and the plan for the rows behind them, if there are more."""
         rows, left = await self._next(plan, most)
         return await _off_loop(partial(self._fitting, filter, rows), len(rows)), left
 
-    async def _next(self, plan: Plan, most: int) -> tuple[Sequence[Found], Plan | None]:
+    async def _next(
+        self, plan: IndexPlan, most: int
+    ) -> tuple[Sequence[StoredArtifact], IndexPlan | None]:
         """The next rows of a plan, and the plan for the rows behind them, if there are more."""
         rows = await self._index.walk(plan, most)
         more = len(rows) == most
         return rows, plan.behind((rows[-1].at, rows[-1].n)) if more else None
 
-    def _fitting(self, filter: FilterConfig, rows: Sequence[Found]) -> list[Seen]:
+    def _fitting(self, filter: FilterConfig, rows: Sequence[StoredArtifact]) -> list[Seen]:
         """What the filter asks for of some rows, and the reader may see."""
         seen = [(row, artifact) for row in rows if (artifact := self._seen(row))]
         return [each for each in seen if matches(filter, each[1])]
 
-    def _seen(self, found: Found) -> Artifact | None:
+    def _seen(self, found: StoredArtifact) -> Artifact | None:
         visibility = read_visibility(found.visibility)
         is_own = found.tenant == self._reader.tenant
         reader = self._reader if is_own else STRANGER

@@ -18,7 +18,14 @@ from turnloom.board.spec.artifacts import (
     Visibility,
     is_shared,
 )
-from turnloom.board.spec.queries import BoardHandle, FilterConfig, Items, Operator, TagFilter, Where
+from turnloom.board.spec.queries import (
+    ArtifactItems,
+    BoardHandle,
+    FilterConfig,
+    Operator,
+    TagFilter,
+    Where,
+)
 from turnloom.board.spec.types import TypeRegistry, artifact_type, type_name
 
 __all__ = [
@@ -29,7 +36,7 @@ __all__ = [
     "Consumption",
     "Envelope",
     "FilterConfig",
-    "Items",
+    "ArtifactItems",
     "Labelled",
     "Operator",
     "Page",

@@ -87,7 +87,7 @@ class FilterConfig(Declared):
     order: Literal["created_at", "-created_at"] = "created_at"
 
 
-class Items(tuple[Artifact, ...]):
+class ArtifactItems(tuple[Artifact, ...]):
     """Artifacts in order, and where to go on if there are more."""
 
     cursor: str | None
@@ -109,7 +109,7 @@ class BoardHandle(Protocol):
         embed_meta: bool = False,
         cursor: str | None = None,
         count: bool = False,
-    ) -> tuple[Items, int | None]:
+    ) -> tuple[ArtifactItems, int | None]:
         """Copies of what the filter asks for, and how many there are in all if that is asked too.
         With `embed_meta` they are envelopes. A cursor goes on behind the items that gave it.
 
@@ -137,7 +137,7 @@ class BoardHandle(Protocol):
 Position = tuple[int, int]
 
 
-class Row(NamedTuple):
+class ArtifactRow(NamedTuple):
     """An artifact of a tenant to be kept. `digest` tells its content from another under the same
     id, `at` and `opens` are microseconds, `shared` says that other tenants find it too, and `terms`
     are what it is found by."""
@@ -153,7 +153,7 @@ class Row(NamedTuple):
     terms: tuple[int, ...]
 
 
-class Found(NamedTuple):
+class StoredArtifact(NamedTuple):
     """An artifact that is kept: its place in the order of the board, whose it is, and its two
     texts."""
 
@@ -173,7 +173,7 @@ class Branch(NamedTuple):
     excluded: tuple[int, ...]
 
 
-class Plan(NamedTuple):
+class IndexPlan(NamedTuple):
     """Where to look, strictly between which positions, in which direction, as of when, and for
     which tenant: it finds its own artifacts that open by `opened`, and what is shared and open now.
     No two branches find the same artifact."""
@@ -186,7 +186,7 @@ class Plan(NamedTuple):
     tenant: str
     opened: int
 
-    def behind(self, position: Position) -> "Plan":
+    def behind(self, position: Position) -> "IndexPlan":
         """The same behind a position, in the direction of the plan."""
         if self.newest_first:
             return self._replace(high=min(self.high, position))

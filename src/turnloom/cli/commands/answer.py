@@ -11,9 +11,9 @@ from turnloom.agents.logic.folding import open_questions, question_of
 from turnloom.agents.spec import Question
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
-from turnloom.cli.forms import Form, Given
+from turnloom.cli.forms import AnswerForm, GivenValue
 from turnloom.cli.questions import gist
-from turnloom.cli.stored import RunId, StoreCommand, find_run, telling_of_waits
+from turnloom.cli.stored import RunId, StoredRunsCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 from turnloom.log.logic import started_of
@@ -22,7 +22,7 @@ from turnloom.runtime.spec import Delivery
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(StoreCommand):
+class AnswerCommand(StoredRunsCommand):
     """Answer a question of a run, from any terminal."""
 
     run: RunId
@@ -72,9 +72,9 @@ class Answer(StoreCommand):
             question = _answered_last(events)  # saying the same again changes nothing
         if question is None or not question.tool:
             return self.answer
-        form = Form(question)
+        form = AnswerForm(question)
         read = form.read(self.answer)
-        if isinstance(read, Given):
+        if isinstance(read, GivenValue):
             return read.value
         if not is_open:
             return self.answer

@@ -89,7 +89,7 @@ class BoardCommand(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoardList(BoardCommand):
+class BoardListCommand(BoardCommand):
     """List artifacts, the newest first: what they are, who took them, who made them, who may see
     them, and what they are about."""
 
@@ -177,7 +177,7 @@ class BoardList(BoardCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoardQuery(BoardList):
+class BoardQueryCommand(BoardListCommand):
     """Query artifacts by what they are, as a reader sees them."""
 
     type: Annotated[
@@ -242,7 +242,7 @@ class BoardQuery(BoardList):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoardPublish(BoardCommand):
+class BoardPublishCommand(BoardCommand):
     """Publish an artifact on the board of a file of code, and wait until nothing is going on."""
 
     board: Annotated[

@@ -8,7 +8,7 @@ import typer
 
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
-from turnloom.cli.stored import RunId, StoreCommand, find_run, telling_of_waits
+from turnloom.cli.stored import RunId, StoredRunsCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.log.logic import status_of
 
@@ -17,7 +17,7 @@ PATIENCE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancel(StoreCommand):
+class CancelCommand(StoredRunsCommand):
     """End a run now, wherever it is driven."""
 
     run: RunId

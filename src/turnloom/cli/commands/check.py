@@ -15,7 +15,7 @@ from turnloom.cli.problems import line, relocate, sarif
 from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
-from turnloom.wiring import Examination, Folders, Models, examine_code, is_code, settings
+from turnloom.wiring import Examination, Folders, ModelEngines, examine_code, is_code, settings
 from turnloom.wiring.flows import examine_flow
 from turnloom.wiring.folders import Loading
 
@@ -29,7 +29,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Command):
+class CheckCommand(Command):
     """Check workflow folders, and the flows and chats of AG2 in files of code: silent when all is
     right, else every problem with its place."""
 
@@ -61,7 +61,7 @@ class Check(Command):
         if self.json and self.format is Format.sarif:
             raise UsageError("--json and --format sarif exclude each other. Choose one.")
         chosen = settings({"model": self.model, "engine": self.engine})
-        models = Models(chosen.model, chosen.engine)
+        models = ModelEngines(chosen.model, chosen.engine)
         examination = Examination(partial(self._examine, models), self.timeout)
         problems = [
             problem
@@ -78,7 +78,7 @@ class Check(Command):
                     terminal.show(line(problem))
         return 2 if any(problem.severity == "error" for problem in problems) else 0
 
-    def _examine(self, models: Models, path: str, loading: Loading) -> list[Diagnostic]:
+    def _examine(self, models: ModelEngines, path: str, loading: Loading) -> list[Diagnostic]:
         """What is wrong with a folder or a file; runs its code."""
         if not is_program(path):
             folders = Folders(production=self.production, models=models)

@@ -10,7 +10,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli.explanations import render
 from turnloom.cli.pager import paged
-from turnloom.cli.stored import Json, RunId, StoreCommand, find_run
+from turnloom.cli.stored import Json, RunId, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
 from turnloom.explain.spec.explanations import Explanation
@@ -23,7 +23,7 @@ ROUTES = frozenset({"route", "artifact", "set", "branch", "fork", "join", "loop"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explain(StoreCommand):
+class ExplainCommand(StoredRunsCommand):
     """Explain a turn, a variable or a route of a run from its log; with none named, show it all."""
 
     run: RunId

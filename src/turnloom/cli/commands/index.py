@@ -10,11 +10,11 @@ from turnloom.app import Loom
 from turnloom.cli.command import Command, as_text
 from turnloom.cli.problems import located
 from turnloom.cli.terminal import Terminal, joined, safe
-from turnloom.variables.service import Index as Indexed
+from turnloom.variables.service import LookupIndex as Indexed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Index(Command):
+class IndexCommand(Command):
     """Make the indexes that database variables are looked up by; those that exist stay."""
 
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Workflow folders.")]

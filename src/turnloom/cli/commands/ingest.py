@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.service.retrieval import TenantSearch
-from turnloom.assembly.spec import Added, Chunking, Document
+from turnloom.assembly.spec import AddedDocuments, Chunking, Document
 from turnloom.assembly.spec.retrieval import LONGEST_CHUNK, check_name
 from turnloom.board.spec import Visibility
 from turnloom.cli.command import Command, as_text
@@ -54,7 +54,7 @@ class _Intake:
         self._visibility = visibility
         self._search = search
         self._files = frozenset(files)
-        self.added = Added()
+        self.added = AddedDocuments()
         self.skipped: dict[str, str] = {}
 
     async def take(self, files: Iterator[str]) -> int:
@@ -89,7 +89,7 @@ class _Intake:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ingest(Command):
+class IngestCommand(Command):
     """Put the texts below a folder into a collection; what is there unchanged stays."""
 
     folder: Annotated[

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
-from turnloom.cli.stored import Json, RunId, StoreCommand, find_run
+from turnloom.cli.stored import Json, RunId, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined
 from turnloom.errors import UsageError
 from turnloom.explain.spec.text import moment
@@ -22,7 +22,7 @@ KIND = 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class Log(StoreCommand):
+class LogCommand(StoredRunsCommand):
     """Print the log of a run: its events with all that they hold, the first one first."""
 
     run: RunId

@@ -11,7 +11,7 @@ import typer
 from turnloom.cli.command import Command
 from turnloom.cli.problems import line
 from turnloom.cli.terminal import Terminal, joined, safe
-from turnloom.kernel.documents import Document
+from turnloom.kernel.documents import DeclarationFile
 from turnloom.variables.logic.migration import Migrated, Note, migrate
 from turnloom.wiring import read_part, write_back
 
@@ -20,7 +20,7 @@ _COMMENT = re.compile(r"(^|\s)#", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Migrate(Command):
+class MigrateCommand(Command):
     """Rewrite a context variables file into today's shape, and say what became of each entry."""
 
     path: Annotated[
@@ -44,7 +44,7 @@ class Migrate(Command):
             _tell(note, terminal)
         return self._finish(document, migrated, terminal)
 
-    def _finish(self, document: Document, migrated: Migrated, terminal: Terminal) -> int:
+    def _finish(self, document: DeclarationFile, migrated: Migrated, terminal: Terminal) -> int:
         """Write what has changed, and say where the former file is."""
         if not migrated.changed:
             terminal.show(safe("This is today's shape; nothing was changed."))

@@ -10,14 +10,14 @@ from turnloom.agents.spec import Question
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
-from turnloom.cli.stored import Json, StoreCommand, find_run
+from turnloom.cli.stored import Json, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.explain.spec.text import moment
 from turnloom.log.logic import BROKEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Questions(StoreCommand):
+class Questions(StoredRunsCommand):
     """List the open questions of a run, or of all runs, the oldest of each coming first."""
 
     run: Annotated[

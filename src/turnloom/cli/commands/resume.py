@@ -16,7 +16,7 @@ from turnloom.log.logic import started_of, status_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resume(ConversingCommand):
+class ResumeCommand(ConversingCommand):
     """Go on with a run that was interrupted or waits, and converse with it here."""
 
     run: RunId
@@ -42,4 +42,4 @@ class Resume(ConversingCommand):
         async with telling_of_waits(app.handle(run, app_id=self.app_id), terminal):
             handle = await app.resume(run, app_id=self.app_id)
         user = self.user or started_of(events).user
-        return await self.converse(app, handle, terminal, user, events)
+        return await self.converse(app, handle, terminal, user, before=events)

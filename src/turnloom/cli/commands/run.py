@@ -19,7 +19,7 @@ from turnloom.log.logic import started_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(ConversingCommand):
+class RunCommand(ConversingCommand):
     """Run a workflow folder or a flow, and converse with it here."""
 
     path: Annotated[

@@ -12,7 +12,7 @@ from turnloom.app import Loom
 from turnloom.app.loom import RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
-from turnloom.cli.stored import Json, StoreCommand, find_run, no_runs
+from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant
 from turnloom.explain.spec.text import moment
@@ -30,7 +30,7 @@ _STYLES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runs(StoreCommand):
+class RunsCommand(StoredRunsCommand):
     """List the runs of a tenant, the one begun last coming first."""
 
     json: Json = False

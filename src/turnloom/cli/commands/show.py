@@ -36,7 +36,7 @@ class Subject(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Show(Command):
+class ShowCommand(Command):
     """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
     the agents of a workflow or a run their context, or a picture of a workflow."""
 

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
-from turnloom.cli.stored import Json, StoreCommand, find_run
+from turnloom.cli.stored import Json, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
 from turnloom.runtime.spec import VerifiedRun
@@ -31,7 +31,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Store(StoreCommand):
+class StoreCommand(StoredRunsCommand):
     """Verify that a store still holds what was stored, or prune runs that ended long ago."""
 
     deed: Annotated[Deed, typer.Argument(metavar="WHAT", help="`verify` or `prune`.")]

@@ -17,18 +17,18 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Scope = ast.Module | Function | ast.Lambda | Comprehension
 
 
-def classic(text: bytes) -> "Program | None":
+def classic(text: bytes) -> "SourceProgram | None":
     """A text as a program that uses the classic line; nothing if it does not, or is no Python."""
     if PACKAGE.encode() not in text:
         return None
     try:
-        program = Program(text)
+        program = SourceProgram(text)
     except (SyntaxError, ValueError, RecursionError):  # told where it is run
         return None
     return program if program.is_classic else None
 
 
-class Program:
+class SourceProgram:
     """A file of code: what its names stand for, and what surrounds what."""
 
     def __init__(self, text: bytes) -> None:
@@ -189,7 +189,7 @@ class Reuse(NamedTuple):
     agents: tuple[str, ...]
 
 
-def reuses_of(program: Program) -> Iterator[Reuse]:
+def reuses_of(program: SourceProgram) -> Iterator[Reuse]:
     """The chats that a program starts with agents of an earlier one."""
     makers = _makers(program)
     for call in program.calls:
@@ -207,7 +207,7 @@ def _starts_chat(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in CHATS
 
 
-def _makers(program: Program) -> frozenset[str]:
+def _makers(program: SourceProgram) -> frozenset[str]:
     """The names of the program's own classes of agents."""
     found: set[str] = set()
     for node in program.nodes:
@@ -218,7 +218,7 @@ def _makers(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_maker(program: Program, node: ast.expr, own: Iterable[str]) -> bool:
+def _is_maker(program: SourceProgram, node: ast.expr, own: Iterable[str]) -> bool:
     """Whether calling it makes an agent."""
     if isinstance(node, ast.Name) and node.id in own:
         return True
@@ -226,7 +226,7 @@ def _is_maker(program: Program, node: ast.expr, own: Iterable[str]) -> bool:
     return name.endswith("Agent") or name == MANAGER
 
 
-def _repeated(program: Program, call: ast.Call, *, with_loops: bool) -> Iterator[Repeated]:
+def _repeated(program: SourceProgram, call: ast.Call, *, with_loops: bool) -> Iterator[Repeated]:
     """What surrounds a call and may happen more than once, from the inside.
 
     Chats of two agents forget what was said when they are started one after the other, so that
@@ -251,7 +251,7 @@ def _repeats(node: ast.AST, inner: ast.AST) -> TypeGuard[Loop | ast.Lambda]:
     return isinstance(node, ast.While | ast.Lambda)
 
 
-def _happens_once(program: Program, function: Function) -> bool:
+def _happens_once(program: SourceProgram, function: Function) -> bool:
     """Whether a function is surely called once: in one place, which is passed once."""
     seen: list[ast.AST] = []
     here: ast.AST = function
@@ -269,7 +269,7 @@ def _happens_once(program: Program, function: Function) -> bool:
     return True
 
 
-def _only_call(program: Program, function: Function) -> ast.Call | None:
+def _only_call(program: SourceProgram, function: Function) -> ast.Call | None:
     """The call of a function that is used in no other way."""
     kind = ast.Attribute if program.is_method(function) else ast.Name
     uses = [
@@ -284,7 +284,7 @@ def _name(node: ast.Name | ast.Attribute) -> str:
 
 
 def _made_before(
-    program: Program, call: ast.Call, repeated: Repeated, makers: frozenset[str]
+    program: SourceProgram, call: ast.Call, repeated: Repeated, makers: frozenset[str]
 ) -> Iterator[Binding]:
     """The agents that a chat is started with and that were made outside of what is repeated."""
     for binding in program.reached(call, lambda name: _in_force(program, name, repeated)):
@@ -293,14 +293,14 @@ def _made_before(
             yield binding
 
 
-def _in_force(program: Program, name: ast.Name, repeated: Repeated) -> list[Binding]:
+def _in_force(program: SourceProgram, name: ast.Name, repeated: Repeated) -> list[Binding]:
     """What a name stands for: what is said of it inside of what is repeated, if anything is."""
     found = program.bound(name)
     inside = [each for each in found if repeated in program.around(each.place)]
     return inside or found
 
 
-def _makes(program: Program, value: ast.expr, makers: frozenset[str]) -> bool:
+def _makes(program: SourceProgram, value: ast.expr, makers: frozenset[str]) -> bool:
     """Whether an expression is an agent that is made there, or a collection of such."""
     match value:
         case ast.Call(func=made):
@@ -320,7 +320,7 @@ CONTEXT = "context_variables"
 CHANGING = frozenset({"set", "update", "remove", "clear", "pop", "setdefault"})
 
 
-class Writing(NamedTuple):
+class VariableWrites(NamedTuple):
     """How a function sets variables: the line of its first write in place, and that of the first
     result that has them."""
 
@@ -328,7 +328,7 @@ class Writing(NamedTuple):
     given: int | None
 
 
-def writing(program: Program, function: Function) -> Writing | None:
+def writing(program: SourceProgram, function: Function) -> VariableWrites | None:
     """How a function sets the variables that it gets; nothing if it gets none, or if it is not
     known what becomes of them."""
     name = _parameter(program, function)
@@ -338,10 +338,10 @@ def writing(program: Program, function: Function) -> Writing | None:
     parts = [node for node in nodes if isinstance(node, ast.expr)]
     written = [part.lineno for part in parts if _writes(part, name)]
     given = [part.lineno for part in parts if _gives(program, part)]
-    return Writing(min(written, default=None), min(given, default=None))
+    return VariableWrites(min(written, default=None), min(given, default=None))
 
 
-def _parameter(program: Program, function: Function) -> str | None:
+def _parameter(program: SourceProgram, function: Function) -> str | None:
     declared = function.args
     for each in (*declared.posonlyargs, *declared.args, *declared.kwonlyargs):
         hint = ast.walk(each.annotation) if each.annotation else ()
@@ -384,7 +384,7 @@ def _holds(node: ast.expr, name: str) -> bool:
     return _is_plain(node, name)
 
 
-def _gives(program: Program, node: ast.expr) -> bool:
+def _gives(program: SourceProgram, node: ast.expr) -> bool:
     """Whether a result with variables is made there."""
     return (
         isinstance(node, ast.Call)
@@ -402,7 +402,7 @@ REGISTERING = frozenset({"register_for_llm", "register_for_execution"})
 TAKING = {"register_function": ("f",), "Tool": ("func_or_tool",)}
 
 
-def tools_of(program: Program) -> Iterator[Function]:
+def tools_of(program: SourceProgram) -> Iterator[Function]:
     """The functions that the program makes tools of chats."""
     handed = {name for call in program.calls for name in _handed(program, call)}
     for function in program.functions:
@@ -412,14 +412,14 @@ def tools_of(program: Program) -> Iterator[Function]:
             yield function
 
 
-def _registers(program: Program, node: ast.expr) -> bool:
+def _registers(program: SourceProgram, node: ast.expr) -> bool:
     """Whether what an expression gives makes a tool of a function."""
     made = node.func if isinstance(node, ast.Call) else node
     is_method = isinstance(made, ast.Attribute) and made.attr in REGISTERING
     return is_method or program.named(made) == "tool"
 
 
-def _handed(program: Program, call: ast.Call) -> Iterator[str]:
+def _handed(program: SourceProgram, call: ast.Call) -> Iterator[str]:
     """The names of functions that a call takes for tools."""
     given = {each.arg: each.value for each in call.keywords if each.arg}
     wanted = TAKING.get(program.named(call.func), ())
@@ -433,7 +433,7 @@ def _handed(program: Program, call: ast.Call) -> Iterator[str]:
             yield from (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
-def check_chats(program: Program, file: str) -> Iterator[Diagnostic]:
+def check_chats(program: SourceProgram, file: str) -> Iterator[Diagnostic]:
     """What goes wrong in the chats of a program: tools whose writes are lost, agents that come
     from one run into the next."""
     for tool in tools_of(program):
@@ -441,16 +441,16 @@ def check_chats(program: Program, file: str) -> Iterator[Diagnostic]:
         if found is not None and found.in_place is not None and found.given is None:
             message = f"What tool {tool.name!r} sets is lost: it gets a copy of the variables."
             remedy = "Give it back: `ReplyResult(message=…, context_variables=…)`."
-            yield _warning(file, found.in_place, "W071", message, remedy)
+            yield _warning(file, found.in_place, "W071", message, remedy=remedy)
     for reuse in reuses_of(program):
         names = ", ".join(map(repr, reuse.agents))
         what = _told(reuse.repeated)
         message = f"Each {what} starts a chat with agents that were made once: {names}."
         remedy = "Make agents for each run: they keep variables and messages of the one before."
-        yield _warning(file, reuse.line, "W072", message, remedy)
+        yield _warning(file, reuse.line, "W072", message, remedy=remedy)
 
 
-def check_tool(program: Program, file: str, name: str) -> Iterator[Diagnostic]:
+def check_tool(program: SourceProgram, file: str, name: str) -> Iterator[Diagnostic]:
     """What a tool of a workflow folder does in one of the two worlds only."""
     for function in program.functions:
         found = writing(program, function) if function.name == name else None
@@ -459,11 +459,11 @@ def check_tool(program: Program, file: str, name: str) -> Iterator[Diagnostic]:
         if found.in_place is not None:
             message = f"What tool {name!r} sets is kept here and lost in a chat of AG2."
             remedy = "If one has it, also return `ReplyResult(…, context_variables=…)`."
-            yield _warning(file, found.in_place, "W071", message, remedy)
+            yield _warning(file, found.in_place, "W071", message, remedy=remedy)
         else:
             message = f"What tool {name!r} gives back as variables is kept by AG2 and lost here."
             remedy = "Write it: `context_variables[name] = value`."
-            yield _warning(file, found.given or 1, "W071", message, remedy)
+            yield _warning(file, found.given or 1, "W071", message, remedy=remedy)
 
 
 def _told(repeated: Repeated) -> str:
@@ -477,7 +477,7 @@ def _told(repeated: Repeated) -> str:
 
 
 def _warning(file: str, line: int, code: str, message: str, remedy: str) -> Diagnostic:
-    return Diagnostic(file, line, code, message, remedy, "warning")
+    return Diagnostic(file, line, code, message, remedy=remedy, severity="warning")
 
 
 __all__ = ["check_chats", "check_tool", "classic"]

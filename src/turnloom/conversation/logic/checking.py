@@ -9,9 +9,9 @@ from turnloom.agents.spec import (
     SELECTOR,
     USER,
     Agent,
-    Line,
     Outputs,
     Script,
+    ScriptLine,
     Toolkit,
 )
 from turnloom.conversation.logic.dataflow import check_flow
@@ -34,16 +34,16 @@ from turnloom.conversation.logic.tooling import (
     check_toolkit,
     read_tooling,
 )
-from turnloom.conversation.spec import Conversation, Orchestrator, Rule, UiConfig
+from turnloom.conversation.spec import Conversation, HandoffRule, Orchestrator, UiConfig
 from turnloom.errors import Diagnostic
 from turnloom.guards.logic import budgets as checking
 from turnloom.guards.spec import Guards, Selection
 from turnloom.kernel.digests import fingerprint
-from turnloom.kernel.documents import Document, Folder, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Folder, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import nearest
 from turnloom.variables.events import ContextSuppressed
-from turnloom.variables.logic.checking import Known, check_variables
+from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import BAKED_IN, BASE, FromEnvironment, Variables
 
@@ -53,7 +53,7 @@ def check_guards(scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, 
     document = scope.document("orchestrator")
     path = (*scope.report.part(document, "orchestrator").path, "guards")
     models = {name: agent.model or orchestrator.model for name, agent in agents.items()}
-    checking.check_guards(scope.report, document, path, orchestrator.guards, models)
+    checking.check_guards(scope.report, document, path, orchestrator.guards, models=models)
     _check_escalation(scope, orchestrator, path)
     _check_selection(scope, orchestrator)
 
@@ -69,7 +69,7 @@ def _check_escalation(scope: Scope, orchestrator: Orchestrator, path: Path) -> N
             (*path, "loop_detection", *place),
             "W033",
             f"BackendOnly runs without people, and `{'.'.join(place)}: escalate` asks them.",
-            f"Set `{'.'.join(place)}` to something else, as `stop`.",
+            remedy=f"Set `{'.'.join(place)}` to something else, as `stop`.",
         )
 
 
@@ -102,14 +102,14 @@ def _variables(selection: Selection) -> Iterator[tuple[Path, str]]:
         yield ("exclude_variable",), selection.exclude_variable
 
 
-def _check_variable(scope: Scope, document: Document, path: Path, name: str) -> None:
+def _check_variable(scope: Scope, document: DeclarationFile, path: Path, name: str) -> None:
     known = [*scope.variable_names, *BASE, *BAKED_IN]
     if name in known or not scope.variables_known:
         return
     hint = nearest(name, known)
     remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
     message = f"The selection asks for variable {name!r}, which is not declared."
-    scope.report.add(document, path, "W021", message, remedy)
+    scope.report.add(document, path, "W021", message, remedy=remedy)
 
 
 PARTS = (
@@ -142,7 +142,7 @@ def check(
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     tooling = read_tooling(scope)
     outputs = _outputs(scope, agents)
-    known = Known(agent_names, tooling.words if tooling.complete else None)
+    known = KnownNames(agent_names, tooling.words if tooling.complete else None)
     ignored = "context_variables" in set_aside
     declared = None if ignored else folder.documents.get("context_variables")
     variables = check_variables(report, declared, known)
@@ -169,21 +169,21 @@ def check(
         orchestrator.version,
         definition_digest(folder.documents),
         orchestrator,
-        agents,
-        variables.variables,
-        Triggers(variables.variables.definitions, toolkit.aliases),
-        rules,
-        script,
-        toolkit,
-        {agent: outputs.models[name] for agent, name in outputs.registry.items()},
-        hooks,
-        message_hooks,
-        visible,
+        agents=agents,
+        variables=variables.variables,
+        triggers=Triggers(variables.variables.definitions, toolkit.aliases),
+        rules=rules,
+        script=script,
+        toolkit=toolkit,
+        outputs={agent: outputs.models[name] for agent, name in outputs.registry.items()},
+        hooks=hooks,
+        message_hooks=message_hooks,
+        visible=visible,
     )
     return conversation, sorted(report.problems)
 
 
-def definition_digest(documents: Mapping[str, Document]) -> str:
+def definition_digest(documents: Mapping[str, DeclarationFile]) -> str:
     """One digest for all declarative files of a workflow."""
     return fingerprint(*(f"{key} {fingerprint(documents[key].text)}" for key in sorted(documents)))
 
@@ -210,17 +210,19 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
             hint = nearest(name, list(outputs.models))
             remedy = f"Did you mean {hint!r}?" if hint else "Declare it in `structured_outputs`."
             message = f"Agent {agent.name!r} answers with {name!r}, which is no declared model."
-            scope.report.add(where, (*path, "structured_outputs"), "W039", message, remedy)
+            scope.report.add(where, (*path, "structured_outputs"), "W039", message, remedy=remedy)
         elif name is not None and registry.setdefault(agent.name, name) != name:
             message = f"The registry lets {agent.name!r} answer with {registry[agent.name]!r}."
-            scope.report.add(where, (*path, "structured_outputs"), "W039", message, "Keep one.")
+            scope.report.add(
+                where, (*path, "structured_outputs"), "W039", message, remedy="Keep one."
+            )
     return replace(outputs, registry=registry)
 
 
 def _visible(scope: Scope) -> frozenset[str] | None:
     """The agents whose messages the user sees; nothing when it is everybody's."""
     document = scope.document("ui_config")
-    config = scope.report.model(document, Entry((), document.value or {}), UiConfig)
+    config = scope.report.model(document, DocumentEntry((), document.value or {}), UiConfig)
     if config is None or "visual_agents" not in config.model_fields_set:
         return None
     for number, name in enumerate(config.visual_agents):
@@ -232,28 +234,32 @@ def _visible(scope: Scope) -> frozenset[str] | None:
 
 def _script(scope: Scope, tooling: Tooling, toolkit: Toolkit) -> Script:
     document = scope.document("script")
-    script = scope.report.model(document, Entry((), document.value), Script) or Script()
+    script = scope.report.model(document, DocumentEntry((), document.value), Script) or Script()
     for name, lines in script.agents.items():
         if name == SELECTOR:
             continue
         scope.check_agent(document, ("agents", name), name, "has lines in the script")
         if tooling.complete and not toolkit.servers:
-            _check_calls(scope, document, name, lines, toolkit)
+            _check_calls(scope, document, name, lines, toolkit=toolkit)
     for name in script.functions:
         scope.check_agent(document, ("functions", name), name, "has a function in the script")
         if name in script.agents:
             message = f"The script has both lines and a function for {name!r}."
-            scope.report.add(document, ("functions", name), "W013", message, "Keep one.")
+            scope.report.add(document, ("functions", name), "W013", message, remedy="Keep one.")
     for number, name in enumerate(script.repeats):
         if not script.agents.get(name):
             message = f"The script repeats the last line of {name!r}, and has no lines for it."
             remedy = f"Add lines under `agents`, or drop {name!r} from `repeats`."
-            scope.report.add(document, ("repeats", number), "W011", message, remedy)
+            scope.report.add(document, ("repeats", number), "W011", message, remedy=remedy)
     return script
 
 
 def _check_calls(
-    scope: Scope, document: Document, agent: str, lines: Sequence[Line], toolkit: Toolkit
+    scope: Scope,
+    document: DeclarationFile,
+    agent: str,
+    lines: Sequence[ScriptLine],
+    toolkit: Toolkit,
 ) -> None:
     """Note calls of tools that the agent does not have; handoffs are offered under a prefix."""
     known = [*toolkit.bound.get(agent, ()), DIGEST]
@@ -265,7 +271,7 @@ def _check_calls(
             hint = nearest(call.tool, known)
             remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
             message = f"The script lets {agent!r} call {call.tool!r}, a tool that it does not have."
-            scope.report.warn(document, where, "W067", message, remedy)
+            scope.report.warn(document, where, "W067", message, remedy=remedy)
 
 
 def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
@@ -279,7 +285,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             (*root, "orchestration_pattern"),
             "W033",
             "BackendOnly runs without people, and ManualPattern asks them who speaks.",
-            "Choose another pattern.",
+            remedy="Choose another pattern.",
         )
     if orchestrator.startup_mode == "BackendOnly" and orchestrator.human_in_the_loop:
         scope.report.add(
@@ -287,7 +293,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             (*root, "human_in_the_loop"),
             "W033",
             "BackendOnly runs without people, and human_in_the_loop asks them.",
-            "Drop one of the two.",
+            remedy="Drop one of the two.",
         )
     if orchestrator.initial_message_to_user and orchestrator.startup_mode != "UserDriven":
         scope.report.add(
@@ -296,7 +302,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             "W034",
             f"initial_message_to_user opens a UserDriven run; this one is "
             f"{orchestrator.startup_mode}.",
-            "Set `startup_mode: UserDriven`, or drop it.",
+            remedy="Set `startup_mode: UserDriven`, or drop it.",
         )
 
 
@@ -343,12 +349,12 @@ def check_production(folder: Folder, conversation: Conversation) -> list[Diagnos
     """A warning per rule that never fires in production, and per agent that nobody reaches then."""
     report = Report(folder.name)
     absent = frozenset(_absent(conversation.variables))
-    left: dict[str, tuple[Rule, ...]] = {}
+    left: dict[str, tuple[HandoffRule, ...]] = {}
     for source, rules in conversation.rules.items():
         left[source] = tuple(rule for rule in rules if not _missed(rule, absent))
         for rule in rules:
             if missed := _missed(rule, absent):
-                _warn_rule(report, folder, source, rule, missed)
+                _warn_rule(report, folder, source, rule, missed=missed)
     _warn_agents(report, folder, conversation, left)
     return sorted(report.problems)
 
@@ -362,13 +368,15 @@ def _absent(variables: Variables) -> Iterator[str]:
             yield name
 
 
-def _missed(rule: Rule, absent: frozenset[str]) -> list[str]:
+def _missed(rule: HandoffRule, absent: frozenset[str]) -> list[str]:
     """The names in the condition of a rule that have no value."""
     terms = rule.condition.terms if rule.condition else ()
     return list(dict.fromkeys(term.name for term in terms if term.name in absent))
 
 
-def _warn_rule(report: Report, folder: Folder, source: str, rule: Rule, missed: list[str]) -> None:
+def _warn_rule(
+    report: Report, folder: Folder, source: str, rule: HandoffRule, missed: list[str]
+) -> None:
     document = folder.documents["handoffs"]
     names = " and ".join(map(repr, missed))
     verb = "is" if len(missed) == 1 else "are"
@@ -378,7 +386,7 @@ def _warn_rule(report: Report, folder: Folder, source: str, rule: Rule, missed: 
         "W070",
         f"Rule {rule.number}, from {source!r} to {rule.target!r}, never fires in production: "
         f"{names} {verb} read from the environment, and absent there.",
-        "Decide by a derived variable, or add a rule that does without.",
+        remedy="Decide by a derived variable, or add a rule that does without.",
     )
 
 
@@ -386,7 +394,7 @@ def _warn_agents(
     report: Report,
     folder: Folder,
     conversation: Conversation,
-    left: Mapping[str, tuple[Rule, ...]],
+    left: Mapping[str, tuple[HandoffRule, ...]],
 ) -> None:
     """Note whom the rules that are left no longer lead to."""
     agents, setup = conversation.agents, conversation.orchestrator
@@ -399,7 +407,7 @@ def _warn_agents(
             declared[name].path,
             "W030",
             f"In production nothing ever hands over to agent {name!r}.",
-            "Add a handoff to it that needs no environment variable.",
+            remedy="Add a handoff to it that needs no environment variable.",
         )
 
 
@@ -420,12 +428,12 @@ def deciding(folder: Folder, broken: frozenset[str]) -> Conversation | None:
         orchestrator.version,
         definition_digest(folder.documents),
         orchestrator,
-        roster(folder, broken).agents,
-        Variables(),
-        Triggers({}),
-        check_rules(scope, scope.document("handoffs")),
-        Script(),
-        Toolkit(),
-        {},
-        check_hooks(scope, read_tooling(scope)),
+        agents=roster(folder, broken).agents,
+        variables=Variables(),
+        triggers=Triggers({}),
+        rules=check_rules(scope, scope.document("handoffs")),
+        script=Script(),
+        toolkit=Toolkit(),
+        outputs={},
+        hooks=check_hooks(scope, read_tooling(scope)),
     )

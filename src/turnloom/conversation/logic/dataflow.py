@@ -8,16 +8,16 @@ from turnloom.conversation.logic.rosters import placed_contexts
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.sources import read_in
-from turnloom.conversation.spec import Orchestrator, Rule
-from turnloom.kernel.documents import Document, Path
+from turnloom.conversation.spec import HandoffRule, Orchestrator
+from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.values import preview
 from turnloom.variables.logic.conditions import Term
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS
 from turnloom.variables.logic.types import same
-from turnloom.variables.spec import Definition, Derived, Trigger
+from turnloom.variables.spec import Derived, Trigger, VariableDefinition
 
-Rules = Mapping[str, tuple[Rule, ...]]
+Rules = Mapping[str, tuple[HandoffRule, ...]]
 
 # Facts that come with a turn of the agent they are about, and not otherwise.
 _TURNS = ("agent.text", "turn.finished")
@@ -43,7 +43,7 @@ class Order:
     """What can have happened before whose turn."""
 
     def __init__(
-        self, follows: Mapping[str, Set[str]], definitions: Mapping[str, Definition]
+        self, follows: Mapping[str, Set[str]], definitions: Mapping[str, VariableDefinition]
     ) -> None:
         self._definitions = definitions
         self._later = {name: beyond(name, follows) for name in follows}
@@ -105,11 +105,13 @@ def _check_shown(scope: Scope, order: Order, agents: Mapping[str, Agent]) -> Non
                 path,
                 "W065",
                 f"Agent {agent!r} is shown {name!r}, which nothing can have set by then.",
-                "Give it a default or an earlier trigger, or show it to a later agent.",
+                remedy="Give it a default or an earlier trigger, or show it to a later agent.",
             )
 
 
-def _shown(scope: Scope, agents: Mapping[str, Agent]) -> Iterator[tuple[str, Document, Path, str]]:
+def _shown(
+    scope: Scope, agents: Mapping[str, Agent]
+) -> Iterator[tuple[str, DeclarationFile, Path, str]]:
     """Which agent is shown which variable, by its exposure or its sources, and where it is said."""
     document = scope.document("context_variables")
     for name, exposure in scope.variables.exposures.items():
@@ -134,11 +136,11 @@ def _check_conditions(scope: Scope, order: Order, rules: Rules) -> None:
                 "W065",
                 f"Rule {rule.number} never fires: when {source!r} hands over, nothing can have "
                 f"set {term.name!r} to {preview(term.value)}.",
-                "Add an earlier trigger, or drop the rule.",
+                remedy="Add an earlier trigger, or drop the rule.",
             )
 
 
-def _terms(rules: Rules) -> Iterator[tuple[str, Rule, Term]]:
+def _terms(rules: Rules) -> Iterator[tuple[str, HandoffRule, Term]]:
     for source, found in rules.items():
         for rule in found:
             for term in rule.condition.terms if rule.condition else ():
@@ -168,11 +170,11 @@ def _check_unused(scope: Scope, rules: Rules, agents: Mapping[str, Agent]) -> No
                 scope.declared[name].path,
                 "W066",
                 f"Nothing uses variable {name!r}: no agent is shown it, nothing depends on it.",
-                "Show it to an agent, use it in a condition, or remove it.",
+                remedy="Show it to an agent, use it in a condition, or remove it.",
             )
 
 
-def _heard(definition: Definition) -> Iterator[str]:
+def _heard(definition: VariableDefinition) -> Iterator[str]:
     """The variables that the triggers of a variable listen to."""
     source = definition.source
     for trigger in source.triggers if isinstance(source, Derived) else ():

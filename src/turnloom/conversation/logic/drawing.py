@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from turnloom.agents.spec import TERMINATE, USER
-from turnloom.conversation.spec import Conversation, Rule
+from turnloom.conversation.spec import Conversation, HandoffRule
 from turnloom.kernel.markup import Flowchart
 
 
@@ -46,12 +46,12 @@ def _unruled(conversation: Conversation, first: str) -> list[tuple[str, str]]:
     return [*((name, USER) for name in asks), *((USER, name) for name in back)]
 
 
-def _always(rules: Sequence[Rule]) -> bool:
+def _always(rules: Sequence[HandoffRule]) -> bool:
     """Whether one of some rules fires in any case."""
     return any(rule.condition is None and not (rule.llm or rule.pre) for rule in rules)
 
 
-def _text(rule: Rule) -> str:
+def _text(rule: HandoffRule) -> str:
     """When a rule fires, with its number."""
     when = "before the reply, " if rule.pre else ""
     return f"{rule.number}. {when}{rule.said or 'after its work'}"

@@ -5,11 +5,11 @@ from typing import Any
 
 from turnloom.agents.spec import TERMINATE, USER, Agent
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import Orchestrator, Rule
+from turnloom.conversation.spec import HandoffRule, Orchestrator
 from turnloom.variables.logic.types import same
-from turnloom.variables.spec import Definition
+from turnloom.variables.spec import VariableDefinition
 
-Rules = Mapping[str, tuple[Rule, ...]]
+Rules = Mapping[str, tuple[HandoffRule, ...]]
 
 # Whom the first speaker follows, as `route.decided` has it.
 START = ""
@@ -26,7 +26,7 @@ def check_reach(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
             path,
             "W030",
             f"Nothing ever hands over to agent {name!r}.",
-            "Add a handoff to it, or remove it.",
+            remedy="Add a handoff to it, or remove it.",
         )
 
 
@@ -101,7 +101,7 @@ def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
     for document, path, title in scope.asking:
         message = f"BackendOnly runs without people, and tool {title!r} asks them."
         remedy = "Drop it, or set `startup_mode: AgentDriven`."
-        scope.report.add(document, path, "W033", message, remedy)
+        scope.report.add(document, path, "W033", message, remedy=remedy)
     document = scope.document("handoffs")
     root = scope.report.part(document, "handoff_rules").path
     for source, found in rules.items():
@@ -112,7 +112,7 @@ def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
                     (*root, rule.number - 1),
                     "W033",
                     f"BackendOnly runs without people, and {source!r} hands over to the user.",
-                    "Hand over to an agent or to `terminate`.",
+                    remedy="Hand over to an agent or to `terminate`.",
                 )
 
 
@@ -124,7 +124,7 @@ def check_ends(
         return
     found = reached(agents, orchestrator, rules)
     met = [name for name in agents if name in found]
-    _check_endless(scope, orchestrator, agents, rules, met)
+    _check_endless(scope, orchestrator, agents, rules, met=met)
     ends = orchestrator.orchestration_pattern == "DefaultPattern"
     for name in met if ends and not orchestrator.human_in_the_loop else ():
         _check_dead_end(scope, name, [rule for rule in rules.get(name, ()) if not rule.pre])
@@ -151,11 +151,11 @@ def _check_endless(
     where = (*scope.report.part(document, "orchestrator").path, "orchestration_pattern")
     message = f"Nothing ever ends a run behind {', '.join(endless)}, and no person is asked there."
     remedy = "Set `max_turns`, or add a handoff to `terminate`."
-    scope.report.warn(document, where, "W054", message, remedy)
+    scope.report.warn(document, where, "W054", message, remedy=remedy)
 
 
 def _followers(
-    rules: Sequence[Rule], orchestrator: Orchestrator, agents: Mapping[str, Agent]
+    rules: Sequence[HandoffRule], orchestrator: Orchestrator, agents: Mapping[str, Agent]
 ) -> set[str]:
     """Everybody who can come behind an agent with these rules."""
     found, candidates = {rule.target for rule in rules}, candidates_of(orchestrator)
@@ -171,21 +171,21 @@ def _followers(
             return found.union(agents, [USER] if orchestrator.human_in_the_loop else [])
 
 
-def _check_dead_end(scope: Scope, name: str, rules: Sequence[Rule]) -> None:
+def _check_dead_end(scope: Scope, name: str, rules: Sequence[HandoffRule]) -> None:
     """Note an agent who hands over under conditions only; one without rules is meant to be last."""
     if not rules or any(map(_always_fires, rules)) or _cover_all(scope, rules):
         return
     document, path = scope.places[name]
     message = f"If none of the rules of {name!r} fires, the run ends there, and no rule says so."
     remedy = "Add an `after_work` handoff, to `terminate` if that is meant."
-    scope.report.warn(document, path, "W054", message, remedy)
+    scope.report.warn(document, path, "W054", message, remedy=remedy)
 
 
-def _always_fires(rule: Rule) -> bool:
+def _always_fires(rule: HandoffRule) -> bool:
     return rule.kind == "after_work" and rule.condition is None
 
 
-def _cover_all(scope: Scope, rules: Sequence[Rule]) -> bool:
+def _cover_all(scope: Scope, rules: Sequence[HandoffRule]) -> bool:
     """Whether the rules name every value that some variable can have."""
     named: dict[str, list[Any]] = {}
     for rule in rules:
@@ -199,6 +199,6 @@ def _cover_all(scope: Scope, rules: Sequence[Rule]) -> bool:
     )
 
 
-def _has_no_other(definition: Definition, values: Sequence[Any]) -> bool:
+def _has_no_other(definition: VariableDefinition, values: Sequence[Any]) -> bool:
     possible = [False, True] if definition.type == "boolean" else definition.enum or ()
     return bool(possible) and all(any(same(each, value) for value in values) for each in possible)

@@ -18,8 +18,8 @@ from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
 from turnloom.conversation.spec import Orchestrator
 from turnloom.hooks.spec import LifecycleTool, MessageHook
-from turnloom.kernel.documents import Document, Folder, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Folder, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_object
 
 # What agents of boards or flows can have and those of conversations cannot: why, and what to do.
@@ -51,14 +51,14 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
     scope = Scope(Report(folder.name), folder, broken)
     agents = read_agents(scope)
     document = scope.document("script")
-    script = scope.report.model(document, Entry((), document.value), Script)
+    script = scope.report.model(document, DocumentEntry((), document.value), Script)
     functions = script.functions if script else ()
     played = {name: _where((document, ("functions", name))) for name in functions}
     places = {name: _where(place) for name, place in scope.places.items()}
     document = scope.document("orchestrator")
     setup = scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
     script = None if "script" in broken else script
-    return Roster(agents, places, script, played, setup.model if setup else None)
+    return Roster(agents, places, script, played, model=setup.model if setup else None)
 
 
 def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
@@ -104,7 +104,7 @@ class PlacedChoice(NamedTuple):
     """A choice of context, and where it stands."""
 
     choice: ContextChoice
-    document: Document
+    document: DeclarationFile
     path: Path
 
     def place(self, *keys: str | int) -> tuple[str, int]:
@@ -148,42 +148,50 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
     scope.agents_known = complete and bool(declared.entries)
     if complete and not declared.entries:
         scope.report.add(
-            document, entry.path, "W011", "The workflow has no agents.", "Declare at least one."
+            document,
+            entry.path,
+            "W011",
+            "The workflow has no agents.",
+            remedy="Declare at least one.",
         )
     return agents
 
 
-def _within_the_form(scope: Scope, document: Document, found: Entry) -> Entry:
+def _within_the_form(
+    scope: Scope, document: DeclarationFile, found: DocumentEntry
+) -> DocumentEntry:
     """An agent without what agents of a conversation cannot have, which is refused."""
     value = as_object(found.value)
     for key in (value or {}).keys() & ELSEWHERE.keys():
         message, remedy = ELSEWHERE[key]
-        scope.report.add(document, (*found.path, key), "W074", message, remedy)
+        scope.report.add(document, (*found.path, key), "W074", message, remedy=remedy)
     if value is None:
         return found
-    return Entry(found.path, {key: said for key, said in value.items() if key not in ELSEWHERE})
+    return DocumentEntry(
+        found.path, {key: said for key, said in value.items() if key not in ELSEWHERE}
+    )
 
 
-def _check_name(scope: Scope, document: Document, found: Entry, name: str) -> None:
+def _check_name(scope: Scope, document: DeclarationFile, found: DocumentEntry, name: str) -> None:
     if name in (USER, TERMINATE, WORKFLOW, SELECTOR):
         scope.report.add(
             document,
             found.path,
             "W026",
             f"An agent cannot be called {name!r}; handoffs use that word.",
-            "Choose another name.",
+            remedy="Choose another name.",
         )
 
 
-def _check_sections(scope: Scope, document: Document, path: Path, agent: Agent) -> None:
+def _check_sections(scope: Scope, document: DeclarationFile, path: Path, agent: Agent) -> None:
     ids = [section.id for section in agent.prompt_sections]
     for number, id in enumerate(ids):
         if id and id in ids[:number]:
             where = (*path, "prompt_sections", number, "id")
             message = f"Agent {agent.name!r} has two sections {id!r}."
-            scope.report.add(document, where, "W013", message, "Rename one of them.")
+            scope.report.add(document, where, "W013", message, remedy="Rename one of them.")
 
 
-def _where(place: tuple[Document, Path]) -> tuple[str, int]:
+def _where(place: tuple[DeclarationFile, Path]) -> tuple[str, int]:
     document, path = place
     return document.file, document.place(path).line

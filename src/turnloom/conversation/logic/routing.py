@@ -29,7 +29,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.events import Considered, RouteDecided
 from turnloom.conversation.logic.reach import candidates_of
-from turnloom.conversation.spec import Conversation, Floor, Rule
+from turnloom.conversation.spec import Conversation, Floor, HandoffRule
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.logic.loops import instead
 from turnloom.kernel.values import Json, as_data
@@ -53,7 +53,7 @@ def names_in(condition: str) -> list[str]:
     return list(dict.fromkeys(_PLACE.findall(condition)))
 
 
-def transfer(rule: Rule, values: Mapping[str, Json], absent: Mapping[str, str]) -> Transfer:
+def transfer(rule: HandoffRule, values: Mapping[str, Json], absent: Mapping[str, str]) -> Transfer:
     """A handoff as a tool, its condition in words with the values of this moment."""
 
     def value(found: re.Match[str]) -> str:
@@ -129,7 +129,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 }
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     """Where the work goes next, and why."""
 
     target: str
@@ -216,7 +216,7 @@ class Conversing:
             return None
         floor: Floor = state.progress
         if floor.next is not None:
-            return self._go(state, Way(floor.next, floor.reason), ())
+            return self._go(state, Route(floor.next, floor.reason), ())
         route = self._route(state, floor)
         if not isinstance(route, RouteDecided):
             return route
@@ -242,7 +242,7 @@ class Conversing:
         return msgspec.structs.replace(route, target=other, reason=reason)
 
     def _go(
-        self, state: RunState, way: Way | RouteDecided, facts: tuple[tuple[str, Fact], ...]
+        self, state: RunState, way: Route | RouteDecided, facts: tuple[tuple[str, Fact], ...]
     ) -> Action:
         if way.target == TERMINATE:
             return Finish(reason=way.reason, facts=facts)
@@ -276,7 +276,7 @@ class Conversing:
             if entry.fired:
                 return RouteDecided(floor.last, rule.target, _named(rule), tuple(considered))
         way = self._default(state, floor)
-        if not isinstance(way, Way):
+        if not isinstance(way, Route):
             return way
         return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
 
@@ -314,34 +314,34 @@ class Conversing:
             routes.append(RouteDecided(agent, rule.target, reason, tuple(entries[: fired + 1])))
         return routes
 
-    def _default(self, state: RunState, floor: Floor) -> Way | Action:
+    def _default(self, state: RunState, floor: Floor) -> Route | Action:
         """What the pattern says when no rule fires."""
         first = self._setup.initial_agent
         match self._setup.orchestration_pattern:
             case "DefaultPattern":
                 return self._usual(floor)
             case _ if first is not None and not floor.agent:
-                return Way(first, "no rule fired: initial_agent replies first")
+                return Route(first, "no rule fired: initial_agent replies first")
             case "RoundRobinPattern":
                 ring = [*self._roster, *self._people()]
                 last = floor.last if floor.last in ring else floor.agent
                 place = ring.index(last) if last else -1
-                return Way(ring[(place + 1) % len(ring)], "no rule fired: the next in the round")
+                return Route(ring[(place + 1) % len(ring)], "no rule fired: the next in the round")
             case pattern:
                 among = self._others(floor)
                 if len(among) == 1:
-                    return Way(among[0], "no rule fired: the only one there is")
+                    return Route(among[0], "no rule fired: the only one there is")
                 if floor.picked:
-                    return Way(floor.picked, f"no rule fired: {_WHO_PICKS[pattern]} picked")
+                    return Route(floor.picked, f"no rule fired: {_WHO_PICKS[pattern]} picked")
                 return _picking(pattern, state, among)
 
-    def _usual(self, floor: Floor) -> Way:
+    def _usual(self, floor: Floor) -> Route:
         if floor.last == USER:
             back = floor.agent or self._first()
-            return Way(back, "no rule fired: back to whom the user answered")
+            return Route(back, "no rule fired: back to whom the user answered")
         if self._setup.human_in_the_loop:
-            return Way(USER, "no rule fired: the user, as human_in_the_loop is set")
-        return Way(TERMINATE, "no rule fired: the end")
+            return Route(USER, "no rule fired: the user, as human_in_the_loop is set")
+        return Route(TERMINATE, "no rule fired: the end")
 
     def _people(self) -> list[str]:
         return [USER] if self._setup.human_in_the_loop else []
@@ -359,8 +359,8 @@ class Conversing:
 
 
 def _some(
-    conversation: Conversation, wanted: Callable[[Rule], bool]
-) -> dict[str, tuple[Rule, ...]]:
+    conversation: Conversation, wanted: Callable[[HandoffRule], bool]
+) -> dict[str, tuple[HandoffRule, ...]]:
     """Some of the rules, by whoever has any."""
     found = {source: tuple(filter(wanted, rules)) for source, rules in conversation.rules.items()}
     return {source: rules for source, rules in found.items() if rules}
@@ -383,23 +383,25 @@ def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Action:
         case _:
             schema = {"enum": list(among)}
             prompt = "Who speaks next?"
-            question = Question(f"{moment}/pick", prompt, state.user, SELECTOR, None, schema=schema)
+            question = Question(
+                f"{moment}/pick", prompt, state.user, SELECTOR, payload=None, schema=schema
+            )
             return Ask(question)
 
 
-def _named(rule: Rule) -> str:
+def _named(rule: HandoffRule) -> str:
     return f"{'string_llm' if rule.llm else rule.kind} rule {rule.number}"
 
 
-def _consider(rule: Rule, state: RunState, choice: int) -> Considered:
+def _consider(rule: HandoffRule, state: RunState, choice: int) -> Considered:
     if rule.llm:
         chosen = rule.number == choice
         why_not = "" if chosen else "the agent's model did not choose it"
-        return Considered(rule.number, rule.target, chosen, rule.said, {}, why_not)
+        return Considered(rule.number, rule.target, chosen, rule.said, saw={}, why_not=why_not)
     if rule.condition is None:
         return Considered(rule.number, rule.target, True)
     holds, saw, why_not = judge(rule.condition, state.values, state.absent)
-    return Considered(rule.number, rule.target, holds, rule.said, saw, why_not)
+    return Considered(rule.number, rule.target, holds, rule.said, saw=saw, why_not=why_not)
 
 
 def _moment(state: RunState) -> str:

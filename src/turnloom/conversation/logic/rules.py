@@ -5,26 +5,26 @@ from collections.abc import Sequence
 from turnloom.agents.spec import TERMINATE, USER
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import Handoff, Rule
-from turnloom.kernel.documents import Document, Path
-from turnloom.kernel.models import Entry
+from turnloom.conversation.spec import Handoff, HandoffRule
+from turnloom.kernel.documents import DeclarationFile, Path
+from turnloom.kernel.models import DocumentEntry
 from turnloom.kernel.values import as_array, nearest, preview
 from turnloom.variables.logic.conditions import Condition, Term, parse_condition
 from turnloom.variables.logic.types import misfit, same
 from turnloom.variables.spec import (
     BAKED_IN,
     BASE,
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     FromEnvironment,
     Static,
+    VariableDefinition,
 )
 
 _TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
 
 
-def check_rules(scope: Scope, document: Document) -> dict[str, tuple[Rule, ...]]:
+def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[HandoffRule, ...]]:
     """The rules of a workflow by who hands over: conditions in declared order, then after_work."""
     entry = scope.report.part(document, "handoff_rules")
     if entry.value is None or entry.value == {}:
@@ -36,31 +36,35 @@ def check_rules(scope: Scope, document: Document) -> dict[str, tuple[Rule, ...]]
             entry.path,
             "W012",
             "Handoffs must be a list under `handoff_rules`.",
-            "Write one entry per rule, each with `source_agent` and `target_agent`.",
+            remedy="Write one entry per rule, each with `source_agent` and `target_agent`.",
         )
         return {}
-    found: dict[str, list[Rule]] = {}
+    found: dict[str, list[HandoffRule]] = {}
     for index, value in enumerate(items):
         path = (*entry.path, index)
-        handoff = scope.report.model(document, Entry(path, value), Handoff)
+        handoff = scope.report.model(document, DocumentEntry(path, value), Handoff)
         if handoff is not None:
-            rule = _rule(scope, document, path, handoff, index + 1)
+            rule = _rule(scope, document, path, handoff, number=index + 1)
             found.setdefault(handoff.source_agent, []).append(rule)
     ordered = {source: tuple(sorted(rules, key=_order)) for source, rules in found.items()}
     for rules in ordered.values():
         for place, rule in enumerate(rules):
-            _check_repeats(scope, document, (*entry.path, rule.number - 1), rules[:place], rule)
+            _check_repeats(
+                scope, document, (*entry.path, rule.number - 1), rules[:place], rule=rule
+            )
     return ordered
 
 
-def _order(rule: Rule) -> tuple[int, int]:
+def _order(rule: HandoffRule) -> tuple[int, int]:
     """Conditions, the model's choice, after_work with a condition, then without; as declared."""
     if rule.kind == "condition":
         return int(rule.llm), rule.number
     return (2 if rule.condition else 3), rule.number
 
 
-def _rule(scope: Scope, document: Document, path: Path, handoff: Handoff, number: int) -> Rule:
+def _rule(
+    scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff, number: int
+) -> HandoffRule:
     if handoff.source_agent != USER:
         source = (*path, "source_agent")
         scope.check_agent(document, source, handoff.source_agent, "hands over")
@@ -74,34 +78,36 @@ def _rule(scope: Scope, document: Document, path: Path, handoff: Handoff, number
     condition = None if llm else _condition(scope, document, path, handoff)
     pre = handoff.condition_scope == "pre"
     said = handoff.condition or ""
-    return Rule(number, handoff.target_agent, handoff.handoff_type, condition, said, llm, pre)
+    return HandoffRule(
+        number, handoff.target_agent, handoff.handoff_type, condition, said=said, llm=llm, pre=pre
+    )
 
 
-def _check_moment(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
+def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:
     """Note words that do not go together: when a rule is judged, by whom, and whose it is."""
     if handoff.condition_type == "string_llm":
         if handoff.handoff_type != "condition" or handoff.condition_scope is not None:
             message = "A `string_llm` handoff is chosen in the reply, neither after nor before."
             remedy = "Use `handoff_type: condition` without `condition_scope`."
-            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy)
+            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
         elif handoff.source_agent == USER:
             message = "The user has no model that could judge a `string_llm` condition."
             remedy = "Use an expression, or let an agent hand over."
-            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy)
+            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
     elif handoff.condition_scope is not None and (
         handoff.handoff_type != "condition" or handoff.source_agent == USER
     ):
         message = "`condition_scope: pre` is for conditions judged before an agent replies."
         remedy = "Drop it, or make this a `condition` handoff of an agent."
-        scope.report.add(document, (*path, "condition_scope"), "W028", message, remedy)
+        scope.report.add(document, (*path, "condition_scope"), "W028", message, remedy=remedy)
 
 
-def _check_words(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
+def _check_words(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:
     """Check a condition that a model judges: it says something, of variables that exist."""
     where = (*path, "condition")
     if not (handoff.condition or "").strip():
         message = "A `string_llm` handoff has no condition."
-        scope.report.add(document, path, "W028", message, "Say in words when to hand over.")
+        scope.report.add(document, path, "W028", message, remedy="Say in words when to hand over.")
     for name in names_in(handoff.condition or ""):
         definition = scope.definition(name)
         known = name in scope.variable_names or name in BAKED_IN or name in BASE
@@ -109,10 +115,12 @@ def _check_words(scope: Scope, document: Document, path: Path, handoff: Handoff)
             _unknown_variable(scope, document, where, name)
         elif definition is not None and definition.secret:
             message = f"Variable {name!r} is secret; a condition would tell."
-            scope.report.add(document, where, "W023", message, "Use another variable.")
+            scope.report.add(document, where, "W023", message, remedy="Use another variable.")
 
 
-def _check_target_word(scope: Scope, document: Document, path: Path, handoff: Handoff) -> None:
+def _check_target_word(
+    scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff
+) -> None:
     expected = _TARGETS.get(handoff.target_agent, "AgentTarget")
     if handoff.transition_target not in (None, expected):
         scope.report.add(
@@ -120,11 +128,13 @@ def _check_target_word(scope: Scope, document: Document, path: Path, handoff: Ha
             (*path, "transition_target"),
             "W028",
             f"{handoff.transition_target} does not go with target {handoff.target_agent!r}.",
-            f"Write {expected}, or leave it out.",
+            remedy=f"Write {expected}, or leave it out.",
         )
 
 
-def _condition(scope: Scope, document: Document, path: Path, handoff: Handoff) -> Condition | None:
+def _condition(
+    scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff
+) -> Condition | None:
     where = (*path, "condition")
     if handoff.condition is None:
         if handoff.handoff_type == "condition":
@@ -133,7 +143,7 @@ def _condition(scope: Scope, document: Document, path: Path, handoff: Handoff) -
                 path,
                 "W028",
                 "A `condition` handoff has no condition.",
-                "Add one, or make it `after_work`.",
+                remedy="Add one, or make it `after_work`.",
             )
         elif handoff.condition_type is not None:
             scope.report.add(
@@ -141,28 +151,28 @@ def _condition(scope: Scope, document: Document, path: Path, handoff: Handoff) -
                 (*path, "condition_type"),
                 "W028",
                 "condition_type without a condition says nothing.",
-                "Drop it, or add a condition.",
+                remedy="Drop it, or add a condition.",
             )
         return None
     remedy = "If a model is to judge it, say `condition_type: string_llm`."
-    return check_condition(scope, document, where, handoff.condition, remedy)
+    return check_condition(scope, document, where, handoff.condition, remedy=remedy)
 
 
 def check_condition(
-    scope: Scope, document: Document, where: Path, text: str, remedy: str = ""
+    scope: Scope, document: DeclarationFile, where: Path, text: str, remedy: str = ""
 ) -> Condition | None:
     """The condition that a text says of variables that may decide something."""
     try:
         condition = parse_condition(text)
     except ValueError as error:
-        scope.report.add(document, where, "W022", str(error), remedy)
+        scope.report.add(document, where, "W022", str(error), remedy=remedy)
         return None
     for term in condition.terms:
         _check_term(scope, document, where, term)
     return condition
 
 
-def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> None:
+def _check_term(scope: Scope, document: DeclarationFile, path: Path, term: Term) -> None:
     definition = scope.definition(term.name)
     if definition is None:
         known = term.name in scope.variable_names or term.name in BAKED_IN
@@ -173,18 +183,18 @@ def _check_term(scope: Scope, document: Document, path: Path, term: Term) -> Non
         scope.report.add(document, path, "W023", *problem)
     elif problem := misfit(definition, term.value):
         message, remedy = f"This can never hold: {problem}.", "Compare with a value it can have."
-        scope.report.add(document, path, "W024", message, remedy)
+        scope.report.add(document, path, "W024", message, remedy=remedy)
     elif isinstance(definition.source, Derived):
-        _check_can_hold(scope, document, path, term, definition.source)
+        _check_can_hold(scope, document, path, term, source=definition.source)
 
 
-def _unfit(definition: Definition) -> tuple[str, str] | None:
+def _unfit(definition: VariableDefinition) -> tuple[str, str] | None:
     """Why a variable cannot decide a route, and what to do instead."""
     name, source = definition.name, definition.source
     if isinstance(source, Static):
         message = f"Variable {name!r} is static; conditions use derived and environment variables."
         return message, "A constant cannot decide anything: use a derived variable."
-    if isinstance(source, Database) and not definition.gate:
+    if isinstance(source, DatabaseSource) and not definition.gate:
         message = f"Variable {name!r} comes from a database, and is not a gate."
         return message, "Set `gate: true` on a boolean or an enum, or use a derived variable."
     if definition.secret:
@@ -193,7 +203,7 @@ def _unfit(definition: Definition) -> tuple[str, str] | None:
 
 
 def _check_can_hold(
-    scope: Scope, document: Document, path: Path, term: Term, source: Derived
+    scope: Scope, document: DeclarationFile, path: Path, term: Term, source: Derived
 ) -> None:
     open_ended = scope.others_write or any(each.values is None for each in source.triggers)
     reachable = [source.default, *(v for t in source.triggers for v in t.values or ())]
@@ -203,18 +213,18 @@ def _check_can_hold(
             path,
             "W032",
             f"No trigger ever sets {term.name!r} to {preview(term.value)}.",
-            "Add a trigger with that value, or drop the rule.",
+            remedy="Add a trigger with that value, or drop the rule.",
         )
 
 
-def _unknown_variable(scope: Scope, document: Document, path: Path, name: str) -> None:
+def _unknown_variable(scope: Scope, document: DeclarationFile, path: Path, name: str) -> None:
     if name in BASE:
         scope.report.add(
             document,
             path,
             "W023",
             f"{name!r} is an id of the run; conditions cannot use it.",
-            "Use a derived or environment variable.",
+            remedy="Use a derived or environment variable.",
         )
         return
     known = sorted(
@@ -225,12 +235,20 @@ def _unknown_variable(scope: Scope, document: Document, path: Path, name: str) -
     hint = nearest(name, known)
     remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
     scope.report.add(
-        document, path, "W021", f"Condition uses variable {name!r}, which is not declared.", remedy
+        document,
+        path,
+        "W021",
+        f"Condition uses variable {name!r}, which is not declared.",
+        remedy=remedy,
     )
 
 
 def _check_repeats(
-    scope: Scope, document: Document, path: Path, earlier: Sequence[Rule], rule: Rule
+    scope: Scope,
+    document: DeclarationFile,
+    path: Path,
+    earlier: Sequence[HandoffRule],
+    rule: HandoffRule,
 ) -> None:
     """Note a rule that cannot fire because one that is asked before it always does."""
     for other in earlier:
@@ -241,7 +259,7 @@ def _check_repeats(
                 "W027",
                 f"Rule {rule.number} is a second unconditional after_work; rule {other.number} "
                 "always comes first.",
-                "Keep one.",
+                remedy="Keep one.",
             )
         elif other.condition and rule.condition and _covers(other.condition, rule.condition):
             scope.report.warn(
@@ -250,7 +268,7 @@ def _check_repeats(
                 "W031",
                 f"Rule {rule.number} never fires: where its condition holds, rule {other.number} "
                 "comes first.",
-                "Remove it or change its condition.",
+                remedy="Remove it or change its condition.",
             )
 
 

@@ -13,14 +13,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.shipped import SCHEMA
-from turnloom.agents.spec import Agent, Script, Server, Tool
+from turnloom.agents.spec import Agent, McpServer, Script, Tool
 from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
 from turnloom.variables.logic.triggers import definition_model
-from turnloom.variables.spec import Exposure, TimerExpired
+from turnloom.variables.spec import Exposure, TimerTrigger
 
 Schema = dict[str, Any]
 
@@ -29,7 +29,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Keys that also take a text, which the model reads into what it declares.
 _TEXTS = (
     (Agent, "engine"),
-    (TimerExpired, "after"),
+    (TimerTrigger, "after"),
     (LifecycleTool, "after"),
     (Selection, "category"),
     (RunBudget, "wall_time"),
@@ -40,7 +40,7 @@ _TEXT: Schema = {"type": "string"}
 _ALONE = ((Agent, "context"),)
 
 
-class File(NamedTuple):
+class FileSchema(NamedTuple):
     """What a file holds: models, the shape they make, and the outer key that may be left out.
 
     `beside` may stand next to the outer key; `parts` is what the shape refers to besides models.
@@ -53,30 +53,30 @@ class File(NamedTuple):
     parts: Schema = {}
 
 
-def _variables() -> File:
+def _variables() -> FileSchema:
     definition = definition_model()
     keys = {"definitions": _named(definition), "agents": _named(Exposure)}
     shape = {"type": "object", "properties": keys, "additionalProperties": False}
-    return File((definition, Exposure), shape, "context_variables")
+    return FileSchema((definition, Exposure), shape, "context_variables")
 
 
-def _handoffs() -> File:
+def _handoffs() -> FileSchema:
     # An object that is empty is what is left of a file whose last rule is gone.
     shape = {"type": ["array", "object", "null"], "items": _ref(Handoff), "maxProperties": 0}
-    return File((Handoff,), shape, "handoff_rules")
+    return FileSchema((Handoff,), shape, "handoff_rules")
 
 
-def _tools() -> File:
+def _tools() -> FileSchema:
     keys = {
         "tools": _listed(Tool),
         "lifecycle_tools": _listed(LifecycleTool),
-        "mcp_servers": _named(Server),
+        "mcp_servers": _named(McpServer),
     }
     shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
-    return File((Tool, LifecycleTool, Server), shape)
+    return FileSchema((Tool, LifecycleTool, McpServer), shape)
 
 
-def _outputs() -> File:
+def _outputs() -> FileSchema:
     registry = {
         "type": ["object", "null"],
         "additionalProperties": {"type": ["string", "null"]},
@@ -94,7 +94,7 @@ def _outputs() -> File:
     keys = {"models": models, "registry": registry}
     shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
     parts = {"field": _field(), "shipped": _shipped()}
-    return File((), shape, "structured_outputs", {"registry": registry}, parts)
+    return FileSchema((), shape, "structured_outputs", {"registry": registry}, parts=parts)
 
 
 def _shipped() -> Schema:
@@ -133,16 +133,16 @@ def _field() -> Schema:
     }
 
 
-FILES: dict[str, Callable[[], File]] = {
+FILES: dict[str, Callable[[], FileSchema]] = {
     "context_variables": _variables,
-    "orchestrator": lambda: File((Orchestrator,), _ref(Orchestrator), "orchestrator"),
-    "agents": lambda: File((Agent,), _named(Agent, at_least=1), "agents"),
+    "orchestrator": lambda: FileSchema((Orchestrator,), _ref(Orchestrator), "orchestrator"),
+    "agents": lambda: FileSchema((Agent,), _named(Agent, at_least=1), "agents"),
     "handoffs": _handoffs,
     "tools": _tools,
     "structured_outputs": _outputs,
-    "hooks": lambda: File((MessageHook,), _listed(MessageHook), "hooks"),
-    "ui_config": lambda: File((UiConfig,), _ref(UiConfig)),
-    "script": lambda: File((Script,), _ref(Script)),
+    "hooks": lambda: FileSchema((MessageHook,), _listed(MessageHook), "hooks"),
+    "ui_config": lambda: FileSchema((UiConfig,), _ref(UiConfig)),
+    "script": lambda: FileSchema((Script,), _ref(Script)),
 }
 
 

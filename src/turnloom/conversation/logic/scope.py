@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from turnloom.agents.spec import TERMINATE, USER
-from turnloom.kernel.documents import Document, Folder, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Folder, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_object, nearest
 from turnloom.variables.logic.checking import CheckedVariables
-from turnloom.variables.spec import Definition, Variables
+from turnloom.variables.spec import VariableDefinition, Variables
 
 
 class Scope:
@@ -21,12 +21,12 @@ class Scope:
         self.agents_known = False
         self.code_answers = False
         self.variables_known = False
-        self.places: dict[str, tuple[Document, Path]] = {}
+        self.places: dict[str, tuple[DeclarationFile, Path]] = {}
         self.variable_names: frozenset[str] = frozenset()
         self.variables = Variables()
-        self.declared: Mapping[str, Entry] = {}
-        self.views: Mapping[str, Entry] = {}
-        self.asking: list[tuple[Document, Path, str]] = []
+        self.declared: Mapping[str, DocumentEntry] = {}
+        self.views: Mapping[str, DocumentEntry] = {}
+        self.asking: list[tuple[DeclarationFile, Path, str]] = []
 
     @property
     def is_sound(self) -> bool:
@@ -43,9 +43,9 @@ class Scope:
         written = declared.get("tools") or declared.get("lifecycle_tools") or hooks or played
         return self.code_answers or bool(written)
 
-    def document(self, part: str) -> Document:
+    def document(self, part: str) -> DeclarationFile:
         """The document of a part, or an empty one."""
-        empty = Document(f"{self.folder.name}/{part}.yaml", {}, "")
+        empty = DeclarationFile(f"{self.folder.name}/{part}.yaml", {}, "")
         return self.folder.documents.get(part, empty)
 
     def know(self, checked: CheckedVariables) -> None:
@@ -55,11 +55,11 @@ class Scope:
         self.variable_names = checked.names
         self.variables_known = checked.complete and "context_variables" not in self.broken
 
-    def definition(self, name: str) -> Definition | None:
+    def definition(self, name: str) -> VariableDefinition | None:
         """The definition of a variable, if it is a valid one."""
         return self.variables.definitions.get(name)
 
-    def check_agent(self, document: Document, path: Path, name: str, role: str) -> bool:
+    def check_agent(self, document: DeclarationFile, path: Path, name: str, role: str) -> bool:
         """Whether an agent exists; a note if not."""
         if name in self.agent_names or not self.agents_known:
             return True
@@ -67,9 +67,9 @@ class Scope:
         hint = nearest(name, known)
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
         message = f"Agent {name!r}, which {role}, is not declared."
-        self.report.add(document, path, "W020", message, remedy)
+        self.report.add(document, path, "W020", message, remedy=remedy)
         return False
 
-    def check_party(self, document: Document, path: Path, name: str, role: str) -> bool:
+    def check_party(self, document: DeclarationFile, path: Path, name: str, role: str) -> bool:
         """Whether a name is an agent, the user or the end; a note if not."""
         return name in (USER, TERMINATE) or self.check_agent(document, path, name, role)

@@ -14,7 +14,13 @@ from turnloom.agents.spec import (
 )
 from turnloom.assembly.logic.checking import check_sources
 from turnloom.assembly.logic.states import Anything, At
-from turnloom.assembly.spec import Chosen, ContextRequest, ContextSlice, Message, RagCollection
+from turnloom.assembly.spec import (
+    ChosenProvider,
+    ContextRequest,
+    ContextSlice,
+    Message,
+    RagCollection,
+)
 from turnloom.assembly.spec.formats import Budget, ContextFormat, places_in
 from turnloom.assembly.spec.sources import (
     HistorySource,
@@ -47,7 +53,7 @@ class Behind(Protocol):
         """The function that gives a text in the place of messages."""
         ...
 
-    def provider(self, choice: ProviderChoice, /) -> Chosen | None:
+    def provider(self, choice: ProviderChoice, /) -> ChosenProvider | None:
         """Who is asked for items, or the filter that finds them."""
         ...
 
@@ -63,9 +69,9 @@ class Unloaded:
         """Some function of messages."""
         return _in_short
 
-    def provider(self, choice: ProviderChoice, /) -> Chosen | None:
+    def provider(self, choice: ProviderChoice, /) -> ChosenProvider | None:
         """Some provider."""
-        return Chosen(_nothing, name=choice.provider or "")
+        return ChosenProvider(_nothing, name=choice.provider or "")
 
 
 def stand_in(name: str) -> type[RagCollection]:
@@ -112,7 +118,7 @@ def _retrieval(
     collection = behind.collection(choice.collection, ("retrieval", "collection"))
     filters = {key: _filter(value) for key, value in choice.filters.items()}
     top_k, least = choice.top_k, choice.min_relevance
-    return RetrievalSource(collection, choice.query, top_k, least, filters, **share)
+    return RetrievalSource(collection, choice.query, top_k, least, filters=filters, **share)
 
 
 def _history(

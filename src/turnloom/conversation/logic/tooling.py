@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turnloom.agents.logic.outputs.checking import check_response
-from turnloom.agents.spec import DIGEST, SELECTOR, Agent, Outputs, Server, Tool, Toolkit
+from turnloom.agents.spec import DIGEST, SELECTOR, Agent, McpServer, Outputs, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
 from turnloom.hooks.logic import Checked, order_hooks, read_hooks
 from turnloom.hooks.spec import ALL, Hooks, MessageHook
-from turnloom.kernel.documents import Document, Path
-from turnloom.kernel.models import Entry
+from turnloom.kernel.documents import DeclarationFile, Path
+from turnloom.kernel.models import DocumentEntry
 from turnloom.kernel.values import Json, as_array, as_object, nearest
 
 _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
 
 
-class Declared(NamedTuple):
+class DeclaredTool(NamedTuple):
     """A declared tool that is valid by itself, and where it stands."""
 
     path: Path
@@ -26,9 +26,9 @@ class Declared(NamedTuple):
 class Tooling(NamedTuple):
     """What a tools file declares, as far as it is valid by itself."""
 
-    document: Document
-    tools: Mapping[str, Declared]
-    servers: Mapping[str, Server]
+    document: DeclarationFile
+    tools: Mapping[str, DeclaredTool]
+    servers: Mapping[str, McpServer]
     complete: bool
 
     @property
@@ -50,46 +50,50 @@ def read_tooling(scope: Scope) -> Tooling:
     if value is None:
         if document.value is not None:
             message = "The tools file must be an object."
-            scope.report.add(document, (), "W012", message, f"Write `{'`, `'.join(_KEYS)}`.")
+            scope.report.add(document, (), "W012", message, remedy=f"Write `{'`, `'.join(_KEYS)}`.")
         return Tooling(document, {}, {}, document.value is None)
     for key in value:
         if key not in _KEYS:
             scope.report.unknown(document, (key,), _KEYS)
     tools, all_valid = _tools(scope, document, value.get("tools"))
-    listed = Entry(("mcp_servers",), value.get("mcp_servers"))
-    servers = scope.report.named(document, listed, "Server")
+    listed = DocumentEntry(("mcp_servers",), value.get("mcp_servers"))
+    servers = scope.report.named(document, listed, "McpServer")
     read = {
         name: server
         for name, entry in servers.entries.items()
-        if (server := scope.report.model(document, entry, Server)) is not None
+        if (server := scope.report.model(document, entry, McpServer)) is not None
     }
     complete = all_valid and "tools" not in scope.broken
     return Tooling(document, tools, read, complete)
 
 
-def _tools(scope: Scope, document: Document, value: Any) -> tuple[dict[str, Declared], bool]:
+def _tools(
+    scope: Scope, document: DeclarationFile, value: Any
+) -> tuple[dict[str, DeclaredTool], bool]:
     """The valid tools by name, and whether these are all that are declared."""
     items = as_array(value)
     if items is None:
         if value is not None:
             message = "'tools' must be an array."
-            scope.report.add(document, ("tools",), "W012", message, "Write one entry per tool.")
+            scope.report.add(
+                document, ("tools",), "W012", message, remedy="Write one entry per tool."
+            )
         return {}, value is None
-    found: dict[str, Declared] = {}
+    found: dict[str, DeclaredTool] = {}
     complete = True
     for number, item in enumerate(items):
         path: Path = ("tools", number)
-        tool = scope.report.model(document, Entry(path, item), Tool)
+        tool = scope.report.model(document, DocumentEntry(path, item), Tool)
         if tool is None:
             complete = False
         elif problem := _taken(tool.title, found):
             scope.report.add(document, path, *problem, "Give it another `name`.")
         else:
-            found[tool.title] = Declared(path, tool)
+            found[tool.title] = DeclaredTool(path, tool)
     return found, complete
 
 
-def _taken(name: str, found: Mapping[str, Declared]) -> tuple[str, str] | None:
+def _taken(name: str, found: Mapping[str, DeclaredTool]) -> tuple[str, str] | None:
     """The code and the message of the problem that a tool cannot be called so."""
     if name == SELECTOR:
         return "W026", f"A tool cannot be called {name!r}; who speaks next is asked by that word."
@@ -112,7 +116,7 @@ def check_toolkit(
         if tool.tool_type == "UI_Tool":
             scope.asking.append((document, path, name))
     _bind_listed(scope, tooling, agents, bound)
-    _check_bound(scope, tooling, agents, bound, outputs)
+    _check_bound(scope, tooling, agents, bound, outputs=outputs)
     _check_modes(scope, agents, outputs)
     for server in tooling.servers.values():
         if server.agent is not None:
@@ -123,7 +127,7 @@ def check_toolkit(
         {agent: tuple(names) for agent, names in bound.items()},
         tuple(tooling.servers.values()),
         tooling.words,
-        dict(_responses(scope, tooling, outputs)),
+        responses=dict(_responses(scope, tooling, outputs)),
     )
 
 
@@ -142,7 +146,7 @@ def _bind_listed(
                 hint = nearest(name, known)
                 remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
                 message = f"Agent {agent.name!r} has tool {name!r}, which is not declared."
-                scope.report.add(document, (*path, "tools", number), "W045", message, remedy)
+                scope.report.add(document, (*path, "tools", number), "W045", message, remedy=remedy)
 
 
 def _check_bound(
@@ -161,12 +165,14 @@ def _check_bound(
         if name not in holders and tool.agent is None:
             message = f"No agent has tool {name!r}."
             remedy = "Name one as its `agent`, list it under an agent's `tools`, or remove it."
-            scope.report.warn(tooling.document, path, "W046", message, remedy)
+            scope.report.warn(tooling.document, path, "W046", message, remedy=remedy)
         for agent in holders.get(name, ()) if tool.auto_invoke and outputs.complete else ():
             if agent in agents and agent not in outputs.registry:
                 message = f"Tool {name!r} takes the output of {agent!r}, which has no form."
                 remedy = "Give the agent one in `structured_outputs`, or drop `auto_invoke`."
-                scope.report.add(tooling.document, (*path, "auto_invoke"), "W047", message, remedy)
+                scope.report.add(
+                    tooling.document, (*path, "auto_invoke"), "W047", message, remedy=remedy
+                )
 
 
 def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) -> None:
@@ -176,23 +182,23 @@ def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) ->
             document, path = scope.places[agent.name]
             message = f"Agent {agent.name!r} calls its tools with its output, which has no form."
             remedy = "Give it one in `structured_outputs`, or drop `auto_tool_mode`."
-            scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy)
+            scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy=remedy)
 
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:
     """The JSON Schemas of what people answer tools."""
     for name, (path, tool) in tooling.tools.items():
         if tool.ui is not None and tool.ui.response is not None:
-            entry = Entry((*path, "ui", "response"), tool.ui.response)
+            entry = DocumentEntry((*path, "ui", "response"), tool.ui.response)
             model = check_response(scope.report, tooling.document, entry, outputs)
             if model is not None:
                 yield name, model.schema
 
 
-def read_lifecycle(scope: Scope, document: Document) -> list[Checked]:
+def read_lifecycle(scope: Scope, document: DeclarationFile) -> list[Checked]:
     """The hooks that the tools file declares, as far as each is valid by itself."""
     declared = as_object(document.value) or {}
-    entry = Entry(("lifecycle_tools",), declared.get("lifecycle_tools"))
+    entry = DocumentEntry(("lifecycle_tools",), declared.get("lifecycle_tools"))
     return read_hooks(scope.report, document, entry)
 
 
@@ -204,12 +210,14 @@ def check_message_hooks(scope: Scope) -> list[tuple[Path, MessageHook]]:
     if items is None:
         if entry.value:
             message = "Message hooks must be a list under `hooks`."
-            scope.report.add(document, entry.path, "W012", message, "Write one entry per hook.")
+            scope.report.add(
+                document, entry.path, "W012", message, remedy="Write one entry per hook."
+            )
         return []
     found: list[tuple[Path, MessageHook]] = []
     for number, item in enumerate(items):
         path = (*entry.path, number)
-        hook = scope.report.model(document, Entry(path, item), MessageHook)
+        hook = scope.report.model(document, DocumentEntry(path, item), MessageHook)
         if hook is not None:
             if hook.hook_agent != ALL:
                 scope.check_agent(document, (*path, "hook_agent"), hook.hook_agent, "has a hook")

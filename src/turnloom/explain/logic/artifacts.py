@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
 from turnloom.explain.logic.describe import words_for
-from turnloom.explain.spec.board import Named, Offered
+from turnloom.explain.spec.board import ArtifactName, Offered
 from turnloom.guards.events import SelectionMade
 from turnloom.log.spec import Event, Fact
 from turnloom.reaction.events import (
@@ -26,7 +26,7 @@ def is_board(events: Sequence[Event]) -> bool:
     return events[0].data.form == Reacting.form
 
 
-class Artifacts:
+class ArtifactHistory:
     """The artifacts that a run knows, and what happened to each of them in it."""
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -57,12 +57,14 @@ class Artifacts:
         """The artifacts of these ids, as far as the run has them."""
         return [self._whole[id] for id in ids if id in self._whole]
 
-    def named(self, id: str) -> Named:
+    def named(self, id: str) -> ArtifactName:
         """An artifact by its name; of one that the run does not have, nothing but the id."""
         if id not in self._whole:
-            return Named(0, id, "", "", "", ())
+            return ArtifactName(0, id, "", "", run="", parents=())
         found, seq = self._whole[id], self._brought[id].seq
-        return Named(seq, id, found.type, found.produced_by, found.run or "", found.parents)
+        return ArtifactName(
+            seq, id, found.type, found.produced_by, run=found.run or "", parents=found.parents
+        )
 
     def offers(self, id: str) -> Sequence[Event]:
         """Where an artifact was offered."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from turnloom.agents.events import QuestionAnswered
 from turnloom.board.events import ArtifactPublished
-from turnloom.explain.logic.artifacts import Artifacts
+from turnloom.explain.logic.artifacts import ArtifactHistory
 from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.frames import call_of, model_call_of
 from turnloom.explain.spec.variable import Cause
@@ -44,7 +44,7 @@ class Causes:
         self._events = {event.seq: event for event in events}
         self._led: dict[int, int | None] = {}
         latest: dict[str, int] = {}
-        artifacts = Artifacts(events)
+        artifacts = ArtifactHistory(events)
         for event in events:
             key = call_of(event)
             derived = event.actor.startswith("trigger:")

@@ -29,7 +29,7 @@ from turnloom.kernel.values import preview
 from turnloom.log import events as runs
 from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.reaction import events as reaction
-from turnloom.reaction.events import ArtifactOpened, JoinExpired, Verdict
+from turnloom.reaction.events import ArtifactOpened, JoinExpired, SubscriptionVerdict
 from turnloom.reaction.logic.gates import (
     FORWARDED,
     KEY_FAILED,
@@ -255,7 +255,7 @@ def _checked(fact: guards.LoopChecked) -> str:
     return f"turn {fact.entry.turn} of {fact.entry.agent}: {came}{alike}{unknown}"
 
 
-def _looped(fact: guards.LoopDetected) -> str:
+def _looped(fact: guards.LoopDetectedFact) -> str:
     instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
     return f"{recovering.describe_loop(fact)}: {fact.strategy}{instead}"
 
@@ -293,7 +293,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.UserText: lambda fact: f"{fact.author} said {preview(fact.text)}",
     agents.QuestionAsked: _asked,
     agents.QuestionAnswered: lambda fact: f"{fact.by} answered {preview(fact.value)}",
-    agents.QuestionExpired: lambda fact: fact.reason or "nobody answered in time",
+    agents.QuestionExpiredFact: lambda fact: fact.reason or "nobody answered in time",
     agents.AnswerRefused: lambda fact: f"an answer of {fact.by} was refused: {fact.reason}",
     lifecycle.MessageHookCalled: lambda fact: f"{_message_hook(fact)} was called",
     lifecycle.MessageHooked: lambda fact: f"{_message_hook(fact)} gave {preview(fact.result)}",
@@ -338,13 +338,13 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.SelectionJudged: _judged,
     guards.BudgetReserved: lambda fact: f"{fact.call} may use {amounts(fact.amounts)}",
     guards.BudgetSpent: lambda fact: f"{fact.call} used {amounts(fact.amounts)}",
-    guards.BudgetExceeded: told,
+    guards.BudgetExceededFact: told,
     guards.ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
     guards.WindowNeared: told_near,
     guards.LoopChecked: _checked,
-    guards.LoopDetected: _looped,
+    guards.LoopDetectedFact: _looped,
 }
 _WORDS = {fact.kind: say for fact, say in {**_BY_FACT, **FLOW_WORDS}.items()}
 
@@ -369,7 +369,7 @@ _WHY_NOT = {
 _TELLING = frozenset({"from_agents", "tags", "where", NOT_CHOSEN})
 
 
-def words_for(verdict: Verdict, then: Event | None) -> str:
+def words_for(verdict: SubscriptionVerdict, then: Event | None) -> str:
     """What a verdict means; `then` is what came next between the artifact and the subscription."""
     if verdict.verdict == TAKEN:
         return _accepted(then)
@@ -381,7 +381,7 @@ def words_for(verdict: Verdict, then: Event | None) -> str:
     return f"no: {', '.join(filter(None, (why, _detail(verdict))))}"
 
 
-def _detail(verdict: Verdict) -> str:
+def _detail(verdict: SubscriptionVerdict) -> str:
     if verdict.verdict in _TELLING:
         return verdict.detail
     # "condition 2 failed: KeyError: what it said", or "KeyError: what it said"

@@ -55,11 +55,11 @@ def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
         found.seq,
         seq,
         found.kind,
-        getattr(found.data, "place", ""),
-        words(found),
-        tuple(_went_by(events, found)),
-        Causes(events).of(found)[:LINKS],
-        tuple(_came_of(events, found)),
+        place=getattr(found.data, "place", ""),
+        decided=words(found),
+        went_by=tuple(_went_by(events, found)),
+        causes=Causes(events).of(found)[:LINKS],
+        came_of=tuple(_came_of(events, found)),
     )
 
 

@@ -11,14 +11,14 @@ from turnloom.assembly.events import FrameAssembled
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.conversation.events import Considered, RouteDecided
 from turnloom.conversation.logic.routing import Conversing, transfer
-from turnloom.conversation.spec import Conversation, Rule
+from turnloom.conversation.spec import Conversation, HandoffRule
 from turnloom.errors import UsageError
-from turnloom.explain.logic.artifacts import Artifacts, is_board
+from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
 from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.flow_routes import explain_flow_route, is_flow
 from turnloom.explain.logic.frames import Frames
 from turnloom.explain.spec.board import Arrived, ConsumptionExplained, OfferExplained
-from turnloom.explain.spec.explanations import NOTHING_DECLARED, Declared, RouteExplanation
+from turnloom.explain.spec.explanations import NOTHING_DECLARED, RouteExplanation, RunDeclarations
 from turnloom.explain.spec.route import Otherwise, Picked, RouteExplained, Selected, Weighed
 from turnloom.guards.events import SelectionMade
 from turnloom.kernel.values import Json, as_array, as_object, preview
@@ -132,7 +132,7 @@ def _candidates(conversation: Conversation, route: RouteDecided) -> list[_Change
     return [each for place, each in enumerate(found) if not _listed(each, found[:place])]
 
 
-def _asked(conversation: Conversation, route: RouteDecided) -> Iterator[Rule]:
+def _asked(conversation: Conversation, route: RouteDecided) -> Iterator[HandoffRule]:
     """The rules that a route can depend on: of who hands over, and of who would reply."""
     yield from conversation.rules.get(route.source, ())
     for rule in conversation.rules.get(route.target, ()) if route.target != route.source else ():
@@ -172,9 +172,9 @@ def _told(
         values.get(change.name),
         becomes,
         anything,
-        _fired(route) if route else 0,
-        route.target if route else "",
-        f"had {change.name} been {wanted} (it was {was}), {then}",
+        rule=_fired(route) if route else 0,
+        target=route.target if route else "",
+        says=f"had {change.name} been {wanted} (it was {was}), {then}",
     )
 
 
@@ -193,10 +193,10 @@ def selected(event: Event, fact: SelectionMade) -> Selected:
         fact.chosen,
         fact.meant,
         fact.category,
-        fact.confidence,
-        fact.candidates,
-        fact.excluded,
-        fact.notes,
+        confidence=fact.confidence,
+        candidates=fact.candidates,
+        excluded=fact.excluded,
+        notes=fact.notes,
     )
 
 
@@ -205,7 +205,7 @@ NOT_OFFERED = "it was not offered to the agent's model"
 
 
 def explain_route(
-    events: Sequence[Event], seq: int, declared: Declared = NOTHING_DECLARED
+    events: Sequence[Event], seq: int, declared: RunDeclarations = NOTHING_DECLARED
 ) -> RouteExplained:
     """Why the work went where it went, at the route of that event or the next one after it.
 
@@ -227,26 +227,26 @@ def explain_route(
         found.seq,
         seq,
         fact.source,
-        fact.target,
-        fact.reason,
-        (
+        target=fact.target,
+        reason=fact.reason,
+        rules=(
             *(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
             *_unasked(fact, declared.conversation),
         ),
-        _picked(before),
-        tuple(otherwise),
-        doubt,
-        selection_at(events, found.id.rpartition("/")[0]),
+        picked=_picked(before),
+        otherwise=tuple(otherwise),
+        doubt=doubt,
+        selection=selection_at(events, found.id.rpartition("/")[0]),
     )
 
 
-def _rules(conversation: Conversation | None) -> dict[int, Rule]:
+def _rules(conversation: Conversation | None) -> dict[int, HandoffRule]:
     """The declared rules by their number."""
     some = conversation.rules.values() if conversation else ()
     return {rule.number: rule for rules in some for rule in rules}
 
 
-def _weighed(each: Considered, rule: Rule | None, offered: Mapping[str, str]) -> Weighed:
+def _weighed(each: Considered, rule: HandoffRule | None, offered: Mapping[str, str]) -> Weighed:
     model, pre = rule is not None and rule.llm, rule is not None and rule.pre
     words = offered.get(transfer(rule, {}, {}).schema.name, "") if rule and model else ""
     why_not = NOT_OFFERED if model and not words and not each.fired else each.why_not
@@ -255,11 +255,11 @@ def _weighed(each: Considered, rule: Rule | None, offered: Mapping[str, str]) ->
         each.target,
         each.condition,
         dict(each.saw),
-        each.fired,
-        why_not,
-        model,
-        pre,
-        words,
+        fired=each.fired,
+        why_not=why_not,
+        model=model,
+        pre=pre,
+        offered=words,
     )
 
 
@@ -275,7 +275,14 @@ def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[
         if rule.pre == pre and rule.number not in asked:
             why_not = f"rule {fired} fired before it was asked"
             yield Weighed(
-                rule.number, rule.target, rule.said, {}, False, why_not, rule.llm, rule.pre
+                rule.number,
+                rule.target,
+                rule.said,
+                {},
+                fired=False,
+                why_not=why_not,
+                model=rule.llm,
+                pre=rule.pre,
             )
 
 
@@ -328,7 +335,7 @@ def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | Cons
     Raises:
         UsageError: there is no such event, and none after it.
     """
-    artifacts = Artifacts(events)
+    artifacts = ArtifactHistory(events)
     at = next((event for event in events if event.seq == seq), None)
     if at is not None and isinstance(at.data, ArtifactPublished | ArtifactReceived):
         return _came(at, artifacts)
@@ -342,15 +349,17 @@ def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | Cons
     return _consumption(events, found, seq, artifacts)
 
 
-def _came(event: Event, artifacts: Artifacts) -> OfferExplained:
+def _came(event: Event, artifacts: ArtifactHistory) -> OfferExplained:
     """What became of an artifact that was published, or came from another run."""
     id = event.data.artifact.id
     for offer in artifacts.offers(id):
         return _offer(offer, event.seq, artifacts)
-    return OfferExplained(event.run, event.seq, event.seq, artifacts.named(id), False, ())
+    return OfferExplained(
+        event.run, event.seq, event.seq, artifacts.named(id), offered=False, to=()
+    )
 
 
-def _offer(offer: Event, asked: int, artifacts: Artifacts) -> OfferExplained:
+def _offer(offer: Event, asked: int, artifacts: ArtifactHistory) -> OfferExplained:
     id = offer.data.artifact
     verdicts, chosen = artifacts.verdicts(offer), artifacts.choice(id)
     return OfferExplained(
@@ -358,14 +367,14 @@ def _offer(offer: Event, asked: int, artifacts: Artifacts) -> OfferExplained:
         offer.seq,
         asked,
         artifacts.named(id),
-        True,
-        verdicts,
-        selected(chosen, chosen.data) if chosen else None,
+        offered=True,
+        to=verdicts,
+        selection=selected(chosen, chosen.data) if chosen else None,
     )
 
 
 def _consumption(
-    events: Sequence[Event], consumed: Event, asked: int, artifacts: Artifacts
+    events: Sequence[Event], consumed: Event, asked: int, artifacts: ArtifactHistory
 ) -> ConsumptionExplained:
     fact: ArtifactConsumed = consumed.data
     offers, leading = artifacts.taken(consumed), artifacts.leading(consumed)
@@ -379,12 +388,12 @@ def _consumption(
         consumed.seq,
         asked,
         fact.agent,
-        fact.subscription,
-        fact.turn,
-        fact.run,
-        tuple(arrived),
-        leading.seq if leading else 0,
-        _because(fact, leading, events[0].data),
+        subscription=fact.subscription,
+        turn=fact.turn,
+        opened=fact.run,
+        artifacts=tuple(arrived),
+        cause=leading.seq if leading else 0,
+        because=_because(fact, leading, events[0].data),
     )
 
 
@@ -403,7 +412,9 @@ def _because(fact: ArtifactConsumed, leading: Event | None, started: RunStarted)
             return words(leading) if leading else "the log does not say"
 
 
-def explain_any_route(events: Sequence[Event], seq: int, declared: Declared) -> RouteExplanation:
+def explain_any_route(
+    events: Sequence[Event], seq: int, declared: RunDeclarations
+) -> RouteExplanation:
     """Why the work went where it went, by the event that says so.
 
     Raises:

@@ -8,12 +8,12 @@ from turnloom.agents.spec import ToolCall, Usage
 from turnloom.assembly.events import ContextGathered, FrameAssembled, ProviderFailed
 from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
-from turnloom.explain.logic.artifacts import Artifacts
+from turnloom.explain.logic.artifacts import ArtifactHistory
 from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.frames import Part, call_of, model_call_of, number_of, part_of, place_of
 from turnloom.explain.spec import steps as details
 from turnloom.explain.spec import steps as spec
-from turnloom.explain.spec.board import Chose, Consulted, Gathered, Published, Unprovided
+from turnloom.explain.spec.board import Chose, Consulted, Published, ShownSlice, Unprovided
 from turnloom.guards.events import BudgetReserved
 from turnloom.hooks import events as lifecycle
 from turnloom.log.events import RunPaused
@@ -21,10 +21,10 @@ from turnloom.log.spec import Event
 from turnloom.reaction.events import SampleChosen
 from turnloom.variables import events as variables
 
-BoardStep = Gathered | Published | Chose
+BoardStep = ShownSlice | Published | Chose
 
 
-def board_step(events: Sequence[Event], artifacts: Artifacts) -> BoardStep | None:
+def board_step(events: Sequence[Event], artifacts: ArtifactHistory) -> BoardStep | None:
     """The step that events of one call are, if they have to do with a board or with providers."""
     first = events[0]
     match first.data:
@@ -40,19 +40,21 @@ def board_step(events: Sequence[Event], artifacts: Artifacts) -> BoardStep | Non
             return None
 
 
-def _gathered(events: Sequence[Event]) -> Gathered:
+def _gathered(events: Sequence[Event]) -> ShownSlice:
     last, within = events[-1], tuple(_consulted(events))
     if isinstance(last.data, ProviderFailed):
-        return Gathered(events[0].seq, last.data.provider, "failed", 0, 0, False, within)
+        return ShownSlice(
+            events[0].seq, last.data.provider, "failed", 0, seconds=0, fallback=False, within=within
+        )
     fact: ContextGathered = last.data
-    return Gathered(
+    return ShownSlice(
         events[0].seq,
         fact.provider,
         "gathered",
         len(fact.items),
-        seconds_of(fact),
-        fact.fallback,
-        within if len(within) > 1 else (),
+        seconds=seconds_of(fact),
+        fallback=fact.fallback,
+        within=within if len(within) > 1 else (),
     )
 
 
@@ -65,7 +67,7 @@ def _consulted(events: Sequence[Event]) -> Iterator[Consulted | Unprovided]:
     for event in events:
         match event.data:
             case ProviderFailed(provider=provider, error=error, message=message, fallback=fallback):
-                yield Unprovided(event.seq, provider, error, message, fallback)
+                yield Unprovided(event.seq, provider, error, message, fallback=fallback)
             case ContextGathered(calls=calls):
                 for call in calls:
                     said = (call.provider, call.items, call.micros, call.error)
@@ -74,7 +76,7 @@ def _consulted(events: Sequence[Event]) -> Iterator[Consulted | Unprovided]:
                 pass
 
 
-def _published(event: Event, artifact: Artifact, artifacts: Artifacts) -> Published:
+def _published(event: Event, artifact: Artifact, artifacts: ArtifactHistory) -> Published:
     offers = artifacts.offers(artifact.id)
     within = tuple(each for offer in offers for each in artifacts.verdicts(offer))
     return Published(event.seq, artifacts.named(artifact.id), False, within)
@@ -114,12 +116,12 @@ _APART = (
     FrameAssembled,
     RunPaused,
     agents.QuestionAnswered,
-    agents.QuestionExpired,
+    agents.QuestionExpiredFact,
     ArtifactConsumed,
 )
 
 
-class Call(NamedTuple):
+class CallEvents(NamedTuple):
     """The events that one call left, in order."""
 
     key: str
@@ -131,19 +133,19 @@ class Call(NamedTuple):
         return next(((event, event.data) for event in found), None)
 
 
-def calls(own: Sequence[Event]) -> list[Call]:
+def calls(own: Sequence[Event]) -> list[CallEvents]:
     """The events of a turn by the calls that left them; an event of no call stands alone."""
-    found: dict[str, Call] = {}
+    found: dict[str, CallEvents] = {}
     for event in own:
         key = call_of(event)
-        events = found.setdefault(key or event.id, Call(key, [])).events
+        events = found.setdefault(key or event.id, CallEvents(key, [])).events
         # What is reserved for a call is on record just before it, and told within it.
         is_head = len(events) == 1 and isinstance(events[0].data, BudgetReserved)
         events.insert(0 if is_head else len(events), event)
     return list(found.values())
 
 
-def steps(turn: Sequence[Call], artifacts: Artifacts) -> list[spec.Step]:
+def steps(turn: Sequence[CallEvents], artifacts: ArtifactHistory) -> list[spec.Step]:
     """What happened in a turn, in order."""
     asked = {call.key: wanted for call in turn for wanted in [_wanted(call)] if wanted}
     given = exchanges_given(turn)
@@ -158,7 +160,7 @@ def steps(turn: Sequence[Call], artifacts: Artifacts) -> list[spec.Step]:
     return made
 
 
-def exchanges_given(turn: Sequence[Call]) -> dict[str, int]:
+def exchanges_given(turn: Sequence[CallEvents]) -> dict[str, int]:
     """How many exchanges each model call of a turn was given, by its key.
 
     Each engine before left one; each call of this one too, and those that it had with tools of its
@@ -174,13 +176,15 @@ def exchanges_given(turn: Sequence[Call]) -> dict[str, int]:
     return found
 
 
-def _wanted(call: Call) -> Sequence[ToolCall]:
+def _wanted(call: CallEvents) -> Sequence[ToolCall]:
     """The tools that a model call wanted called."""
     answered = call.one(agents.ModelAnswered)
     return answered[1].calls if answered else ()
 
 
-def _step(call: Call, wanted: Sequence[ToolCall], given: Mapping[str, int]) -> spec.Step | None:
+def _step(
+    call: CallEvents, wanted: Sequence[ToolCall], given: Mapping[str, int]
+) -> spec.Step | None:
     match call.events[0].data:
         case agents.ModelCalled():
             return _model(call, given[call.key])
@@ -196,7 +200,7 @@ def _step(call: Call, wanted: Sequence[ToolCall], given: Mapping[str, int]) -> s
             return None
 
 
-def _model(call: Call, given: int) -> spec.ModelAsked:
+def _model(call: CallEvents, given: int) -> spec.ModelAsked:
     first, number, part = call.events[0], number_of(call.key), part_of(call.key)
     outcome, usage, wanted, error, took, model = "open", Usage(), (), "", None, ""
     if answered := call.one(agents.ModelAnswered):
@@ -210,19 +214,19 @@ def _model(call: Call, given: int) -> spec.ModelAsked:
         number,
         first.data.engine,
         first.data.request,
-        given,
-        outcome,
-        took,
-        usage,
-        wanted,
-        error,
-        tuple(_details(call)),
-        part.name,
-        model,
+        given=given,
+        outcome=outcome,
+        seconds=took,
+        usage=usage,
+        calls=wanted,
+        error=error,
+        within=tuple(_details(call)),
+        part=part.name,
+        model=model,
     )
 
 
-def _tool(call: Call, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
+def _tool(call: CallEvents, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
     first, place = call.events[0], place_of(call.key)
     asked = wanted[place].arguments if place < len(wanted) else None
     outcome, result, error, took = "open", None, "", None
@@ -237,18 +241,18 @@ def _tool(call: Call, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
         first.data.tool,
         number_of(model_call_of(call.key)),
         "/auto." in call.key,
-        getattr(first.data, "arguments", asked),
-        outcome,
-        result,
-        error,
-        took,
-        _waited(within),
-        within,
-        part_of(call.key).name,
+        arguments=getattr(first.data, "arguments", asked),
+        outcome=outcome,
+        result=result,
+        error=error,
+        seconds=took,
+        waited=_waited(within),
+        within=within,
+        part=part_of(call.key).name,
     )
 
 
-def _hook(call: Call) -> spec.HookRan:
+def _hook(call: CallEvents) -> spec.HookRan:
     first = call.events[0]
     ended = call.one(lifecycle.LifecycleToolResult, lifecycle.LifecycleToolError)
     fact = ended[1] if ended else None
@@ -259,17 +263,17 @@ def _hook(call: Call) -> spec.HookRan:
         first.data.hook,
         first.data.trigger,
         fact.status if fact else "open",
-        fact.attempts if fact else 1,
-        fact.elapsed_ms if fact else None,
-        _waited(within),
-        first.data.restored,
-        getattr(fact, "result", None),
-        f"{failed.error}: {failed.message}" if failed else "",
-        within,
+        attempts=fact.attempts if fact else 1,
+        elapsed_ms=fact.elapsed_ms if fact else None,
+        waited=_waited(within),
+        restored=first.data.restored,
+        result=getattr(fact, "result", None),
+        error=f"{failed.error}: {failed.message}" if failed else "",
+        within=within,
     )
 
 
-def _message_hook(call: Call) -> spec.HookRan:
+def _message_hook(call: CallEvents) -> spec.HookRan:
     first = call.events[0]
     ended = call.one(lifecycle.MessageHooked, lifecycle.MessageHookFailed)
     fact = ended[1] if ended else None
@@ -279,13 +283,13 @@ def _message_hook(call: Call) -> spec.HookRan:
         first.data.function,
         first.data.hook_type,
         "error" if failed else "success" if fact else "open",
-        1,
-        1000 * _seconds(first, ended[0]) if ended else None,
-        0.0,
-        False,
-        getattr(fact, "result", None),
-        f"{failed.error}: {failed.message}" if failed else "",
-        tuple(_details(call)),
+        attempts=1,
+        elapsed_ms=1000 * _seconds(first, ended[0]) if ended else None,
+        waited=0.0,
+        restored=False,
+        result=getattr(fact, "result", None),
+        error=f"{failed.error}: {failed.message}" if failed else "",
+        within=tuple(_details(call)),
     )
 
 
@@ -297,7 +301,7 @@ def _seconds(first: Event, last: Event) -> float:
     return (last.at - first.at).total_seconds()
 
 
-def _details(call: Call) -> Iterator[details.Detail]:
+def _details(call: CallEvents) -> Iterator[details.Detail]:
     """What happened within a call, besides that it began and ended."""
     for event in call.events:
         if isinstance(event.data, agents.QuestionAsked):
@@ -309,19 +313,19 @@ def _details(call: Call) -> Iterator[details.Detail]:
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):
-            yield details.Noted(event.seq, event.kind, words(event))
+            yield details.OtherEvent(event.seq, event.kind, words(event))
 
 
 def _beside(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:
     """What an engine did and showed that the run did not have it do."""
     for exchange in answered.before:
         for call, given in zip(exchange.calls, exchange.results, strict=True):
-            yield details.OwnTool(seq, call.tool, call.arguments, given.value, given.error)
+            yield details.OwnTool(seq, call.tool, call.arguments, given.value, error=given.error)
     if answered.added:
-        yield details.Added(seq, answered.added)
+        yield details.ShownBeside(seq, answered.added)
 
 
-def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> details.Questioned:
+def _question(call: CallEvents, event: Event, fact: agents.QuestionAsked) -> details.Questioned:
     asked = (event.seq, fact.question, fact.tool, fact.to, fact.prompt, fact.payload)
     for later in call.events:
         ending = later.data
@@ -330,31 +334,31 @@ def _question(call: Call, event: Event, fact: agents.QuestionAsked) -> details.Q
         if isinstance(ending, agents.QuestionAnswered):
             how = (ending.by, later.at, ending.value, _seconds(event, later))
             return details.Questioned(*asked, "answered", *how)
-        if isinstance(ending, agents.QuestionExpired):
+        if isinstance(ending, agents.QuestionExpiredFact):
             how = ("", later.at, None, _seconds(event, later))
             return details.Questioned(*asked, "expired", *how)
     return details.Questioned(*asked, "open")
 
 
-def _refused(call: Call, seq: int, fact: agents.OutputRefused) -> details.Detail:
+def _refused(call: CallEvents, seq: int, fact: agents.OutputRefused) -> details.Detail:
     answered = call.one(agents.ModelAnswered)
     return details.Rejected(seq, fact.model, answered[1].raw if answered else "", fact.problem)
 
 
-_DETAILS: dict[str, Callable[[Call, int, Any], details.Detail]] = {
+_DETAILS: dict[str, Callable[[CallEvents, int, Any], details.Detail]] = {
     agents.AgentText.kind: lambda _, seq, fact: details.Spoken(seq, fact.text, fact.hidden),
     agents.AgentOutput.kind: lambda _, seq, fact: details.Gave(
         seq, fact.model, fact.output, fact.hidden
     ),
     agents.OutputRefused.kind: _refused,
-    agents.EffectDone.kind: lambda _, seq, fact: details.Done(seq, fact.name, fact.result),
+    agents.EffectDone.kind: lambda _, seq, fact: details.Effect(seq, fact.name, fact.result),
     variables.ContextChanged.kind: lambda _, seq, fact: details.Became(
-        seq, fact.name, fact.previous, fact.value, fact.writer, fact.removed
+        seq, fact.name, fact.previous, fact.value, writer=fact.writer, removed=fact.removed
     ),
     variables.ContextRefused.kind: lambda _, seq, fact: details.Declined(
         seq, fact.name, fact.writer, fact.reason
     ),
     variables.ContextMissed.kind: lambda _, seq, fact: details.Unset(
-        seq, fact.name, fact.tool, fact.key, fact.value
+        seq, fact.name, fact.tool, fact.key, value=fact.value
     ),
 }

@@ -25,7 +25,7 @@ from turnloom.explain.logic.frames import call_of, step_of, turn_of
 from turnloom.explain.logic.steps import seconds_of
 from turnloom.explain.spec.board import items
 from turnloom.explain.spec.text import counted, moment
-from turnloom.explain.spec.timeline import Row, Timeline
+from turnloom.explain.spec.timeline import Timeline, TimelineRow
 from turnloom.flow import events as flow
 from turnloom.guards import events as guards
 from turnloom.guards.events import SelectionMade
@@ -51,7 +51,7 @@ class Rows:
         self._overlapping = overlapping
         self.turns = 0
         self.usage = Usage()
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, TimelineRow] = {}
         self._paths: dict[str, tuple[int, ...]] = {}
         self._asked: dict[str, int] = {}
         self._models: dict[str, list[str]] = {}
@@ -63,7 +63,7 @@ class Rows:
     def __contains__(self, key: str) -> bool:
         return key in self._rows
 
-    def in_order(self) -> tuple[Row, ...]:
+    def in_order(self) -> tuple[TimelineRow, ...]:
         """All rows as they began, but each within what it stands in."""
         return tuple(self._rows[key] for key in sorted(self._paths, key=self._paths.__getitem__))
 
@@ -79,7 +79,7 @@ class Rows:
         """Add a row, within the call or turn that the event belongs to."""
         path = (*self._paths.get(self._around(key, event), ()), event.seq)
         self._paths[key] = path
-        self._rows[key] = Row(event.seq, what, who, event.at, depth=len(path) - 1, **more)
+        self._rows[key] = TimelineRow(event.seq, what, who, event.at, depth=len(path) - 1, **more)
 
     def _around(self, key: str, event: Event) -> str:
         """What an event stands in: the call that left it, its step, its turn, or the turn that goes
@@ -244,7 +244,7 @@ def _on_answered(rows: Rows, event: Event, fact: agents.QuestionAnswered) -> Non
     rows.close(fact.question, event, words(event))
 
 
-def _on_expired(rows: Rows, event: Event, fact: agents.QuestionExpired) -> None:
+def _on_expired(rows: Rows, event: Event, fact: agents.QuestionExpiredFact) -> None:
     rows.close(fact.question, event, words(event))
 
 
@@ -286,7 +286,7 @@ HANDLERS: Handlers = {
     agents.TurnFinished.kind: Rows.end_turn,
     agents.QuestionAsked.kind: _on_question,
     agents.QuestionAnswered.kind: _on_answered,
-    agents.QuestionExpired.kind: _on_expired,
+    agents.QuestionExpiredFact.kind: _on_expired,
     RouteDecided.kind: _on_route,
     SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
@@ -477,7 +477,7 @@ FLOW_HANDLERS: Handlers = {
 }
 
 
-def _on_exceeded(rows: Rows, event: Event, fact: guards.BudgetExceeded) -> None:
+def _on_exceeded(rows: Rows, event: Event, fact: guards.BudgetExceededFact) -> None:
     rows.add(event.id, event, "budget", "exceeded", note=words(event))
 
 
@@ -490,7 +490,7 @@ def _on_window(rows: Rows, event: Event, fact: guards.WindowNeared) -> None:
     rows.add(event.id, event, "window", fact.agent, note=words(event))
 
 
-def _on_loop(rows: Rows, event: Event, fact: guards.LoopDetected) -> None:
+def _on_loop(rows: Rows, event: Event, fact: guards.LoopDetectedFact) -> None:
     instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
     rows.add(event.id, event, "loop", fact.strategy, note=f"{describe_loop(fact)}{instead}")
 
@@ -502,10 +502,10 @@ def spent(events: Iterable[Event]) -> str:
 
 
 GUARD_HANDLERS: Handlers = {
-    guards.BudgetExceeded.kind: _on_exceeded,
+    guards.BudgetExceededFact.kind: _on_exceeded,
     guards.ScarcityChanged.kind: _on_scarcity,
     guards.WindowNeared.kind: _on_window,
-    guards.LoopDetected.kind: _on_loop,
+    guards.LoopDetectedFact.kind: _on_loop,
 }
 
 
@@ -528,18 +528,18 @@ def timeline(events: Sequence[Event]) -> Timeline:
         started.workflow,
         started.workflow_version,
         status_of(events[-1]),
-        started.user,
-        started.tenant,
-        events[0].at,
-        (events[-1].at - events[0].at).total_seconds(),
-        events[-1].seq,
-        rows.turns,
-        rows.usage,
-        rows.in_order(),
-        started.correlation,
-        started.parents,
-        started.collects,
-        spent(events),
-        rest.collected,
-        rest.wanted,
+        user=started.user,
+        tenant=started.tenant,
+        started=events[0].at,
+        seconds=(events[-1].at - events[0].at).total_seconds(),
+        events=events[-1].seq,
+        turns=rows.turns,
+        usage=rows.usage,
+        rows=rows.in_order(),
+        correlation=started.correlation,
+        parents=started.parents,
+        collects=started.collects,
+        spent=spent(events),
+        collected=rest.collected,
+        wanted=rest.wanted,
     )

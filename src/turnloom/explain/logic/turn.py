@@ -33,7 +33,7 @@ from turnloom.board.events import ArtifactConsumed
 from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import UsageError
-from turnloom.explain.logic.artifacts import Artifacts, is_board
+from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
 from turnloom.explain.logic.describe import words
 from turnloom.explain.logic.flow_routes import after_turn, is_flow
 from turnloom.explain.logic.frames import (
@@ -45,7 +45,7 @@ from turnloom.explain.logic.frames import (
     place_of,
     turn_of,
 )
-from turnloom.explain.logic.steps import Call, calls, exchanges_given, steps
+from turnloom.explain.logic.steps import CallEvents, calls, exchanges_given, steps
 from turnloom.explain.spec.board import Woken
 from turnloom.explain.spec.text import counted
 from turnloom.explain.spec.turn import (
@@ -53,8 +53,8 @@ from turnloom.explain.spec.turn import (
     Framed,
     Onward,
     PartExplained,
-    Said,
-    Shown,
+    ShownMessage,
+    ShownSegment,
     TurnExplained,
 )
 from turnloom.kernel.values import nearest
@@ -63,37 +63,37 @@ from turnloom.log.spec import Event
 from turnloom.reaction.events import RetryAsked
 
 
-class Asking(NamedTuple):
+class EngineAttempt(NamedTuple):
     """The calls of one engine in one try, and the exchanges that the last of them was given.
 
     The first of these are of the engines before it: one for each.
     """
 
     part: Part
-    calls: list[Call]
+    calls: list[CallEvents]
     exchanges: tuple[Exchange, ...]
 
 
-def askings(found: Sequence[Call]) -> list[Asking]:
+def askings(found: Sequence[CallEvents]) -> list[EngineAttempt]:
     """The model calls of a turn by their part of it, in the order they began."""
-    by_part: dict[Part, list[Call]] = {}
+    by_part: dict[Part, list[CallEvents]] = {}
     for call in found:
         if isinstance(call.events[0].data, ModelCalled):
             by_part.setdefault(part_of(call.key), []).append(call)
     return [
-        Asking(part, calls, (*_passed_on(part, by_part), *_exchanges(calls, found)))
+        EngineAttempt(part, calls, (*_passed_on(part, by_part), *_exchanges(calls, found)))
         for part, calls in by_part.items()
     ]
 
 
-def _passed_on(part: Part, by_part: Mapping[Part, Sequence[Call]]) -> Iterator[Exchange]:
+def _passed_on(part: Part, by_part: Mapping[Part, Sequence[CallEvents]]) -> Iterator[Exchange]:
     """What the engines before this one left for it."""
     for engine in range(part.engine):
         *_, last = by_part[part._replace(engine=engine)]
         yield passed_on([event.data for event in last.events])
 
 
-def _exchanges(calls: Sequence[Call], found: Sequence[Call]) -> Iterator[Exchange]:
+def _exchanges(calls: Sequence[CallEvents], found: Sequence[CallEvents]) -> Iterator[Exchange]:
     """What each model call but the last left for those behind it."""
     for call in calls[:-1]:
         answered = call.one(ModelAnswered)
@@ -108,7 +108,7 @@ def _exchanges(calls: Sequence[Call], found: Sequence[Call]) -> Iterator[Exchang
             yield from (*answered[1].before, exchange)
 
 
-def asking_doubts(asking: Asking, frame: str) -> Iterator[str]:
+def asking_doubts(asking: EngineAttempt, frame: str) -> Iterator[str]:
     """Every call that was asked with something else than the frame and the exchanges before it."""
     part = f"{asking.part.name}, " if asking.part.name else ""
     counts = exchanges_given(asking.calls)
@@ -166,7 +166,7 @@ def _open(
         ]
         for each in _gathered(own, at)
     ]
-    return Opened(at.seq, recorded, sighted, texts, frames.heard(recorded), given)
+    return Opened(at.seq, recorded, sighted, texts, heard=frames.heard(recorded), given=given)
 
 
 def _is_sourced(segments: Sequence[Segment]) -> bool:
@@ -182,7 +182,7 @@ def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | Non
     return [event.data for event in exact or found] or (None,)
 
 
-def shown(opened: Opened) -> list[Shown]:
+def shown(opened: Opened) -> list[ShownSegment]:
     """The segments as they were sent: the system text, what was said, the context, the schemas."""
     listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
     whole = opened.recorded.tokens or 1
@@ -193,27 +193,29 @@ def shown(opened: Opened) -> list[Shown]:
     ]
 
 
-def _shown(each: Segment, text: str, whole: int) -> Shown:
+def _shown(each: Segment, text: str, whole: int) -> ShownSegment:
     share = _share(each.tokens, whole)
-    return Shown(each.kind, each.origin, each.reason, each.tokens, share, each.digest, text)
+    return ShownSegment(
+        each.kind, each.origin, each.reason, each.tokens, share=share, digest=each.digest, text=text
+    )
 
 
 def _share(tokens: int, whole: int) -> float:
     return round(100 * tokens / whole, 1)
 
 
-def _history(opened: Opened, whole: int) -> Iterator[Shown]:
+def _history(opened: Opened, whole: int) -> Iterator[ShownSegment]:
     history, heard = opened.recorded.history, opened.heard
     if history.count:
-        yield Shown(
+        yield ShownSegment(
             "history",
             f"events {history.first} to {history.last}",
             f"what was said so far, {counted(history.count, 'message')}",
             history.tokens,
-            _share(history.tokens, whole),
-            history.digest,
-            "".join(spoken(message.author, message.text) for message in heard),
-            tuple(Said(each.seq, each.author, each.text) for each in heard),
+            share=_share(history.tokens, whole),
+            digest=history.digest,
+            text="".join(spoken(message.author, message.text) for message in heard),
+            messages=tuple(ShownMessage(each.seq, each.author, each.text) for each in heard),
         )
 
 
@@ -265,7 +267,7 @@ def _whole_doubts(
     history = state.history
     if recorded.counter != COUNTER:  # the tokens of another counter are believed
         history = msgspec.structs.replace(history, tokens=recorded.history.tokens)
-    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), history, 0, {})
+    again = frame(recorded.turn, recorded.agent, view(pieces, withheld), history, as_in=0, known={})
     pairs: list[tuple[str, Any, Any]] = [
         ("view", recorded.view, again.view),
         ("history", recorded.history.digest, again.history.digest),
@@ -289,7 +291,7 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     Raises:
         UsageError: there is no such turn.
     """
-    started, artifacts = _find(events, number, agent), Artifacts(events)
+    started, artifacts = _find(events, number, agent), ArtifactHistory(events)
     own = _events_of(events, started)
     taken = next((event for event in own if isinstance(event.data, ArtifactConsumed)), None)
     inputs = artifacts.whole(taken.data.artifacts) if taken else ()
@@ -369,11 +371,11 @@ def _framed(opened: Opened) -> Framed:
         recorded.as_in,
         segments,
         opened.sighted.withheld,
-        recorded.tokens,
-        recorded.counter,
-        recorded.digest,
-        "".join(segment.text for segment in segments),
-        recorded.visibility,
+        tokens=recorded.tokens,
+        counter=recorded.counter,
+        digest=recorded.digest,
+        prompt="".join(segment.text for segment in segments),
+        visibility=recorded.visibility,
     )
 
 
@@ -382,13 +384,13 @@ def _frame_of(part: Part, frames: Mapping[int, Opened]) -> Opened:
     return frames.get(part.engine) or frames[0]
 
 
-def _part(asking: Asking, frames: Mapping[int, Opened]) -> PartExplained:
+def _part(asking: EngineAttempt, frames: Mapping[int, Opened]) -> PartExplained:
     frame = _frame_of(asking.part, frames)
     own = None if frame.recorded.digest == frames[0].recorded.digest else _framed(frame)
     return PartExplained(asking.part.name, own, asking.exchanges)
 
 
-def _doubts(frames: Mapping[int, Opened], asked: Sequence[Asking]) -> Iterator[str]:
+def _doubts(frames: Mapping[int, Opened], asked: Sequence[EngineAttempt]) -> Iterator[str]:
     """Every way in which the record contradicts itself."""
     for opened in frames.values():
         yield from frame_doubts(opened)
@@ -396,7 +398,7 @@ def _doubts(frames: Mapping[int, Opened], asked: Sequence[Asking]) -> Iterator[s
         yield from asking_doubts(each, _frame_of(each.part, frames).recorded.digest)
 
 
-def _woken(taken: Event, artifacts: Artifacts) -> Woken:
+def _woken(taken: Event, artifacts: ArtifactHistory) -> Woken:
     fact: ArtifactConsumed = taken.data
     named = tuple(artifacts.named(id) for id in fact.artifacts)
     return Woken(taken.seq, fact.subscription, named, fact.retry_of)

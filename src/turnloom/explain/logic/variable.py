@@ -12,14 +12,14 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
 from turnloom.explain.logic.frames import Frames, call_of, hook_of
-from turnloom.explain.spec.explanations import NOTHING_DECLARED, Declared
+from turnloom.explain.spec.explanations import NOTHING_DECLARED, RunDeclarations
 from turnloom.explain.spec.variable import (
-    Change,
+    FrameMention,
     Gated,
     Judged,
     Omission,
-    Refusal,
-    Sight,
+    RefusedValue,
+    VariableChange,
     VariableExplained,
 )
 from turnloom.hooks.events import LifecycleToolCall, LifecycleToolResult
@@ -33,14 +33,14 @@ from turnloom.variables.events import (
     ContextMissed,
     ContextRefused,
     ContextSuppressed,
-    Loaded,
+    InitialValue,
 )
 from turnloom.variables.logic.conditions import judge
 
 
 def frames(
     events: Sequence[Event], name: str, conversation: Conversation | None
-) -> Iterator[Sight]:
+) -> Iterator[FrameMention]:
     """The frames that showed a variable or were to show it, by itself or in words of a handoff."""
     seen, worded = Frames(), _worded(name, conversation)
     own = f"context_variables.{name}"
@@ -53,10 +53,10 @@ def frames(
         for segment in sighted.segments if sighted else ():
             if segment.origin == own or segment.origin in worded:
                 text = _said(segment, seen.texts)
-                yield Sight(*at, text, origin=segment.origin)
+                yield FrameMention(*at, text, origin=segment.origin)
         for each in sighted.withheld if sighted else ():
             if each.origin == own:
-                yield Sight(*at, "", f"withheld, {each.reason}: {each.detail}", each.origin)
+                yield FrameMention(*at, "", f"withheld, {each.reason}: {each.detail}", each.origin)
 
 
 def _worded(name: str, conversation: Conversation | None) -> set[str]:
@@ -94,10 +94,10 @@ def conditions(
                     owners.get(rule.rule, event.data.source),
                     rule.target,
                     rule.rule,
-                    rule.condition,
-                    rule.saw.get(name),
-                    rule.fired,
-                    rule.why_not,
+                    condition=rule.condition,
+                    value=rule.saw.get(name),
+                    fired=rule.fired,
+                    why_not=rule.why_not,
                 )
 
 
@@ -138,7 +138,16 @@ def _gated(event: Event, hook: Hook, value: Json, why_not: str) -> Gated:
     fact: LifecycleToolCall | LifecycleToolResult = event.data
     ran = isinstance(fact, LifecycleToolCall)
     when = hook.declared.when or ""
-    return Gated(event.seq, hook.name, fact.trigger, fact.agent, when, value, ran, why_not)
+    return Gated(
+        event.seq,
+        hook.name,
+        fact.trigger,
+        fact.agent,
+        condition=when,
+        value=value,
+        ran=ran,
+        why_not=why_not,
+    )
 
 
 def _looked(name: str, saw: Mapping[str, Json], why_not: str) -> bool:
@@ -149,7 +158,7 @@ def explain_variable(
     events: Sequence[Event],
     name: str,
     at: int | None = None,
-    declared: Declared = NOTHING_DECLARED,
+    declared: RunDeclarations = NOTHING_DECLARED,
 ) -> VariableExplained:
     """Why a variable has its value, as of an event or as of the last one.
 
@@ -162,7 +171,7 @@ def explain_variable(
     causes = Causes(until)
     changes = tuple(_changes(until, name, causes, loaded is not None and not suppressed))
     last = changes[-1] if changes else None
-    first = loaded or Loaded(name, "")
+    first = loaded or InitialValue(name, "")
     return VariableExplained(
         run=events[0].run,
         name=name,
@@ -212,7 +221,7 @@ def _names(events: Sequence[Event]) -> Iterator[str]:
                 pass
 
 
-def _loaded(events: Sequence[Event], name: str) -> Loaded | None:
+def _loaded(events: Sequence[Event], name: str) -> InitialValue | None:
     for event in events:
         if isinstance(event.data, ContextLoaded):
             return next((each for each in event.data.values if each.name == name), None)
@@ -231,33 +240,39 @@ def _undeclared(events: Sequence[Event], name: str) -> bool:
     return any(fact.undeclared for fact in facts if fact.name == name)
 
 
-def _changes(events: Sequence[Event], name: str, causes: Causes, present: bool) -> Iterator[Change]:
+def _changes(
+    events: Sequence[Event], name: str, causes: Causes, present: bool
+) -> Iterator[VariableChange]:
     for event in events:
         fact = event.data
         if isinstance(fact, ContextChanged) and fact.name == name:
-            yield Change(
+            yield VariableChange(
                 event.seq,
                 event.at,
                 fact.previous,
                 fact.value,
-                fact.writer,
-                causes.of(event),
-                not present,
-                fact.removed,
-                fact.ephemeral,
+                writer=fact.writer,
+                causes=causes.of(event),
+                absent=not present,
+                removed=fact.removed,
+                ephemeral=fact.ephemeral,
             )
             present = not fact.removed
 
 
-def _refused(events: Sequence[Event], name: str, causes: Causes) -> Iterator[Refusal]:
+def _refused(events: Sequence[Event], name: str, causes: Causes) -> Iterator[RefusedValue]:
     for event in events:
         fact = event.data
         if isinstance(fact, ContextRefused) and fact.name == name:
-            yield Refusal(event.seq, event.at, fact.writer, fact.reason, causes.of(event))
+            yield RefusedValue(
+                event.seq, event.at, fact.writer, fact.reason, causes=causes.of(event)
+            )
 
 
 def _missed(events: Sequence[Event], name: str, causes: Causes) -> Iterator[Omission]:
     for event in events:
         fact = event.data
         if isinstance(fact, ContextMissed) and fact.name == name:
-            yield Omission(event.seq, event.at, fact.tool, fact.key, fact.value, causes.of(event))
+            yield Omission(
+                event.seq, event.at, fact.tool, fact.key, value=fact.value, causes=causes.of(event)
+            )

@@ -10,7 +10,7 @@ from turnloom.explain.spec.text import Explained, counted, lasting, moment, one_
 from turnloom.kernel.markup import visible
 
 
-class Named(msgspec.Struct, frozen=True):
+class ArtifactName(msgspec.Struct, frozen=True):
     """An artifact by its name: everything that says where it comes from, and nothing it says."""
 
     seq: int
@@ -38,7 +38,7 @@ class Woken(msgspec.Struct, frozen=True):
 
     seq: int
     subscription: str
-    artifacts: tuple[Named, ...]
+    artifacts: tuple[ArtifactName, ...]
     retry_of: int = 0
 
     @property
@@ -54,7 +54,7 @@ class Woken(msgspec.Struct, frozen=True):
         return [self.says, *indented(self.artifacts)]
 
 
-def indented(artifacts: Sequence[Named]) -> list[str]:
+def indented(artifacts: Sequence[ArtifactName]) -> list[str]:
     """Artifacts by name, a line each, under a head."""
     head, *rest = table([NAMED, *(each.cells for each in artifacts)])
     return [f"  {line}" for line in (head, *rest)]
@@ -132,7 +132,7 @@ class Chose(msgspec.Struct, frozen=True, tag="choice"):
         return f"try {self.chosen} of {len(self.scores)} counts (scores: {scores})"
 
 
-class Gathered(msgspec.Struct, frozen=True, tag="context"):
+class ShownSlice(msgspec.Struct, frozen=True, tag="context"):
     """Context that was gathered from a provider, or from the `fallback` in its place.
 
     `outcome` is `gathered`, or `failed` if nobody gave any. Which items there are, and what each
@@ -161,7 +161,7 @@ class Published(msgspec.Struct, frozen=True, tag="artifact"):
     """An artifact that the turn made, and to whom it was offered; not if it was only `made`."""
 
     seq: int
-    artifact: Named
+    artifact: ArtifactName
     made: bool
     within: tuple[Offered, ...]
 
@@ -187,7 +187,7 @@ class OfferExplained(Explained, frozen=True):
     run: str
     seq: int
     asked: int
-    artifact: Named
+    artifact: ArtifactName
     offered: bool
     to: tuple[Offered, ...]
     selection: Selected | None = None
@@ -225,7 +225,7 @@ class OfferExplained(Explained, frozen=True):
 class Arrived(msgspec.Struct, frozen=True):
     """An artifact of a set: where and when it was offered to the subscription."""
 
-    artifact: Named
+    artifact: ArtifactName
     seq: int
     at: datetime | None
 

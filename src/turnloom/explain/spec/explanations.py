@@ -15,7 +15,7 @@ RouteExplanation = RouteExplained | FlowRouteExplained | Reaction
 Explanation = TurnExplained | VariableExplained | RouteExplanation | Timeline
 
 
-class Declared(NamedTuple):
+class RunDeclarations(NamedTuple):
     """What a run began with, read from the first event of its log.
 
     `descriptions` say what variables are for, by name; `conversation` is what decided its routes
@@ -26,4 +26,4 @@ class Declared(NamedTuple):
     conversation: Conversation | None = None
 
 
-NOTHING_DECLARED = Declared()
+NOTHING_DECLARED = RunDeclarations()

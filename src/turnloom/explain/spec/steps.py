@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from turnloom.agents.spec import ToolCall, Usage
-from turnloom.explain.spec.board import Chose, Consulted, Gathered, Offered, Published, Unprovided
+from turnloom.explain.spec.board import Chose, Consulted, Offered, Published, ShownSlice, Unprovided
 from turnloom.explain.spec.text import counted, lasting, moment, one_line
 from turnloom.kernel.values import Json, as_data, preview
 
@@ -32,7 +32,7 @@ class Spoken(msgspec.Struct, frozen=True, tag="text"):
         return f"said{_hidden(self.hidden)}: {one_line(self.text, LINE)}"
 
 
-class Added(msgspec.Struct, frozen=True, tag="added by engine"):
+class ShownBeside(msgspec.Struct, frozen=True, tag="added by engine"):
     """What the model was shown beside the frame and the exchanges, text by text."""
 
     seq: int
@@ -135,7 +135,7 @@ class Unset(msgspec.Struct, frozen=True, tag="missed write"):
         return f"{self.name}: not set by {self.tool}, and {self.key} was {preview(self.value)}"
 
 
-class Done(msgspec.Struct, frozen=True, tag="effect"):
+class Effect(msgspec.Struct, frozen=True, tag="effect"):
     """An effect that is not repeated when its call is entered again."""
 
     seq: int
@@ -188,7 +188,7 @@ class Raised(msgspec.Struct, frozen=True, tag="frame"):
         return f"raised in {one_line(self.frame, LINE)}"
 
 
-class Noted(msgspec.Struct, frozen=True, tag="event"):
+class OtherEvent(msgspec.Struct, frozen=True, tag="event"):
     """Anything else that happened meanwhile."""
 
     seq: int
@@ -202,8 +202,8 @@ class Noted(msgspec.Struct, frozen=True, tag="event"):
 
 
 OnBoard = Consulted | Unprovided | Offered | Chose
-Told = OwnTool | Added | Spoken | Gave | Rejected
-Detail = Told | Became | Declined | Unset | Done | Questioned | Raised | Noted | OnBoard
+Told = OwnTool | ShownBeside | Spoken | Gave | Rejected
+Detail = Told | Became | Declined | Unset | Effect | Questioned | Raised | OtherEvent | OnBoard
 
 
 def _hidden(hidden: bool) -> str:
@@ -334,7 +334,7 @@ class Transferred(msgspec.Struct, frozen=True, tag="transfer"):
         return f"chose to hand over to {self.target} (rule {self.rule})"
 
 
-Step = ModelAsked | ToolUsed | HookRan | Transferred | Gathered | Published | Detail
+Step = ModelAsked | ToolUsed | HookRan | Transferred | ShownSlice | Published | Detail
 
 
 def lines_of(steps: Sequence[Step]) -> list[str]:

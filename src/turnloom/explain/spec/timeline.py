@@ -10,7 +10,7 @@ from turnloom.kernel.markup import grid, visible
 from turnloom.log.spec import progress_words
 
 
-class Row(msgspec.Struct, frozen=True):
+class TimelineRow(msgspec.Struct, frozen=True):
     """One thing of note: a turn, a tool, a hook, a question, a pick, a route, the end.
 
     `depth` says how far it stands inside others: a tool in its turn, a question in its tool.
@@ -55,7 +55,7 @@ class Timeline(Explained, frozen=True):
     events: int
     turns: int
     usage: Usage
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     correlation: str = ""
     parents: tuple[str, ...] = ()
     collects: str = ""

@@ -44,7 +44,7 @@ def _admitted(visibility: Visibility) -> str:
             return "everybody of every tenant"
 
 
-class Said(msgspec.Struct, frozen=True):
+class ShownMessage(msgspec.Struct, frozen=True):
     """One message of the history, and the event that holds it."""
 
     seq: int
@@ -52,7 +52,7 @@ class Said(msgspec.Struct, frozen=True):
     text: str
 
 
-class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
+class ShownSegment(msgspec.Struct, frozen=True, omit_defaults=True):
     """A segment of the frame with its exact text and its share of the whole in percent."""
 
     kind: str
@@ -62,7 +62,7 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
     share: float
     digest: str
     text: str
-    messages: tuple[Said, ...] = ()
+    messages: tuple[ShownMessage, ...] = ()
 
 
 class Onward(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class Framed(msgspec.Struct, frozen=True):
 
     seq: int
     as_in: int
-    segments: tuple[Shown, ...]
+    segments: tuple[ShownSegment, ...]
     withheld: tuple[Withheld, ...]
     tokens: int
     counter: str
@@ -88,7 +88,7 @@ class Framed(msgspec.Struct, frozen=True):
     visibility: Audience = ()
 
 
-NO_FRAME = Framed(0, 0, (), (), 0, "", "", "")
+NO_FRAME = Framed(0, 0, (), (), tokens=0, counter="", digest="", prompt="")
 
 
 class PartExplained(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ class TurnExplained(Explained, frozen=True):
     error: str
     seq: int
     as_in: int
-    segments: tuple[Shown, ...]
+    segments: tuple[ShownSegment, ...]
     withheld: tuple[Withheld, ...]
     tokens: int
     counter: str
@@ -201,7 +201,7 @@ class TurnExplained(Explained, frozen=True):
         return [as_data(each) for each in self.exchanges]
 
 
-def told(segments: Sequence[Shown]) -> list[str]:
+def told(segments: Sequence[ShownSegment]) -> list[str]:
     """Segments with their texts."""
     lines: list[str] = []
     for number, segment in enumerate(segments, 1):

@@ -18,7 +18,7 @@ class Cause(msgspec.Struct, frozen=True):
     says: str
 
 
-class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+class VariableChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """One change of the value, and what led to it: nearest first, back to what is from outside.
 
     `absent` says that there was no value before, `removed` that there was none afterwards, and
@@ -43,7 +43,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{was} → {now} by {self.writer}"
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusedValue(msgspec.Struct, frozen=True):
     """A value that somebody wanted the variable to take and that it could not have."""
 
     seq: int
@@ -75,10 +75,10 @@ class Omission(msgspec.Struct, frozen=True):
         return f"not set by tool:{self.tool}, and {self.key} of the answer was {was}"
 
 
-Write = Change | Refusal | Omission
+Write = VariableChange | RefusedValue | Omission
 
 
-class Sight(msgspec.Struct, frozen=True):
+class FrameMention(msgspec.Struct, frozen=True):
     """A frame that showed the variable, or that was to show it and says why it did not.
 
     `origin` is the segment: the variable's own, or a handoff whose words hold its value.
@@ -157,10 +157,10 @@ class VariableExplained(Explained, frozen=True):
     defaulted: bool
     note: str
     suppressed: str
-    changes: tuple[Change, ...]
-    refused: tuple[Refusal, ...]
+    changes: tuple[VariableChange, ...]
+    refused: tuple[RefusedValue, ...]
     missed: tuple[Omission, ...]
-    frames: tuple[Sight, ...]
+    frames: tuple[FrameMention, ...]
     conditions: tuple[Judged, ...]
     hooks: tuple[Gated, ...]
 

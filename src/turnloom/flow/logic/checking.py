@@ -23,17 +23,17 @@ from turnloom.flow.logic.checks.shapes import (
 )
 from turnloom.flow.logic.checks.steps import check_name, check_names, check_step, check_writes
 from turnloom.flow.logic.plans import placed_lines, steps_of
-from turnloom.flow.spec.nodes import Declared
+from turnloom.flow.spec.nodes import DeclaredFlow
 
 
-def check(declared: Declared) -> list[Diagnostic]:
+def check(declared: DeclaredFlow) -> list[Diagnostic]:
     """Every problem of a flow, in the order of its lines."""
     tangled = [*check_nesting(declared)]
     inside = tangled or _check_paths(declared)
     return sorted({*_check_flow(declared), *inside})
 
 
-def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
+def _check_flow(declared: DeclaredFlow) -> Iterator[Diagnostic]:
     """What is wrong with the flow as a whole."""
     site = declared.main.site
     yield from check_name(declared.name, site, "the flow")
@@ -43,7 +43,7 @@ def _check_flow(declared: Declared) -> Iterator[Diagnostic]:
     yield from check_timeout(f"`timeout` of flow {declared.name!r}", declared.timeout, site)
 
 
-def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
+def _check_paths(declared: DeclaredFlow) -> Iterator[Diagnostic]:
     """What is wrong with the paths of the flow, whose nesting comes to an end."""
     paths = placed_lines(declared.main, declared.failure)
     model = as_model(declared.state)
@@ -62,4 +62,6 @@ def _check_paths(declared: Declared) -> Iterator[Diagnostic]:
         yield from check_writes(paths, model)
     if declared.main.nodes and not declared.is_ended and not ends(declared.main, model):
         message = f"Flow {declared.name!r} has no `finally_`; it ends after its last step."
-        yield problem(declared.main.site, "W105", message, "Make that the last one.", "warning")
+        yield problem(
+            declared.main.site, "W105", message, "Make that the last one.", severity="warning"
+        )

@@ -10,7 +10,7 @@ from turnloom.flow.logic.walking import FAILURE, MAIN
 from turnloom.flow.spec.builder import step_name
 from turnloom.flow.spec.nodes import (
     ApprovalNode,
-    Asking,
+    ApprovalRequest,
     BranchNode,
     FlowPlan,
     ForkNode,
@@ -174,7 +174,7 @@ class _Drawing:
                 way = _Way(id, option.label or option.id)
                 (rejected if option.rejects else out).append(way)
             ways = _late(id, asking)
-            if not isinstance(asking.then, Asking):
+            if not isinstance(asking.then, ApprovalRequest):
                 break
             asking, level = asking.then, level + 1
         if asking.then is not None:
@@ -199,7 +199,7 @@ class _Drawing:
             self._chart.edge(node, target, text, dotted=dotted)
 
 
-def _late(id: str, asking: Asking) -> list[_Way]:
+def _late(id: str, asking: ApprovalRequest) -> list[_Way]:
     """The way out of an approval without an answer; there is none if it waits without an end."""
     if asking.timeout is None:
         return []

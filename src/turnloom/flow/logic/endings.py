@@ -46,4 +46,4 @@ def rescue(plan: FlowPlan, progress: Progress, undoing: Undoing) -> None:
         undoing.is_handled = True
         root.frames, root.failures, root.asking = [], [], None
         root.step = root.attempt = 0
-        enter(plan, progress, root, FAILURE, "!/")
+        enter(plan, progress, root, FAILURE, prefix="!/")

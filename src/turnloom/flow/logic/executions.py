@@ -10,7 +10,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.spec import Event
 
 
-class Past(NamedTuple):
+class StepExecution(NamedTuple):
     """The state that a step was given, and its change; none if it did not complete."""
 
     state: dict[str, Json]
@@ -19,16 +19,16 @@ class Past(NamedTuple):
 
 def find_executions(
     flow: Flowing, events: Iterable[Event], numbers: Collection[int]
-) -> dict[int, Past]:
+) -> dict[int, StepExecution]:
     """Executions by their numbers. A run does not keep the states of the past: they are folded from
     its log when they are needed, which is only when a flow is undone."""
-    progress, found = flow.begin(), dict[int, Past]()
+    progress, found = flow.begin(), dict[int, StepExecution]()
     for event in events:
         fact = event.data
         if isinstance(fact, FlowStopped):
             break
         if isinstance(fact, StepStarted) and fact.number in numbers:
-            found[fact.number] = Past({**state_of(progress, fact.strand).state})
+            found[fact.number] = StepExecution({**state_of(progress, fact.strand).state})
         elif isinstance(fact, StepCompleted) and fact.number in found:
             found[fact.number] = found[fact.number]._replace(update=fact.update)
         fold = flow.folds.get(fact.__class__)

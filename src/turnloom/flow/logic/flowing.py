@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from turnloom.agents.events import QuestionExpired, TurnStarted
+from turnloom.agents.events import QuestionExpiredFact, TurnStarted
 from turnloom.agents.spec import (
     Agent,
     Failure,
@@ -43,7 +43,7 @@ from turnloom.flow.logic.walking import (
     place_of,
 )
 from turnloom.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
-from turnloom.flow.spec.progress import Done, Frame, Progress, Step, Strand, Undoing
+from turnloom.flow.spec.progress import CompletedStep, Frame, Progress, Step, Strand, Undoing
 from turnloom.flow.spec.steps import AgentStep
 from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
@@ -119,7 +119,9 @@ class Flowing:
             is_over = _is_over(progress, step)
             if is_over or _is_busy(progress, step):
                 agent = step.node if step.turn else ""
-                found.append(Work(f"s{number}", number, agent, step.turn, is_over, is_alone))
+                found.append(
+                    Work(f"s{number}", number, agent, step.turn, is_over=is_over, is_alone=is_alone)
+                )
         return found
 
     def rest(self, state: RunState) -> Rest:
@@ -199,7 +201,9 @@ class Flowing:
         around, why = progress.strands[path.parent], path.failed
         node, place = node_of(self.plan, around), place_of(self.plan, around)
         assert node is not None and why is not None
-        fact = ForkFailed(node.name, place, path.id, why.error, why.message, around.id)
+        fact = ForkFailed(
+            node.name, place, path.id, why.error, message=why.message, strand=around.id
+        )
         return f"{place}/failed", fact
 
     def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Action | None:
@@ -214,15 +218,15 @@ class Flowing:
             return None
         return self._undo(progress, undoing.left[0]) if undoing.left else end
 
-    def _undo(self, progress: Progress, done: Done) -> Begin:
+    def _undo(self, progress: Progress, done: CompletedStep) -> Begin:
         """Begin to make up for a step."""
         number, step = progress.begun + 1, self.step_at(done)
         name = getattr(step.compensate, "__name__", type(step.compensate).__name__)
         place = done.place
-        fact = StepStarted(name, f"{place}~", number, 1, done.strand, undoes=place)
+        fact = StepStarted(name, f"{place}~", number, 1, strand=done.strand, undoes=place)
         return Begin("", ((f"s{number}/a1?", fact),), name)
 
-    def step_at(self, done: Done) -> StepNode:
+    def step_at(self, done: CompletedStep) -> StepNode:
         """The step that was completed at a place."""
         node = self.plan.node(done.path, done.at)
         step = node.join if isinstance(node, ForkNode) else node
@@ -261,7 +265,7 @@ class Flowing:
         is_agent = isinstance(node.step, AgentStep)
         turn = state.turns + 1 if is_agent else 0
         place = place_of(self.plan, strand)
-        fact = StepStarted(node.name, place, number, attempt, strand.id, turn)
+        fact = StepStarted(node.name, place, number, attempt, strand=strand.id, turn=turn)
         opens: Facts = ((f"s{number}/a{attempt}?", fact),)
         if is_agent:
             opens = (*opens, (f"t{turn}", TurnStarted(turn, node.name)))
@@ -283,7 +287,7 @@ class Flowing:
     ) -> tuple[str, ApprovalDecided]:
         frame, asked = strand.frames[-1], strand.asking
         assert asked is not None
-        fact = decided(node, place, f"{frame.path}/{frame.at}", asked, strand.id)
+        fact = decided(node, place, f"{frame.path}/{frame.at}", asked, strand=strand.id)
         return f"{asked.question}/decided", fact
 
 
@@ -343,7 +347,7 @@ def _is_busy(progress: Progress, step: Step) -> bool:
 
 def unasked(questions: Iterable[str]) -> Facts:
     """That the answers to questions are not waited for any more."""
-    return tuple((f"{id}/expired", QuestionExpired(id, STOPPED)) for id in questions)
+    return tuple((f"{id}/expired", QuestionExpiredFact(id, STOPPED)) for id in questions)
 
 
 def _told(failure: Any) -> str:

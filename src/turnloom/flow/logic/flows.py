@@ -13,7 +13,7 @@ from turnloom.flow.logic.checking import check
 from turnloom.flow.logic.drawing import draw
 from turnloom.flow.logic.plans import close, make_plan, placed_lines
 from turnloom.flow.spec.builder import AnyPath, Path, StepSettings, as_line, calling, make_step
-from turnloom.flow.spec.nodes import Declared, FlowPlan, Line, Misplaced, Node, Site
+from turnloom.flow.spec.nodes import DeclaredFlow, FlowPlan, Misplaced, Node, NodeSequence, Site
 from turnloom.flow.spec.steps import AnyStep
 from turnloom.guards.spec import Guards
 from turnloom.kernel.markup import grid, visible, written
@@ -59,7 +59,7 @@ class Flow(Path[S], Generic[S]):
         self.hooks = settings.get("hooks", ())
         self.guards = settings.get("guards")
         self.migrate = settings.get("migrate")
-        self._failure: Line | None = None
+        self._failure: NodeSequence | None = None
         self._misplaced: list[Misplaced] = []
         self._is_begun = self._is_ended = False
         self._plan: FlowPlan | None = None
@@ -111,16 +111,16 @@ class Flow(Path[S], Generic[S]):
     def check(self) -> Sequence[Diagnostic]:
         """Everything that is wrong with the flow, or probably not meant."""
         return check(
-            Declared(
+            DeclaredFlow(
                 self.name,
                 self.state,
                 self._line,
                 self._failure,
-                self._misplaced,
-                self.timeout,
-                self._is_ended,
-                self.variables,
-                self.migrate,
+                misplaced=self._misplaced,
+                timeout=self.timeout,
+                is_ended=self._is_ended,
+                variables=self.variables,
+                migrate=self.migrate,
             )
         )
 
@@ -138,15 +138,15 @@ class Flow(Path[S], Generic[S]):
             beside = {"variables": self.variables, "hooks": self.hooks, "guards": self.guards}
             paths = placed_lines(self._line, self._failure)
             version, timeout = self.version, self.timeout
-            plan = make_plan(self.name, version, self.state, paths, timeout, beside)
+            plan = make_plan(self.name, version, self.state, paths, timeout=timeout, beside=beside)
             self._plan = replace(plan, migrate=self.migrate)
             close(paths, self._line)
         return self._plan
 
-    def as_part(self) -> Line:
+    def as_part(self) -> NodeSequence:
         """The flow as a path of another, which its check refuses."""
         line = self._line
-        return Line(line.nodes, calling(), line.end, flow=self.name)
+        return NodeSequence(line.nodes, calling(), line.end, flow=self.name)
 
     def to_mermaid(self) -> str:
         """The flow as a flowchart in the language of Mermaid: every way that a run can go.

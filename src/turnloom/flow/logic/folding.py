@@ -7,7 +7,7 @@ from turnloom.agents.events import (
     EffectDone,
     QuestionAnswered,
     QuestionAsked,
-    QuestionExpired,
+    QuestionExpiredFact,
     ToolReturned,
 )
 from turnloom.flow.events import (
@@ -52,8 +52,8 @@ from turnloom.flow.logic.walking import (
 )
 from turnloom.flow.spec.nodes import FlowPlan
 from turnloom.flow.spec.progress import (
-    Asked,
     Decided,
+    OpenApproval,
     Progress,
     Step,
     StepFailure,
@@ -94,7 +94,7 @@ class Folding:
             FlowStopped: self._on_stopped,
             QuestionAsked: self._on_asked,
             QuestionAnswered: self._on_answered,
-            QuestionExpired: self._on_expired,
+            QuestionExpiredFact: self._on_expired,
             TimerExpired: self._on_timer,
         }
 
@@ -111,7 +111,13 @@ class Folding:
         progress.begun = max(progress.begun, fact.number)
         before = progress.steps.get(fact.number)
         step = progress.steps[fact.number] = Step(
-            fact.number, fact.place, fact.strand, fact.step, fact.attempt, fact.turn, fact.undoes
+            fact.number,
+            fact.place,
+            fact.strand,
+            fact.step,
+            attempt=fact.attempt,
+            turn=fact.turn,
+            undoes=fact.undoes,
         )
         step.acted = before is not None and before.acted
         if not fact.undoes:
@@ -144,7 +150,13 @@ class Folding:
         forget(progress, strand)
         if fact.is_unsure and node is not None and node.on_low_confidence is not None:
             frame = strand.frames[-1]
-            enter(self._plan, progress, strand, f"{frame.path}/{frame.at}.low", f"{fact.place}?/")
+            enter(
+                self._plan,
+                progress,
+                strand,
+                f"{frame.path}/{frame.at}.low",
+                prefix=f"{fact.place}?/",
+            )
         else:
             advance(self._plan, progress, strand)
 
@@ -161,7 +173,7 @@ class Folding:
         failure = failure_of(fact)
         if fact.handler:
             strand.failures.append(failure)
-            enter(self._plan, progress, strand, fact.handler, f"{fact.place}!/")
+            enter(self._plan, progress, strand, fact.handler, prefix=f"{fact.place}!/")
         else:
             fail(self._plan, progress, strand, failure)
 
@@ -203,7 +215,7 @@ class Folding:
     def _on_branch(self, progress: Progress, fact: BranchTaken) -> None:
         strand = progress.strands[fact.strand]
         if fact.path:
-            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.case}/")
+            enter(self._plan, progress, strand, fact.path, prefix=f"{fact.place}:{fact.case}/")
         else:
             advance(self._plan, progress, strand)
 
@@ -241,8 +253,8 @@ class Folding:
         strand = self.asking(progress, fact.question)
         if strand is None:
             return
-        asked = strand.asking or Asked()
-        strand.asking = Asked(asked.level, fact.question, asked.number + 1, fact.due)
+        asked = strand.asking or OpenApproval()
+        strand.asking = OpenApproval(asked.level, fact.question, asked.number + 1, fact.due)
         strand.status = "waiting"
 
     def asking(self, progress: Progress, question: str) -> Strand | None:
@@ -261,7 +273,7 @@ class Folding:
             strand.asking.answer, strand.asking.by = fact.value, fact.by
             strand.asking.status, strand.status = "answered", "ready"
 
-    def _on_expired(self, progress: Progress, fact: QuestionExpired) -> None:
+    def _on_expired(self, progress: Progress, fact: QuestionExpiredFact) -> None:
         strand = self.asking(progress, fact.question)
         if strand is not None and strand.asking is not None:
             strand.asking.status, strand.status = EXPIRED, "ready"
@@ -274,14 +286,14 @@ class Folding:
             asked.status, asked.answer = "open", None
             return
         if fact.to:
-            strand.asking = Asked(asked.level + 1, number=asked.number)
+            strand.asking = OpenApproval(asked.level + 1, number=asked.number)
             return
         strand.asking = None
         progress.approvals[fact.approval] = Decided(
-            fact.approver, fact.outcome, fact.option, fact.instructions, fact.by
+            fact.approver, fact.outcome, fact.option, fact.instructions, by=fact.by
         )
         if fact.path:
-            enter(self._plan, progress, strand, fact.path, f"{fact.place}:{fact.outcome}/")
+            enter(self._plan, progress, strand, fact.path, prefix=f"{fact.place}:{fact.outcome}/")
         elif fact.outcome == APPROVED:
             advance(self._plan, progress, strand)
         else:
@@ -316,8 +328,8 @@ def failure_of(fact: StepFailed) -> StepFailure:
         fact.error,
         fact.message,
         fact.stack,
-        fact.at,
-        fact.attempt,
-        fact.frame,
-        fact.what,
+        at=fact.at,
+        attempt=fact.attempt,
+        frame=fact.frame,
+        what=fact.what,
     )

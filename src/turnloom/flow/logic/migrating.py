@@ -25,7 +25,7 @@ from turnloom.flow.logic.folding import Folding
 from turnloom.flow.logic.plans import deciding, planned_reducers, steps_of
 from turnloom.flow.logic.states import StateModel, apply_change
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
-from turnloom.flow.spec.progress import Done, Progress, Step, StepFailure, Strand, Undoing
+from turnloom.flow.spec.progress import CompletedStep, Progress, Step, StepFailure, Strand, Undoing
 from turnloom.kernel.values import Json, as_array, as_object, preview, said
 from turnloom.runs.actions import Action, Finish, Record, Work
 
@@ -132,7 +132,7 @@ class Salvaged(Progress, kw_only=True):
     """What is known of a run without its plan: which steps were taken, by their names. What a run
     knew under its own plan does not fit, so it is read from its log."""
 
-    broken: dict[str, Done]
+    broken: dict[str, CompletedStep]
 
 
 class Salvaging(Flowing):
@@ -148,8 +148,8 @@ class Salvaging(Flowing):
             present.outputs,
             present.variables,
             present.triggers,
-            present.hooks,
-            present.toolkit,
+            hooks=present.hooks,
+            toolkit=present.toolkit,
         )
         super().__init__(present.plan, around)
         self._undoable = undoable
@@ -202,8 +202,8 @@ class Salvaging(Flowing):
                 number,
                 step.node if step.turn else "",
                 step.turn,
-                number <= undoing.begun or not self._can_undo(undoing, step),
-                True,
+                is_over=number <= undoing.begun or not self._can_undo(undoing, step),
+                is_alone=True,
             )
             for number, step in progress.steps.items()
         ]
@@ -212,7 +212,7 @@ class Salvaging(Flowing):
         done = [each for each in undoing.left if each.place == step.undoes]
         return bool(done) and done[0].path in self._nodes
 
-    def step_at(self, done: Done) -> StepNode:
+    def step_at(self, done: CompletedStep) -> StepNode:
         """The step of the present plan that has the name of one that was taken."""
         return self._nodes[done.path]
 
@@ -222,10 +222,20 @@ class Salvaging(Flowing):
     def _on_started(self, progress: Salvaged, fact: StepStarted) -> None:
         progress.begun = max(progress.begun, fact.number)
         before = progress.steps.get(fact.number)
-        step = Step(fact.number, fact.place, "", fact.step, fact.attempt, fact.turn, fact.undoes)
+        step = Step(
+            fact.number,
+            fact.place,
+            "",
+            fact.step,
+            attempt=fact.attempt,
+            turn=fact.turn,
+            undoes=fact.undoes,
+        )
         step.acted = before is not None and before.acted
         if not fact.undoes and fact.step in self._undoable:
-            step.done = Done(fact.place, fact.strand, fact.step, 0, fact.number, fact.attempt)
+            step.done = CompletedStep(
+                fact.place, fact.strand, fact.step, 0, number=fact.number, attempt=fact.attempt
+            )
         progress.steps[fact.number] = step
 
     def _on_completed(self, progress: Salvaged, fact: StepCompleted) -> None:
@@ -269,7 +279,7 @@ class Salvaging(Flowing):
         progress.undoing = Undoing(failure, fact.cause, progress.begun, left)
 
 
-def _lose(progress: Progress, done: Done) -> Record:
+def _lose(progress: Progress, done: CompletedStep) -> Record:
     """Put on record that a step is not made up for."""
     number = progress.begun + 1
     message = f"The flow has no step {done.path!r} any more that can be made up for."

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel
 
 from turnloom.agents.logic.plans import (
-    Writing,
+    PlanWriter,
     as_data,
     as_text,
     beside_data,
@@ -26,13 +26,13 @@ from turnloom.flow.logic.walking import FAILURE, MAIN
 from turnloom.flow.spec.builder import step_name
 from turnloom.flow.spec.nodes import (
     ApprovalNode,
-    Asking,
+    ApprovalRequest,
     BranchNode,
     FlowPlan,
     ForkNode,
-    Line,
     LoopNode,
     Node,
+    NodeSequence,
     Option,
     Placed,
     StepNode,
@@ -47,12 +47,12 @@ def _named(code: object) -> str:
     return getattr(code, "__qualname__", None) or type(code).__qualname__
 
 
-_WRITTEN = Writing(
-    (Asking, Budget, Cache, ContextFormat, Option, Retry, Share, *get_args(Source)), _named
+_WRITTEN = PlanWriter(
+    (ApprovalRequest, Budget, Cache, ContextFormat, Option, Retry, Share, *get_args(Source)), _named
 )
 
 
-def placed_lines(main: Line, failure: Line | None) -> dict[str, Placed]:
+def placed_lines(main: NodeSequence, failure: NodeSequence | None) -> dict[str, Placed]:
     """Every path of a flow by its id, those inside others after them."""
     found = dict(_below(MAIN, Placed(main, "main")))
     if failure is not None:
@@ -70,7 +70,7 @@ def _below(id: str, placed: Placed) -> Iterator[tuple[str, Placed]]:
                 yield from _below(f"{inner}!", Placed(line.handler, "rescue", id, at))
 
 
-def lines_of(node: Node) -> Iterator[tuple[str, str, Line]]:
+def lines_of(node: Node) -> Iterator[tuple[str, str, NodeSequence]]:
     """The paths that belong to a node: what tells each apart, and what part it plays."""
     match node:
         case StepNode():
@@ -85,32 +85,32 @@ def lines_of(node: Node) -> Iterator[tuple[str, str, Line]]:
             return _approval_lines(node)
 
 
-def _branch_lines(node: BranchNode) -> Iterator[tuple[str, str, Line]]:
+def _branch_lines(node: BranchNode) -> Iterator[tuple[str, str, NodeSequence]]:
     for number, (_, line) in enumerate(node.cases):
         yield str(number), "case", line
     if node.otherwise is not None:
         yield "otherwise", "case", node.otherwise
 
 
-def _fork_lines(node: ForkNode) -> Iterator[tuple[str, str, Line]]:
+def _fork_lines(node: ForkNode) -> Iterator[tuple[str, str, NodeSequence]]:
     for number, line in enumerate(node.paths):
         yield str(number), "path", line
     if node.join is not None:
         yield from _step_lines(node.join)
 
 
-def _step_lines(node: StepNode) -> Iterator[tuple[str, str, Line]]:
+def _step_lines(node: StepNode) -> Iterator[tuple[str, str, NodeSequence]]:
     for number, (_, line) in enumerate(node.on_failure):
         yield f"failed.{number}", "handler", line
     if node.on_low_confidence is not None:
         yield "low", "low", node.on_low_confidence
 
 
-def _approval_lines(node: ApprovalNode) -> Iterator[tuple[str, str, Line]]:
+def _approval_lines(node: ApprovalNode) -> Iterator[tuple[str, str, NodeSequence]]:
     if node.on_rejection is not None:
         yield "rejected", "rejected", node.on_rejection
     level, asking = 0, node.asking
-    while isinstance(asking.then, Asking):
+    while isinstance(asking.then, ApprovalRequest):
         level, asking = level + 1, asking.then
     if asking.then is not None:
         yield f"late.{level}", "late", asking.then
@@ -164,7 +164,7 @@ def planned_reducers(text: str) -> dict[str, Json]:
     return as_object(state.get("reducers")) or {}
 
 
-def close(paths: Mapping[str, Placed], main: Line) -> None:
+def close(paths: Mapping[str, Placed], main: NodeSequence) -> None:
     """Let nothing change any more what a plan says, but for what goes on behind its main path."""
     for placed in paths.values():
         placed.line.is_built = placed.line is not main
@@ -173,7 +173,7 @@ def close(paths: Mapping[str, Placed], main: Line) -> None:
             build(cast(AgentStep[Any, Any], step))
 
 
-def _line_data(line: Line) -> Json:
+def _line_data(line: NodeSequence) -> Json:
     nodes: list[Json] = [_node_data(node) for node in line.nodes]
     return [*nodes, "complete"] if line.ends else nodes
 
@@ -268,7 +268,7 @@ def _codes(node: Node) -> Iterator[tuple[str, Any]]:
             yield f"{name}.on", on
         case LoopNode(name=name, until=until):
             yield f"{name}.until", until
-        case ApprovalNode(name=name, asking=Asking(context=context)) if callable(context):
+        case ApprovalNode(name=name, asking=ApprovalRequest(context=context)) if callable(context):
             yield f"{name}.context", context
         case _:
             return
@@ -295,10 +295,10 @@ def _agent_data(step: Any) -> dict[str, Json]:
     }
 
 
-def _asking_data(asking: Asking) -> dict[str, Json]:
+def _asking_data(asking: ApprovalRequest) -> dict[str, Json]:
     data = {key: value for key, value in data_of(asking, _WRITTEN).items() if key != "then"}
     late = asking.then
-    return {**data, "then": _asking_data(late)} if isinstance(late, Asking) else data
+    return {**data, "then": _asking_data(late)} if isinstance(late, ApprovalRequest) else data
 
 
 def decide_alike(old_text: str, new_text: str) -> bool:

@@ -31,7 +31,7 @@ _SETTINGS = frozenset({"frozen", "title", "use_attribute_docstrings", "json_sche
 _HOOKS = ("__init__", "__new__", "model_post_init", "__get_pydantic_core_schema__")
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """What a step changes, as JSON, and how sure it is."""
 
     fields: dict[str, Json]
@@ -102,7 +102,7 @@ class StateModel:
         """
         return self._adapters[name].validate_json(msgspec.json.encode(written))
 
-    def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> Change:
+    def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> StateChange:
         """What a step gave that has had a state, as the change of fields that it is; `shown` makes
         that state once more, as it was shown.
 
@@ -110,14 +110,14 @@ class StateModel:
             InvalidUpdate: it is none, or has fields or values that the state cannot have.
         """
         if given is None:
-            return Change({})
+            return StateChange({})
         if isinstance(given, Update):
             update = cast(Update[Any], given)
             fields = self._fields(self._changed(update.changes, state, shown))
-            return Change(fields, _confidence(update.confidence))
+            return StateChange(fields, _confidence(update.confidence))
         if isinstance(given, Mapping):
             changes = cast(Mapping[Any, Any], given)
-            return Change(self._fields(self._changed(changes, state, shown)))
+            return StateChange(self._fields(self._changed(changes, state, shown)))
         if isinstance(given, BaseModel):
             raise InvalidUpdate(
                 f"A step gives what it changes, not a whole {type(given).__name__}. "

@@ -13,7 +13,7 @@ from turnloom.flow.spec.nodes import (
     Node,
     StepNode,
 )
-from turnloom.flow.spec.progress import Done, Frame, Progress, StepFailure, Strand
+from turnloom.flow.spec.progress import CompletedStep, Frame, Progress, StepFailure, Strand
 
 # What the main path is called, and the one that a failure of the whole flow leads to.
 MAIN, FAILURE = "main", "failure"
@@ -67,8 +67,8 @@ def settle(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
                 progress,
                 strand,
                 f"{frame.path}/{frame.at}.body",
-                f"{place_of(plan, strand)}[1]/",
-                1,
+                prefix=f"{place_of(plan, strand)}[1]/",
+                number=1,
             )
         if node is not None:
             return
@@ -97,7 +97,7 @@ def again(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
     """Walk the body of a loop from its beginning once more."""
     frame = strand.frames.pop()
     loop, number = frame.prefix.rpartition("[")[0], frame.number + 1
-    enter(plan, progress, strand, frame.path, f"{loop}[{number}]/", number)
+    enter(plan, progress, strand, frame.path, prefix=f"{loop}[{number}]/", number=number)
 
 
 def leave_loop(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
@@ -128,7 +128,7 @@ def open_fork(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
         progress.strands[id] = child
         progress.going[id] = None
         strand.paths.append(id)
-        enter(plan, progress, child, f"{frame.path}/{frame.at}.{number}", f"{id}/")
+        enter(plan, progress, child, f"{frame.path}/{frame.at}.{number}", prefix=f"{id}/")
 
 
 def children(progress: Progress, strand: Strand, place: str) -> list[Strand]:
@@ -139,13 +139,15 @@ def children(progress: Progress, strand: Strand, place: str) -> list[Strand]:
     return found
 
 
-def done_at(plan: FlowPlan, strand: Strand) -> Done | None:
+def done_at(plan: FlowPlan, strand: Strand) -> CompletedStep | None:
     """The step that a strand has come to, as something to be made up for, if it can be."""
     frame, step = strand.frames[-1], step_of(plan, strand)
     if step is None or step.compensate is None:
         return None
     place = place_of(plan, strand)
-    return Done(place, strand.id, frame.path, frame.at, strand.step, strand.attempt)
+    return CompletedStep(
+        place, strand.id, frame.path, frame.at, number=strand.step, attempt=strand.attempt
+    )
 
 
 def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:
@@ -192,7 +194,7 @@ def fail(plan: FlowPlan, progress: Progress, strand: Strand, failure: StepFailur
             strand.frames.clear()
             strand.failures.append(failure)
             strand.failed = failure
-            enter(plan, progress, strand, rescue, prefix)
+            enter(plan, progress, strand, rescue, prefix=prefix)
             return
     strand.failed = failure
     strand.status = "failed"

@@ -14,12 +14,12 @@ from turnloom.errors import UsageError
 from turnloom.flow.spec.nodes import (
     REJECT,
     ApprovalNode,
-    Asking,
+    ApprovalRequest,
     BranchNode,
     ForkNode,
-    Line,
     LoopNode,
     Node,
+    NodeSequence,
     Option,
     Site,
     StepNode,
@@ -73,13 +73,13 @@ class Path(Generic[S_contra]):
     """Steps one after the other, as a part of a flow."""
 
     def __init__(self, *steps: AnyStep[S_contra] | Complete) -> None:
-        self._line = Line(site=calling())
+        self._line = NodeSequence(site=calling())
         self._numbers: dict[str, int] = {}
         for step in steps:
             self._add(step)
 
     @property
-    def line(self) -> Line:
+    def line(self) -> NodeSequence:
         """What the path consists of."""
         return self._line
 
@@ -151,7 +151,7 @@ class Path(Generic[S_contra]):
         context: str | Callable[[S_contra], object] = "",
         options: Sequence[str | Option] = (),
         timeout: float | None = None,
-        on_timeout: "AnyPath[S_contra] | Asking | None" = None,
+        on_timeout: "AnyPath[S_contra] | ApprovalRequest | None" = None,
         on_rejection: "AnyPath[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
@@ -169,7 +169,7 @@ class Path(Generic[S_contra]):
                         timeout=timeout,
                         on_timeout=on_timeout,
                     ),
-                    Asking(approver=approver),
+                    ApprovalRequest(approver=approver),
                 ),
                 on_rejection=None if on_rejection is None else as_line(on_rejection),
             ),
@@ -191,7 +191,7 @@ class Path(Generic[S_contra]):
         self._line.end = len(self._line.nodes)
         return self
 
-    def as_part(self) -> Line:
+    def as_part(self) -> NodeSequence:
         """What the path is as a part of a flow."""
         return self._line
 
@@ -236,21 +236,21 @@ def escalate_to(
     context: str | Callable[[S], object] | None = None,
     options: Sequence[str | Option] = (),
     timeout: float | None = None,
-    on_timeout: AnyPath[S] | Asking | None = None,
-) -> Asking:
+    on_timeout: AnyPath[S] | ApprovalRequest | None = None,
+) -> ApprovalRequest:
     """Whom an approval asks next if there is no answer in time: the same, with the same options,
     unless `context` or `options` say otherwise."""
     late = on_timeout
-    return Asking(
+    return ApprovalRequest(
         approver=approver,
         context=context,
         options=tuple(map(_option, options)),
         timeout=timeout,
-        then=late if late is None or isinstance(late, Asking) else as_line(late),
+        then=late if late is None or isinstance(late, ApprovalRequest) else as_line(late),
     )
 
 
-def _complete(asking: Asking, before: Asking) -> Asking:
+def _complete(asking: ApprovalRequest, before: ApprovalRequest) -> ApprovalRequest:
     """What is asked, with what it does not say itself as it was asked before."""
     asked = replace(
         asking,
@@ -258,14 +258,16 @@ def _complete(asking: Asking, before: Asking) -> Asking:
         options=asking.options or before.options,
     )
     late = asked.then
-    return replace(asked, then=_complete(late, asked)) if isinstance(late, Asking) else asked
+    return (
+        replace(asked, then=_complete(late, asked)) if isinstance(late, ApprovalRequest) else asked
+    )
 
 
-def as_line(path: Any) -> Line:
+def as_line(path: Any) -> NodeSequence:
     """What was given as a path: a step, several in a list, or a path that was built."""
     if isinstance(path, Path):
         return path.as_part()
-    if isinstance(path, Line):
+    if isinstance(path, NodeSequence):
         return path
     return Path(*(cast(Sequence[Any], path) if isinstance(path, list | tuple) else (path,))).line
 
@@ -319,7 +321,7 @@ def _cache(given: Any) -> Cache | None:
     return Cache() if given is True else Cache(given)
 
 
-def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:
+def _handlers(given: Any) -> tuple[tuple[type[BaseException], NodeSequence], ...]:
     """What failures lead to, by their type."""
     if given is None:
         return ()
@@ -327,7 +329,7 @@ def _handlers(given: Any) -> tuple[tuple[type[BaseException], Line], ...]:
     return tuple((kind, as_line(path)) for kind, path in by_type.items())
 
 
-def _cases(given: object) -> tuple[tuple[Any, Line], ...]:
+def _cases(given: object) -> tuple[tuple[Any, NodeSequence], ...]:
     """The paths of a branch by their values; of what maps nothing, none."""
     if not isinstance(given, Mapping):
         return ()
@@ -339,7 +341,7 @@ def _join(given: Any, site: Site) -> StepNode:
     """The step that joins the paths of a fork, which a path may give settings. A path that is more
     than its one step remains what it is, which the check refuses."""
     match given.as_part() if isinstance(given, Path) else given:
-        case Line(nodes=[StepNode() as node], end=None, handler=None, flow=None):
+        case NodeSequence(nodes=[StepNode() as node], end=None, handler=None, flow=None):
             return node
         case [only]:
             return make_step(only, site, {})

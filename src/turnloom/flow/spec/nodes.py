@@ -20,7 +20,7 @@ class Site(NamedTuple):
 
 
 @dataclass(slots=True)
-class Line:
+class NodeSequence:
     """Nodes one after the other; `end` is after how many of them the flow is over, if it is then,
     and `handler` what a failure in them leads to, for a path of a fork. `again` are calls that said
     what was said before, and `flow` is the name of a flow that was given as a path. What
@@ -29,7 +29,7 @@ class Line:
     nodes: list["Node"] = field(default_factory=list["Node"])
     site: Site = Site("", 0)
     end: int | None = None
-    handler: "Line | None" = None
+    handler: "NodeSequence | None" = None
     again: list[tuple[str, Site]] = field(default_factory=list[tuple[str, Site]])
     flow: str | None = None
     is_built: bool = False
@@ -61,11 +61,11 @@ class StepNode:
     retry: Retry = Retry(0, delay=0.0)
     timeout: float | None = None
     require_confidence: float | None = None
-    on_low_confidence: Line | None = None
+    on_low_confidence: NodeSequence | None = None
     validate: tuple[Callable[..., Any], str] | None = None
     compensate: Any = None
     compensate_timeout: float | None = None
-    on_failure: tuple[tuple[type[BaseException], Line], ...] = ()
+    on_failure: tuple[tuple[type[BaseException], NodeSequence], ...] = ()
     recover: bool = False
     cache: Cache | None = None
     select: Selection | None = None
@@ -86,8 +86,8 @@ class BranchNode:
     name: str
     site: Site
     on: Callable[..., Any]
-    cases: tuple[tuple[Any, Line], ...]
-    otherwise: Line | None = None
+    cases: tuple[tuple[Any, NodeSequence], ...]
+    otherwise: NodeSequence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class ForkNode:
 
     name: str
     site: Site
-    paths: tuple[Line, ...]
+    paths: tuple[NodeSequence, ...]
     join: StepNode | None
 
 
@@ -107,7 +107,7 @@ class LoopNode:
     name: str
     site: Site
     until: Callable[..., Any]
-    body: Line
+    body: NodeSequence
     max_iterations: int
 
 
@@ -125,7 +125,7 @@ APPROVE, REJECT = Option("approve", "Approve"), Option("reject", "Reject", rejec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class ApprovalRequest:
     """Whom an approval asks, what they are told, what they may choose and until when; without an
     answer, `then` is walked, or else the next is asked. Without a context (`None`) or options, the
     next is asked as the one before."""
@@ -134,7 +134,7 @@ class Asking:
     context: str | Callable[..., Any] | None = ""
     options: tuple[Option, ...] = (APPROVE, REJECT)
     timeout: float | None = None
-    then: "Line | Asking | None" = None
+    then: "NodeSequence | ApprovalRequest | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +143,8 @@ class ApprovalNode:
 
     name: str
     site: Site
-    asking: Asking
-    on_rejection: Line | None = None
+    asking: ApprovalRequest
+    on_rejection: NodeSequence | None = None
 
 
 Node = StepNode | BranchNode | ForkNode | LoopNode | ApprovalNode
@@ -154,7 +154,7 @@ Node = StepNode | BranchNode | ForkNode | LoopNode | ApprovalNode
 class Placed:
     """A path of a flow: its nodes, what part it plays, and the path and node that it belongs to."""
 
-    line: Line
+    line: NodeSequence
     part: str
     owner: str = ""
     at: int = 0
@@ -188,13 +188,13 @@ class Misplaced(NamedTuple):
     after: str
 
 
-class Declared(NamedTuple):
+class DeclaredFlow(NamedTuple):
     """A flow as it was built, and the calls that came before or after their time."""
 
     name: str
     state: Any
-    main: Line
-    failure: Line | None
+    main: NodeSequence
+    failure: NodeSequence | None
     misplaced: Sequence[Misplaced]
     timeout: float | None
     is_ended: bool

@@ -49,7 +49,7 @@ class Frame(msgspec.Struct):
     number: int = 0
 
 
-class Asked(msgspec.Struct):
+class OpenApproval(msgspec.Struct):
     """An approval being waited for: whom it asks (how often that was passed on), the question, how
     often it was asked, until when, and what came back."""
 
@@ -81,13 +81,13 @@ class Strand(msgspec.Struct):
     attempt: int = 0
     failures: list[StepFailure] = []
     failed: StepFailure | None = None
-    broken: "Done | None" = None
-    asking: "Asked | None" = None
+    broken: "CompletedStep | None" = None
+    asking: "OpenApproval | None" = None
     paths: list[str] = []
     open: int = 0
 
 
-class Done(msgspec.Struct, frozen=True):
+class CompletedStep(msgspec.Struct, frozen=True):
     """A step that was taken, or did something at least, and that can be made up for; `number` and
     `attempt` tell which execution of it that was."""
 
@@ -111,7 +111,7 @@ class Step(msgspec.Struct):
     turn: int = 0
     undoes: str = ""
     acted: bool = False
-    done: Done | None = None
+    done: CompletedStep | None = None
 
 
 class Undoing(msgspec.Struct):
@@ -121,7 +121,7 @@ class Undoing(msgspec.Struct):
     failure: StepFailure
     cause: str
     begun: int
-    left: list[Done] = []
+    left: list[CompletedStep] = []
     is_handled: bool = False
 
 
@@ -137,7 +137,7 @@ class Progress(msgspec.Struct):
     failed: list[str] = []
     steps: dict[int, Step] = {}
     begun: int = 0
-    completed: list[Done] = []
+    completed: list[CompletedStep] = []
     approvals: dict[str, Decided] = {}
     threads: dict[str, list[Message]] = {}
     undoing: Undoing | None = None

@@ -8,7 +8,7 @@ import msgspec
 
 from turnloom.agents.spec import Exchange, Usage
 from turnloom.assembly.logic import estimate
-from turnloom.guards.events import BudgetExceeded, Shortage
+from turnloom.guards.events import BudgetExceededFact, Shortage
 from turnloom.guards.spec import (
     ANY_MODEL,
     RESOURCES,
@@ -20,7 +20,7 @@ from turnloom.guards.spec import (
     Strategies,
     Watch,
 )
-from turnloom.kernel.documents import Document, Path
+from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import Report
 
 MILLION = 1_000_000
@@ -61,7 +61,7 @@ def shortages(
 ) -> tuple[Shortage, ...]:
     """Every resource of which more is wanted than is left; that just enough is left is enough."""
     used = sum(watch.held.values(), watch.spent)
-    return tuple(_short(budget, watch, wanted, used, now))
+    return tuple(_short(budget, watch, wanted, used, now=now))
 
 
 def _short(
@@ -113,7 +113,7 @@ def _spent(watch: Watch, resource: str) -> float:
     return watch.seconds if resource == WALL_TIME else getattr(watch.spent, resource)
 
 
-def told(fact: BudgetExceeded) -> str:
+def told(fact: BudgetExceededFact) -> str:
     """What was short, and what to do about it."""
     short = "; ".join(map(_told, fact.short))
     return (
@@ -122,7 +122,7 @@ def told(fact: BudgetExceeded) -> str:
     )
 
 
-def _subject(fact: BudgetExceeded) -> str:
+def _subject(fact: BudgetExceededFact) -> str:
     """For whom the budget is short, with the place of the call in the log."""
     if not fact.of:
         return fact.call
@@ -137,7 +137,7 @@ def _told(short: Shortage) -> str:
 
 def check_guards(
     report: Report,
-    document: Document,
+    document: DeclarationFile,
     path: Path,
     guards: Guards,
     models: Mapping[str, str | None],
@@ -151,7 +151,7 @@ def check_guards(
             which = "a model without a name" if model is None else f"model {model!r}"
             message = f"Agent {agent!r} answers with {which}, which has no price."
             remedy = f"Add it to `prices`, or a price for any model: `{ANY_MODEL!r}`."
-            report.add(document, (*path, "budget", "prices"), "W068", message, remedy)
+            report.add(document, (*path, "budget", "prices"), "W068", message, remedy=remedy)
 
 
 def escalations(detection: LoopDetection) -> Iterator[tuple[str, ...]]:

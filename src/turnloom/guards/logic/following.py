@@ -6,11 +6,11 @@ from typing import Any
 from turnloom.agents.events import QuestionAnswered, TurnFinished, TurnStarted, UserText
 from turnloom.agents.spec import USER, Failure, RunState
 from turnloom.guards.events import (
-    BudgetExceeded,
+    BudgetExceededFact,
     BudgetReserved,
     BudgetSpent,
     LoopChecked,
-    LoopDetected,
+    LoopDetectedFact,
     ScarcityChanged,
 )
 from turnloom.guards.logic import budgets as budgeting
@@ -96,7 +96,7 @@ def _on_checked(watch: Watch, state: RunState, event: Event) -> None:
 
 def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
     """A loop is over as soon as something is done about it."""
-    fact: LoopDetected = event.data
+    fact: LoopDetectedFact = event.data
     watch.entries = []
     loop = recovering.name_of(fact.loop, fact.agents)
     watch.recoveries[loop] = fact.recoveries + 1
@@ -148,12 +148,12 @@ def _stop(state: RunState, why: str) -> None:
 _FOLDS: dict[type, Callable[[Watch, RunState, Any], None]] = {
     BudgetReserved: _on_reserved,
     BudgetSpent: _on_spent,
-    BudgetExceeded: _on_exceeded,
+    BudgetExceededFact: _on_exceeded,
     ScarcityChanged: _on_scarcity,
     TurnStarted: _on_turn_started,
     TurnFinished: _on_turn_finished,
     LoopChecked: _on_checked,
-    LoopDetected: _on_loop,
+    LoopDetectedFact: _on_loop,
     QuestionAnswered: _on_answered,
     UserText: _on_user_text,
 }

@@ -18,8 +18,8 @@ from turnloom.agents.spec import Question, RunState
 from turnloom.assembly.logic import apart, piece
 from turnloom.assembly.logic.retrieval import unit
 from turnloom.assembly.spec import Piece
-from turnloom.guards.events import LoopDetected, Scores
-from turnloom.guards.spec import Entry, LoopDetection, Watch, Weights
+from turnloom.guards.events import LoopDetectedFact, Scores
+from turnloom.guards.spec import LoopDetection, TurnDigest, Watch, Weights
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json, as_data
 from turnloom.log.spec import Fact
@@ -34,11 +34,11 @@ COMPARED = 1000
 _TROUBLE = (ToolFailed, OutputRefused, ModelFailed)
 
 
-class Verdict(NamedTuple):
+class LoopVerdict(NamedTuple):
     """The loop that turns are, if they are one, the turns, and the signs of it."""
 
     loop: str
-    entries: Sequence[Entry]
+    entries: Sequence[TurnDigest]
     scores: Scores
 
     @property
@@ -57,8 +57,8 @@ def entry_of(
     agent: str,
     facts: Iterable[Fact],
     inputs: Sequence[Json],
-    before: Sequence[Entry],
-) -> Entry:
+    before: Sequence[TurnDigest],
+) -> TurnDigest:
     """A turn that is about some inputs, by what is on record of it.
 
     What it did is the tools that it called, or else what it said. Something came of it if a
@@ -70,13 +70,13 @@ def entry_of(
     action = digest(as_data([agent, called or said, *inputs]))
     is_troubled = any(isinstance(each, _TROUBLE) for each in facts)
     is_new = all(each.action != action for each in before)
-    return Entry(
+    return TurnDigest(
         turn,
         agent,
         action,
         "\n".join(said)[:COMPARED],
-        _changed(facts) or (is_new and not is_troubled),
-        is_troubled or any(isinstance(each, QuestionAsked) for each in facts),
+        progress=_changed(facts) or (is_new and not is_troubled),
+        frustrated=is_troubled or any(isinstance(each, QuestionAsked) for each in facts),
     )
 
 
@@ -92,7 +92,7 @@ def _changed(facts: Iterable[Fact]) -> bool:
     return any(isinstance(each, ContextChanged) and each.value != each.previous for each in facts)
 
 
-def needs_similarity(detection: LoopDetection, entries: Sequence[Entry]) -> bool:
+def needs_similarity(detection: LoopDetection, entries: Sequence[TurnDigest]) -> bool:
     """Whether texts have to be compared, which takes a model, to know if turns are a loop."""
     return detection.similarity is not None and not detect(detection, entries).loop
 
@@ -108,31 +108,31 @@ def similarity(vectors: Sequence[Sequence[float]]) -> float:
 
 
 def detect(
-    detection: LoopDetection, entries: Sequence[Entry], semantic: float | None = None
-) -> Verdict:
+    detection: LoopDetection, entries: Sequence[TurnDigest], semantic: float | None = None
+) -> LoopVerdict:
     """Whether the last turns are a loop, and of which kind.
 
     The last `window` of them count; for turns that alternate, as many as were kept.
     """
     recent = entries[-detection.window :]
     if len(recent) < detection.window:
-        return Verdict(INSUFFICIENT, recent, Scores())
+        return LoopVerdict(INSUFFICIENT, recent, Scores())
     period, oscillation = _oscillation(entries)
     scores = _scored(detection.weights, recent, oscillation, semantic or 0.0)
     if scores.repetition == 1:
-        return Verdict("exact_repetition", recent, scores)
+        return LoopVerdict("exact_repetition", recent, scores)
     if oscillation == 1:
-        return Verdict("oscillation", entries[-2 * period :], scores)
+        return LoopVerdict("oscillation", entries[-2 * period :], scores)
     if scores.no_progress == 1:
-        return Verdict("no_progress", recent, scores)
+        return LoopVerdict("no_progress", recent, scores)
     if detection.similarity is not None and scores.semantic >= detection.similarity:
-        return Verdict("semantic_repetition", recent, scores)
+        return LoopVerdict("semantic_repetition", recent, scores)
     if scores.confidence >= detection.threshold:
-        return Verdict(_dominant(detection.weights, scores), recent, scores)
-    return Verdict("", recent, scores)
+        return LoopVerdict(_dominant(detection.weights, scores), recent, scores)
+    return LoopVerdict("", recent, scores)
 
 
-def _oscillation(entries: Sequence[Entry]) -> tuple[int, float]:
+def _oscillation(entries: Sequence[TurnDigest]) -> tuple[int, float]:
     """The period after which turns come again, and the share of them that does.
 
     Any period counts that fits twice into what was kept; turns that are all the same alternate
@@ -150,7 +150,7 @@ def _oscillation(entries: Sequence[Entry]) -> tuple[int, float]:
 
 
 def _scored(
-    weights: Weights, recent: Sequence[Entry], oscillation: float, semantic: float
+    weights: Weights, recent: Sequence[TurnDigest], oscillation: float, semantic: float
 ) -> Scores:
     size = len(recent)
     ((_, most),) = Counter(each.action for each in recent).most_common(1)
@@ -202,23 +202,23 @@ HINTS = {
 
 
 def recover(
-    detection: LoopDetection, watch: Watch, verdict: Verdict, others: Sequence[str]
-) -> LoopDetected:
+    detection: LoopDetection, watch: Watch, verdict: LoopVerdict, others: Sequence[str]
+) -> LoopDetectedFact:
     """What is done about a loop; `others` are those whose turn it could be instead."""
     recoveries = watch.recoveries.get(name_of(verdict.loop, verdict.agents), 0)
     is_enough = recoveries >= detection.max_resets
     wanted = detection.then if is_enough else getattr(detection.strategies, verdict.loop)
     has_others = any(name not in verdict.agents for name in others)
     strategy = "inject_variation" if wanted == "rotate_agent" and not has_others else wanted
-    return LoopDetected(
+    return LoopDetectedFact(
         verdict.loop,
         verdict.agents,
         tuple(each.turn for each in verdict.entries),
         verdict.scores,
-        strategy,
-        wanted if strategy != wanted else "",
-        HINTS.get(strategy, ""),
-        recoveries,
+        strategy=strategy,
+        instead_of=wanted if strategy != wanted else "",
+        hint=HINTS.get(strategy, ""),
+        recoveries=recoveries,
     )
 
 
@@ -227,7 +227,7 @@ def name_of(loop: str, agents: Sequence[str]) -> str:
     return f"{loop} of {', '.join(agents)}"
 
 
-def describe_loop(fact: LoopDetected) -> str:
+def describe_loop(fact: LoopDetectedFact) -> str:
     """What goes round in circles, and since when."""
     turns = f"turns {fact.turns[0]} to {fact.turns[-1]}" if fact.turns else "its turns"
     return f"{name_of(fact.loop, fact.agents)} in {turns}"

@@ -21,7 +21,7 @@ _DIGITS = 13
 _RANGE = 16**_DIGITS
 
 
-class Stream:
+class UniformDraws:
     """Numbers between 0 and 1, both excluded, that follow from the names it is given."""
 
     def __init__(self, *names: str) -> None:
@@ -40,14 +40,14 @@ def _mix(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def draw_beta(alpha: float, beta: float, stream: Stream) -> float:
+def draw_beta(alpha: float, beta: float, stream: UniformDraws) -> float:
     """A draw from a Beta distribution; a half where both its parts are too small to be told."""
     one, other = _gamma(alpha, stream), _gamma(beta, stream)
     total = one + other
     return one / total if total > 0 else 0.5
 
 
-def _gamma(shape: float, stream: Stream) -> float:
+def _gamma(shape: float, stream: UniformDraws) -> float:
     """A draw from a Gamma distribution, as Marsaglia and Tsang do it."""
     if shape < 1:
         return _gamma(shape + 1, stream) * _exp(_ln(stream.next()) / shape)
@@ -64,7 +64,7 @@ def _gamma(shape: float, stream: Stream) -> float:
             return d * v
 
 
-def _normal(stream: Stream) -> float:
+def _normal(stream: UniformDraws) -> float:
     """A draw from the normal distribution, by the polar method."""
     while True:
         a, b = 2 * stream.next() - 1, 2 * stream.next() - 1
@@ -87,7 +87,7 @@ ENOUGH = 20
 UNKNOWN = Belief()
 
 
-class Asked(NamedTuple):
+class SelectionRequest(NamedTuple):
     """One choice to be made: in which category, among whom, and for whom it was meant or what woke
     them."""
 
@@ -100,7 +100,7 @@ class Asked(NamedTuple):
 
 
 def select(
-    selection: Selection, asked: Asked, beliefs: Mapping[str, Belief], chance: str
+    selection: Selection, asked: SelectionRequest, beliefs: Mapping[str, Belief], chance: str
 ) -> SelectionMade:
     """The choice, which follows from what is given and from nothing else.
 
@@ -114,22 +114,24 @@ def select(
             f"Nobody is left for a turn in category {asked.category!r}: excluded are "
             f"{', '.join(excluded)}. Keep one that can be chosen."
         )
-    drawn = [_drawn(selection, asked, name, beliefs.get(name, UNKNOWN), chance) for name in left]
+    drawn = [
+        _drawn(selection, asked, name, beliefs.get(name, UNKNOWN), chance=chance) for name in left
+    ]
     chosen = max(drawn, key=lambda each: each.score)  # of equals, the one declared first
     return SelectionMade(
         chosen.agent,
         asked.category,
         tuple(drawn),
         excluded,
-        confidence(beliefs.get(chosen.agent, UNKNOWN)),
-        chance,
-        asked.meant,
-        asked.artifact,
-        asked.notes,
+        confidence=confidence(beliefs.get(chosen.agent, UNKNOWN)),
+        chance=chance,
+        meant=asked.meant,
+        artifact=asked.artifact,
+        notes=asked.notes,
     )
 
 
-def outcomes(asked: Asked, beliefs: Mapping[str, Belief]) -> str:
+def outcomes(asked: SelectionRequest, beliefs: Mapping[str, Belief]) -> str:
     """How many outcomes of those among whom one is chosen are known."""
     return f"{sum(beliefs.get(name, UNKNOWN).observations for name in asked.among):.17g}"
 
@@ -140,11 +142,11 @@ def confidence(belief: Belief) -> float:
 
 
 def _drawn(
-    selection: Selection, asked: Asked, agent: str, belief: Belief, chance: str
+    selection: Selection, asked: SelectionRequest, agent: str, belief: Belief, chance: str
 ) -> Candidate:
     alpha, beta = selection.prior[0] + belief.successes, selection.prior[1] + belief.failures
-    draw = draw_beta(alpha, beta, Stream(chance, asked.category, agent))
-    return Candidate(agent, alpha, beta, draw, selection.costs.get(agent, 0.0))
+    draw = draw_beta(alpha, beta, UniformDraws(chance, asked.category, agent))
+    return Candidate(agent, alpha, beta, draw, cost=selection.costs.get(agent, 0.0))
 
 
 def category_of(value: Json) -> str:
@@ -202,4 +204,4 @@ def observations(tenant: str, events: Sequence[Event]) -> list[Observation]:
 
 def _observation(tenant: str, event: Event, fact: SelectionJudged) -> Observation:
     pool = Pool(tenant, fact.workflow, fact.category)
-    return Observation(event.run, event.id, pool, fact.agent, fact.credit, fact.decay)
+    return Observation(event.run, event.id, pool, fact.agent, credit=fact.credit, decay=fact.decay)

@@ -14,13 +14,13 @@ from turnloom.board.spec import TypeRegistry
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.guards.spec import Guards, Selection
 from turnloom.kernel.values import nearest
-from turnloom.reaction.spec import Plan, Subscription
+from turnloom.reaction.spec import BoardPlan, Subscription
 
 # What has nothing inside it that a path could lead to.
 SCALARS = (str, int, float, bool)
 
 
-def check_plan(plan: Plan) -> list[str]:
+def check_plan(plan: BoardPlan) -> list[str]:
     """What of a board can never work, whatever is published: a sentence for each."""
     return [
         problem
@@ -31,7 +31,7 @@ def check_plan(plan: Plan) -> list[str]:
     ]
 
 
-def refuse_problems(plan: Plan) -> None:
+def refuse_problems(plan: BoardPlan) -> None:
     """Refuse a board on which something can never work.
 
     Raises:
@@ -40,7 +40,7 @@ def refuse_problems(plan: Plan) -> None:
     _refuse(plan, check_plan(plan))
 
 
-def refuse_strangers(plan: Plan, tenant: str) -> None:
+def refuse_strangers(plan: BoardPlan, tenant: str) -> None:
     """Refuse a board of a tenant with agents that are declared to be of another.
 
     Raises:
@@ -57,14 +57,14 @@ def refuse_strangers(plan: Plan, tenant: str) -> None:
     )
 
 
-def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) -> None:
+def refuse_sources(plan: BoardPlan, variables: Collection[str], types: TypeRegistry) -> None:
     """Refuse a board on which sources of context name what there is not.
 
     Raises:
         DefinitionError: one does; `diagnostics` has all of them.
     """
     found = (
-        Diagnostic(f"board:{plan.name}/{member.agent.name}", 1, code, message, remedy)
+        Diagnostic(f"board:{plan.name}/{member.agent.name}", 1, code, message, remedy=remedy)
         for member in plan.members.values()
         if isinstance(member.context, Assembly)
         for subscription in member.subscriptions
@@ -76,7 +76,7 @@ def refuse_sources(plan: Plan, variables: Collection[str], types: TypeRegistry) 
         raise DefinitionError(plan.name, problems)
 
 
-def refuse_joins(plan: Plan, types: TypeRegistry) -> None:
+def refuse_joins(plan: BoardPlan, types: TypeRegistry) -> None:
     """Refuse a board that joins by what its artifacts do not have.
 
     Raises:
@@ -113,7 +113,7 @@ def _may_have(model: type[BaseModel], names: Sequence[str]) -> bool:
     return first in fields and not (others and fields[first] in SCALARS)
 
 
-def refuse_guards(plan: Plan, guards: Guards, variables: Collection[str]) -> None:
+def refuse_guards(plan: BoardPlan, guards: Guards, variables: Collection[str]) -> None:
     """Refuse a board whose guards name what there is not.
 
     Raises:
@@ -123,7 +123,9 @@ def refuse_guards(plan: Plan, guards: Guards, variables: Collection[str]) -> Non
         _refuse(plan, [*_check_selection(plan, guards.selection, variables)])
 
 
-def _check_selection(plan: Plan, selection: Selection, variables: Collection[str]) -> Iterator[str]:
+def _check_selection(
+    plan: BoardPlan, selection: Selection, variables: Collection[str]
+) -> Iterator[str]:
     for name in selection.candidates:
         member = plan.members.get(name)
         if member is None:
@@ -166,13 +168,15 @@ def _state_type(names: Sequence[str], types: TypeRegistry) -> Any:
     return make_dataclass("Inputs", models.items())
 
 
-def _refuse(plan: Plan, problems: Sequence[str]) -> None:
+def _refuse(plan: BoardPlan, problems: Sequence[str]) -> None:
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
         raise UsageError(f"Board {plan.name!r} does not pass its check:\n{lines}")
 
 
-def _check_producers(plan: Plan, subscription: Subscription, producers: Set[str]) -> Iterator[str]:
+def _check_producers(
+    plan: BoardPlan, subscription: Subscription, producers: Set[str]
+) -> Iterator[str]:
     """Whether those whose artifacts are waited for exist, and publish them."""
     strangers = sorted(producers - plan.members.keys() - {USER})
     for name in strangers:
@@ -189,7 +193,7 @@ def _about_stranger(subscription: Subscription, name: str, known: Sequence[str])
 
 
 def _check_type(
-    plan: Plan, subscription: Subscription, producers: Set[str], type: str
+    plan: BoardPlan, subscription: Subscription, producers: Set[str], type: str
 ) -> Iterator[str]:
     makers = {name for name in producers if plan.members[name].product(type) is not None}
     own = subscription.agent

@@ -7,9 +7,9 @@ from itertools import chain
 
 from turnloom.board.logic.matching import tagged, visible_from
 from turnloom.board.spec import Artifact
-from turnloom.reaction.events import Verdict
+from turnloom.reaction.events import SubscriptionVerdict
 from turnloom.reaction.spec import Member, Subscription
-from turnloom.reaction.spec.state import Entry, Group, Pending
+from turnloom.reaction.spec.state import Group, Pending, WaitingArtifact
 
 # The ids of artifacts that are given to an agent together.
 Set = tuple[str, ...]
@@ -21,7 +21,7 @@ def arrive(
     """Let an artifact wait with those of its key; what can be given to the agent now."""
     pending.arrived += 1
     group = pending.groups.setdefault(key, Group())
-    group.bins.setdefault(type, []).append(Entry(id, at, pending.arrived))
+    group.bins.setdefault(type, []).append(WaitingArtifact(id, at, pending.arrived))
     wanted = Counter(subscription.types)
     if any(len(group.bins.get(each, ())) < number for each, number in wanted.items()):
         return []
@@ -79,7 +79,7 @@ def outdated(
         yield key, over
 
 
-def _is_over(entry: Entry, within: timedelta | int, now: datetime, number: int) -> bool:
+def _is_over(entry: WaitingArtifact, within: timedelta | int, now: datetime, number: int) -> bool:
     if isinstance(within, timedelta):
         return entry.at + within <= now
     return number - entry.number > within
@@ -134,12 +134,12 @@ WHERE_FAILED, KEY_FAILED = FAILED = ("where_failed", "key_failed")
 
 def judge(
     subscription: Subscription, member: Member, tenant: str, artifact: Artifact, now: datetime
-) -> Verdict:
+) -> SubscriptionVerdict:
     """What a subscription of a tenant's board makes of an artifact of one of its types, before it
     is asked itself."""
 
-    def verdict(what: str, detail: str = "", opens: datetime | None = None) -> Verdict:
-        return Verdict(subscription.id, what, detail, opens=opens)
+    def verdict(what: str, detail: str = "", opens: datetime | None = None) -> SubscriptionVerdict:
+        return SubscriptionVerdict(subscription.id, what, detail, opens=opens)
 
     producer = artifact.produced_by
     if producer == member.agent.name and not member.wakes_itself:

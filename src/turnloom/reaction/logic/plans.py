@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turnloom.agents.logic.plans import (
-    Writing,
+    PlanWriter,
     as_text,
     beside_data,
     data_of,
@@ -16,21 +16,29 @@ from turnloom.agents.logic.plans import (
 )
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, describe_provider
 from turnloom.assembly.spec.formats import Budget, ContextFormat
-from turnloom.assembly.spec.providers import Chosen
+from turnloom.assembly.spec.providers import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly, Share
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.values import Json
-from turnloom.reaction.spec import Batch, ContextFilter, Join, Member, Plan, Product, Subscription
+from turnloom.reaction.spec import (
+    Batch,
+    BoardPlan,
+    ContextFilter,
+    Join,
+    Member,
+    Product,
+    Subscription,
+)
 
 # What is written field by field. Everything else that is no data is known by name: code.
-_WRITTEN = Writing(
+_WRITTEN = PlanWriter(
     (
         Assembly,
         Batch,
         Budget,
-        Chosen,
+        ChosenProvider,
         ContextFilter,
         ContextFormat,
         Join,
@@ -47,7 +55,7 @@ def make_plan(
     limit: int,
     types: TypeRegistry,
     beside: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> BoardPlan:
     """The plan of a board with these agents, and with what it declares beside them, by part.
 
     Raises:
@@ -62,7 +70,7 @@ def make_plan(
         **beside_data(beside or {}, _WRITTEN),
     }
     text = as_text(written)
-    return Plan(
+    return BoardPlan(
         name=name,
         members=by_name,
         limit=limit,
@@ -72,7 +80,7 @@ def make_plan(
     )
 
 
-def describe_plan(plan: Plan) -> str:
+def describe_plan(plan: BoardPlan) -> str:
     """What gives each agent of a board its context, for people."""
     return by_agent({name: _described(member) for name, member in plan.members.items()})
 
@@ -86,11 +94,11 @@ def _described(member: Member) -> str:
     return "\n".join([_described_context(member.context), *own])
 
 
-def _described_context(context: Chosen | ContextFilter | Assembly | None) -> str:
+def _described_context(context: ChosenProvider | ContextFilter | Assembly | None) -> str:
     match context:
         case Assembly():
             return describe_assembly(context)
-        case Chosen():
+        case ChosenProvider():
             return describe_provider(context)
         case ContextFilter():
             said = data_of(context, _WRITTEN).items()
@@ -99,7 +107,7 @@ def _described_context(context: Chosen | ContextFilter | Assembly | None) -> str
             return "artifacts with the correlation id"
 
 
-def subscription_digest(plan: Plan, subscription: Subscription) -> str:
+def subscription_digest(plan: BoardPlan, subscription: Subscription) -> str:
     """The digest of what one subscription of a board says, wherever it stands among others.
 
     Runs that collect for it live long: they are pinned to this, and nothing else disturbs them.

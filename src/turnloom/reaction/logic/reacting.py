@@ -33,11 +33,11 @@ from turnloom.reaction.events import (
     LimitReached,
     RetryAsked,
     RunOpened,
-    Verdict,
+    SubscriptionVerdict,
 )
 from turnloom.reaction.logic import gates
 from turnloom.reaction.logic.gates import FORWARDED, LATER, TAKEN
-from turnloom.reaction.spec import Plan, Subscription
+from turnloom.reaction.spec import BoardPlan, Subscription
 from turnloom.reaction.spec.state import Assignment, Later, Pending, Tray
 from turnloom.runs.actions import (
     Action,
@@ -79,7 +79,7 @@ class Reacting:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: BoardPlan,
         variables: Variables,
         triggers: Triggers,
         hooks: Hooks,
@@ -123,7 +123,15 @@ class Reacting:
     def collecting(self, subscription: str) -> "Reacting":
         """What decides in the run that collects for a subscription: no agent takes a turn there."""
         collects = self._by_id[subscription]
-        return Reacting(self.plan, Variables(), Triggers({}), {}, Toolkit(), {}, collects)
+        return Reacting(
+            self.plan,
+            Variables(),
+            Triggers({}),
+            {},
+            toolkit=Toolkit(),
+            products={},
+            collects=collects,
+        )
 
     def begin(self) -> Tray:
         """Nothing was published."""
@@ -202,13 +210,13 @@ class Reacting:
     def _give(self, state: RunState, tray: Tray, work: Assignment) -> Action | None:
         if self.collects is not None:
             run = opened_run(self.name, work.subscription, work.artifacts)
-            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run)
+            taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run=run)
             return self._open(tray, run, work, ((f"set/{run}", taken),))
         if tray.counts.get(work.root, 0) >= self.plan.limit:
             return None if state.open else Record((self._stopped(tray, work.root),))
         turn = state.turns + 1
         taken = ArtifactConsumed(
-            work.agent, work.subscription, work.artifacts, turn, "", work.retry_of
+            work.agent, work.subscription, work.artifacts, turn, run="", retry_of=work.retry_of
         )
         opens = ((f"t{turn}/consumed", taken), (f"t{turn}", TurnStarted(turn, work.agent)))
         return Begin(f"t{turn}", opens, work.agent)
@@ -218,7 +226,9 @@ class Reacting:
         deepest = max(work.artifacts, key=lambda id: tray.depths[id])
         depth = tray.depths[deepest]
         root = tray.roots[deepest] if depth else ""
-        return OpenRun(run, work.agent, work.subscription, artifacts, depth, facts, root)
+        return OpenRun(
+            run, work.agent, work.subscription, artifacts, depth=depth, facts=facts, root=root
+        )
 
     def _stopped(self, tray: Tray, root: str) -> tuple[str, Fact]:
         queued = (id for queue in tray.ready.values() for work in queue for id in work.artifacts)
@@ -297,7 +307,9 @@ class Reacting:
             tray.hold(artifact, root, fact.depth)
         tray.counts[root] = fact.depth
         ids = tuple(artifact.id for artifact in fact.artifacts)
-        self._line_up(tray, Assignment(fact.agent, fact.subscription, ids, root, fact.publish))
+        self._line_up(
+            tray, Assignment(fact.agent, fact.subscription, ids, root, publish=fact.publish)
+        )
 
     def _line_up(self, tray: Tray, work: Assignment) -> None:
         tray.ready.setdefault(work.subscription, []).append(work)
@@ -312,7 +324,7 @@ class Reacting:
     def _on_selected(self, tray: Tray, fact: SelectionMade) -> None:
         tray.chosen[fact.artifact] = (fact.chosen, fact.category)
 
-    def _follow(self, tray: Tray, fact: ArtifactOffered, verdict: Verdict) -> None:
+    def _follow(self, tray: Tray, fact: ArtifactOffered, verdict: SubscriptionVerdict) -> None:
         """What comes of one subscription's verdict."""
         id, subscription = fact.artifact, self._by_id[verdict.subscription]
         if verdict.verdict not in (TAKEN, FORWARDED, LATER):
@@ -325,7 +337,7 @@ class Reacting:
         else:
             pending = tray.pending.setdefault(subscription.id, Pending())
             type = tray.held[id].type
-            for ids in gates.arrive(pending, subscription, id, type, verdict.key, fact.at):
+            for ids in gates.arrive(pending, subscription, id, type, key=verdict.key, at=fact.at):
                 self._complete(tray, subscription, ids)
 
     def _complete(self, tray: Tray, subscription: Subscription, ids: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.reading import read_output
-from turnloom.agents.spec import Answer, Made, OutputSchema, Publication
+from turnloom.agents.spec import Answer, MadeArtifact, OutputSchema, Publication
 from turnloom.assembly.logic.labels import combine
 from turnloom.board.spec import Audience, TypeRegistry
 from turnloom.board.spec.artifacts import is_shared, is_visibility, name, names
@@ -32,7 +32,7 @@ NOTHING_SPECIAL = Publication(_Data())
 Ask = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
 
 
-class Refused(Exception):
+class UnpublishableProduct(Exception):
     """Something in an answer that cannot be published; says why."""
 
 
@@ -47,7 +47,7 @@ class BoardProducts:
 
     async def read(
         self, answer: Answer, audience: Audience, *, is_last: bool
-    ) -> tuple[tuple[Made, ...], str]:
+    ) -> tuple[tuple[MadeArtifact, ...], str]:
         """What an answer holds that is to be published, and what is wrong with it, if anything."""
         if answer.calls or (not is_last and _is_talk(answer)):
             return (), ""
@@ -55,7 +55,7 @@ class BoardProducts:
             made = [await self._made(audience, *each) for each in self._things(answer)]
             if is_last:
                 self._count(made)
-        except (Refused, BoardError) as error:
+        except (UnpublishableProduct, BoardError) as error:
             return (), said(error)
         return tuple(made), ""
 
@@ -74,7 +74,7 @@ class BoardProducts:
         except UnknownType as error:
             raise self._unpublished(type(what.value).__name__) from error
         except UsageError as error:
-            raise Refused(said(error)) from error
+            raise UnpublishableProduct(said(error)) from error
 
     def _checked(self, type: str, payload: Json) -> dict[str, Json]:
         try:
@@ -82,35 +82,37 @@ class BoardProducts:
         except UnknownType as error:
             raise self._unpublished(type) from error
 
-    def _unpublished(self, type: str) -> Refused:
+    def _unpublished(self, type: str) -> UnpublishableProduct:
         known = ", ".join(each.type for each in self._member.products) or "nothing"
-        return Refused(f"{self._name} gave a {type!r}, and publishes {known}.")
+        return UnpublishableProduct(f"{self._name} gave a {type!r}, and publishes {known}.")
 
     def _told(self, answer: Answer) -> list[tuple[str, Json]]:
         """The artifacts that an answer says as data."""
         if not self._member.products:
-            raise Refused(f"{self._name} publishes nothing, and gave an output.")
+            raise UnpublishableProduct(f"{self._name} publishes nothing, and gave an output.")
         try:
             value = answer.output if answer.output is not None else read_output(answer.text)
         except ValueError as error:
-            raise Refused(str(error)) from error
+            raise UnpublishableProduct(str(error)) from error
         listed = as_array((as_object(value) or {}).get(SEVERAL))
         if listed is None and len(self._member.products) == 1:
             return [(self._member.products[0].type, value)]
         if listed is None:
-            raise Refused(f"It is no object with a list of {SEVERAL!r}.")
+            raise UnpublishableProduct(f"It is no object with a list of {SEVERAL!r}.")
         return [self._entry(each) for each in listed]
 
     def _entry(self, value: Json) -> tuple[str, Json]:
         entry = as_object(value) or {}
         type, products = entry.get(TYPE), self._member.products
         if PAYLOAD not in entry or not (isinstance(type, str) or len(products) == 1):
-            raise Refused(f"{preview(value)} is no artifact: it needs {TYPE!r} and {PAYLOAD!r}.")
+            raise UnpublishableProduct(
+                f"{preview(value)} is no artifact: it needs {TYPE!r} and {PAYLOAD!r}."
+            )
         return (type if isinstance(type, str) else products[0].type), entry[PAYLOAD]
 
     async def _made(
         self, audience: Audience, type: str, payload: dict[str, Json], what: Publication
-    ) -> Made:
+    ) -> MadeArtifact:
         type = self._types.resolve(type)
         product = self._member.product(type)
         if product is None:
@@ -118,16 +120,22 @@ class BoardProducts:
         declared = what.tags is None
         tags = product.tags if declared else names(what.tags or (), "Publication.tags")
         if not (what.visibility is None or is_visibility(what.visibility)):
-            raise Refused(f"Publication.visibility is {what.visibility!r}, which is none.")
+            raise UnpublishableProduct(
+                f"Publication.visibility is {what.visibility!r}, which is none."
+            )
         if is_shared(what.visibility):
-            raise Refused("Publication.visibility is Shared, and only the program may share.")
+            raise UnpublishableProduct(
+                "Publication.visibility is Shared, and only the program may share."
+            )
         if what.partition is not None:
             name(what.partition, "Publication.partition")
         await self._check(product, type, payload)
         visibility = what.visibility or product.visibility
         if product.inherit:
             visibility = combine((visibility, *audience))
-        return Made(type, payload, tuple(sorted(tags)), visibility, what.partition)
+        return MadeArtifact(
+            type, payload, tuple(sorted(tags)), visibility, partition=what.partition
+        )
 
     async def _check(self, product: Product, type: str, payload: Json) -> None:
         """See that a value may be published.
@@ -140,7 +148,7 @@ class BoardProducts:
         try:
             verdict = await self._ask(product.validate, self._types.read(type, payload))
         except Exception as error:
-            raise Refused(f"A {type!r} was refused: {said(error)}") from error
+            raise UnpublishableProduct(f"A {type!r} was refused: {said(error)}") from error
         if verdict is None or verdict is True:
             return
         why = f"`validate` gave {preview(verdict)}, which is neither True nor False nor a text"
@@ -148,16 +156,18 @@ class BoardProducts:
             why = "`validate` says no"
         elif isinstance(verdict, str):
             why = writable(verdict)
-        raise Refused(f"A {type!r} was refused: {why}.")
+        raise UnpublishableProduct(f"A {type!r} was refused: {why}.")
 
-    def _count(self, made: Sequence[Made]) -> None:
+    def _count(self, made: Sequence[MadeArtifact]) -> None:
         numbers = Counter(each.type for each in made)
         for product in self._member.products:
             low, high = product.fan_out
             number = numbers[product.type]
             if number < low or (high is not None and number > high):
                 wanted = f"{low}" if low == high else f"{low} to {high or 'any number'}"
-                raise Refused(f"It gave {number} of {product.type!r}, and is to give {wanted}.")
+                raise UnpublishableProduct(
+                    f"It gave {number} of {product.type!r}, and is to give {wanted}."
+                )
 
     @property
     def _name(self) -> str:

@@ -3,10 +3,10 @@
 from turnloom.reaction.spec.builder import AgentBuilder
 from turnloom.reaction.spec.subscriptions import (
     Batch,
+    BoardPlan,
     ContextFilter,
     Join,
     Member,
-    Plan,
     Predicate,
     Product,
     Score,
@@ -19,7 +19,7 @@ __all__ = [
     "ContextFilter",
     "Join",
     "Member",
-    "Plan",
+    "BoardPlan",
     "Predicate",
     "Product",
     "Score",

@@ -12,7 +12,7 @@ from turnloom.agents.spec import USER, Agent, Component
 from turnloom.agents.spec.arguments import as_answerer, as_component, as_score
 from turnloom.assembly.logic.checking import as_sources
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
-from turnloom.assembly.spec.providers import Chosen, ContextProvider
+from turnloom.assembly.spec.providers import ChosenProvider, ContextProvider
 from turnloom.assembly.spec.sources import Assembly, Source
 from turnloom.board.spec import FilterConfig, Public, TagFilter, TypeRegistry, Visibility
 from turnloom.board.spec.artifacts import is_shared, is_visibility
@@ -144,7 +144,7 @@ def as_chosen(
     fallback: ContextProvider | None = None,
     timeout: float = 60.0,
     config: Mapping[str, Any] | None = None,
-) -> Chosen:
+) -> ChosenProvider:
     """A provider, what is used in its place when it fails, and what it is told."""
     if fallback is not None:
         as_made(fallback, "`fallback`")
@@ -152,7 +152,7 @@ def as_chosen(
         raise wrong("`timeout`", timeout, "Give seconds, above 0.")
     told = dict(as_kind(config, Mapping, "`config`") or {})
     as_names(told, "`config`")
-    return Chosen(as_made(provider, "The provider"), fallback, timeout, told)
+    return ChosenProvider(as_made(provider, "The provider"), fallback, timeout, told)
 
 
 def tool_name(function: Callable[..., Any]) -> str:

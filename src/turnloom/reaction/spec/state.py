@@ -20,7 +20,7 @@ class Assignment(msgspec.Struct, frozen=True):
     retry_of: int = 0
 
 
-class Entry(NamedTuple):
+class WaitingArtifact(NamedTuple):
     """An artifact that waits: when it came, and as the how-manieth of all that came."""
 
     id: str
@@ -31,15 +31,15 @@ class Entry(NamedTuple):
 class Group(msgspec.Struct):
     """Artifacts with one key that wait for others: by type, the oldest first."""
 
-    bins: dict[str, list[Entry]] = {}
+    bins: dict[str, list[WaitingArtifact]] = {}
 
     @property
-    def first(self) -> Entry:
+    def first(self) -> WaitingArtifact:
         """The one that has waited longest."""
         return min((bin[0] for bin in self.bins.values()), key=lambda entry: entry.number)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[WaitingArtifact]:
         """All that wait in it, in the order of their coming."""
         return sorted(chain.from_iterable(self.bins.values()), key=lambda entry: entry.number)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from turnloom.agents.spec import Agent, Answer, Component, Task
-from turnloom.assembly.spec.providers import Chosen
+from turnloom.assembly.spec.providers import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import FilterConfig, Public, Reader, TagFilter, Visibility
 from turnloom.errors import UsageError
@@ -81,7 +81,7 @@ class Subscription:
     tags: TagFilter | None = None
     join: Join | None = None
     batch: Batch | None = None
-    context: Chosen | None = None
+    context: ChosenProvider | None = None
     priority: int = 0
 
     @property
@@ -157,7 +157,7 @@ class Member:
     engines: tuple[Answerer, ...] = ()
     tools: tuple[Callable[..., Any], ...] = ()
     components: tuple[Component, ...] = ()
-    context: Chosen | ContextFilter | Assembly | None = None
+    context: ChosenProvider | ContextFilter | Assembly | None = None
     labels: Set[str] = frozenset()
     tenant: str = ""
     samples: int = 1
@@ -175,7 +175,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class BoardPlan:
     """A board as runs of it are pinned to: its agents by name, its text and the digest of that.
 
     `limit` is how many turns one publish may set off, and how many may follow from each other over

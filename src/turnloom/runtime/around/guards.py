@@ -117,7 +117,7 @@ def refuse(
         BudgetExceeded: always.
     """
     scope = scope_of(journal.state, call)
-    fact = events.BudgetExceeded(call, short, of or (scope.agent if scope else ""))
+    fact = events.BudgetExceededFact(call, short, of or (scope.agent if scope else ""))
     raise BudgetExceeded(told(journal.keep(f"{call}/exceeded", lambda: fact)))
 
 
@@ -202,7 +202,13 @@ async def heed_window(journal: Journal, id: str, task: Task, size: CallSize, win
     if not is_near(size.tokens, window) or task.agent in journal.state.crowded:
         return
     fact = WindowNeared(
-        task.turn, task.agent, size.tokens, window, size.largest, task.model or "", size.counter
+        task.turn,
+        task.agent,
+        size.tokens,
+        window,
+        largest=size.largest,
+        model=task.model or "",
+        counter=size.counter,
     )
     journal.record(id, fact)
     await journal.commit()

@@ -130,7 +130,7 @@ class HookRunner:
 
     async def _attempt(
         self, hook: Hook, caller: Caller, waits: list[Question]
-    ) -> tuple[Call, "Ended"]:
+    ) -> tuple[Call, "HookEnd"]:
         """Call the hook, and again if it fails and may be; what it wrote stays."""
         clock, callee = self._journal.clock, self._functions[hook.number]
         began, attempts, call = clock.now(), 1, Call(self._journal, caller, callee)
@@ -140,7 +140,7 @@ class HookRunner:
             attempts, call = attempts + 1, Call(self._journal, caller, callee, call)
             result, problem = await self._try(hook, call, waits)
         took = (clock.now() - began).total_seconds() * 1000
-        return call, Ended(result, problem, took, attempts)
+        return call, HookEnd(result, problem, took, attempts)
 
     async def _try(
         self, hook: Hook, call: Call, waits: list[Question]
@@ -156,7 +156,7 @@ class HookRunner:
             log.error("hook %s of run %s failed\n%s", hook.name, call.run, call.stack(error))
             return None, error
 
-    def _outcome(self, about: "About", ended: "Ended", restored: bool) -> Fact:
+    def _outcome(self, about: "About", ended: "HookEnd", restored: bool) -> Fact:
         mask = self._journal.secrets.masked
         how = (ended.attempts, restored)
         if ended.problem is None:
@@ -191,7 +191,7 @@ class HookRunner:
                         yield hook, Occasion(f"t{turn.number}", turn.agent)
 
 
-class Ended(NamedTuple):
+class HookEnd(NamedTuple):
     """How a call ended: what it gave, or what went wrong; after how long and how many attempts."""
 
     result: Json

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from turnloom.agents.spec import USER, WORKFLOW, Prepared, ToolSchema
+from turnloom.agents.spec import USER, WORKFLOW, PreparedRequest, ToolSchema
 from turnloom.assembly.spec import Message
 from turnloom.hooks.events import MessageHookCalled, MessageHooked, MessageHookFailed
 from turnloom.hooks.spec import MessageHook
@@ -47,20 +47,20 @@ class MessageHooks:
         self._journal = journal
         self._functions = functions
 
-    async def prepare(self, turn: int, agent: str) -> Prepared:
+    async def prepare(self, turn: int, agent: str) -> PreparedRequest:
         """What the agent is to be told and to read in this turn."""
         instructions, messages = None, None
         for kind in ("update_agent_state", *_READING):
             for number, hook in self._of(agent, kind):
                 key = f"t{turn}/message_hook.{number}"
                 if kind == "update_agent_state":
-                    given = await self._update(key, turn, agent, hook, instructions)
+                    given = await self._update(key, turn, agent, hook, instructions=instructions)
                     instructions = given if isinstance(given, str) else instructions
                 else:
                     heard = self._heard() if messages is None else messages
                     read = await self._read(key, (turn, agent), hook, heard)
                     messages = messages if read == heard else read
-        return Prepared(instructions, messages)
+        return PreparedRequest(instructions, messages)
 
     async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
         """What the agent says in place of a text."""
@@ -97,7 +97,7 @@ class MessageHooks:
             return seen[-1], read
 
         return await self._call(
-            key, (turn, agent), hook, args, lambda given: seen[-1].system_message
+            key, (turn, agent), hook, args, outcome=lambda given: seen[-1].system_message
         )
 
     async def _read(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from turnloom.guards.events import SelectionJudged, SelectionMade
 from turnloom.guards.logic.selection import (
-    Asked,
+    SelectionRequest,
     answer_of,
     category_of,
     credit_of,
@@ -65,18 +65,18 @@ class Selections:
         assert isinstance(made, SelectionMade)
         return made
 
-    async def _asked(self, selection: Selection, wanted: Wanted) -> Asked:
+    async def _asked(self, selection: Selection, wanted: Wanted) -> SelectionRequest:
         values, excluded = self._journal.state.values, set(selection.exclude)
         if selection.exclude_variable is not None:
             excluded.update(names_in(values.get(selection.exclude_variable)))
         category, notes = await self._category(selection.about, wanted.about)
-        return Asked(
+        return SelectionRequest(
             category,
             wanted.among,
             tuple(excluded),
             wanted.meant,
-            wanted.artifact,
-            notes,
+            artifact=wanted.artifact,
+            notes=notes,
         )
 
     async def _category(self, category: Category, about: Any) -> tuple[str, tuple[str, ...]]:
@@ -108,10 +108,10 @@ class Selections:
                 choice.chosen,
                 state.tenant,
                 state.workflow,
-                each,
-                credit,
-                selection.decay,
-                note,
+                category=each,
+                credit=credit,
+                decay=selection.decay,
+                note=note,
             )
             for each in dict.fromkeys(choice.categories)
         ]

@@ -47,7 +47,7 @@ from turnloom.runtime.ports import (
     Plans,
     Snapshots,
 )
-from turnloom.runtime.spec import Delta, Loaded
+from turnloom.runtime.spec import Delta, LoadedWorkflow
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
 
@@ -179,14 +179,14 @@ class Driver:
             stores.artifacts,
             stores.snapshots,
             stores.results,
-            stores.log,
-            self._selecting,
-            entropy,
-            listeners.hear,
-            listeners.post,
-            {},
-            components,
-            window,
+            log=stores.log,
+            selecting=self._selecting,
+            entropy=entropy,
+            hear=listeners.hear,
+            post=listeners.post,
+            rooms={},
+            components=components,
+            window=window,
         )
         self._loops: dict[RunKey, Loop] = {}
         self._notices = Notices(self._clock)
@@ -194,12 +194,12 @@ class Driver:
         self._objects: dict[RunKey, dict[tuple[str, str], Any]] = {}
         self._interrupted: dict[RunKey, int] = {}
         self._hidden: dict[RunKey, Secrets] = {}
-        self._begun: dict[RunKey, Loaded] = {}
+        self._begun: dict[RunKey, LoadedWorkflow] = {}
 
     async def begin(
         self,
         run: RunKey,
-        loaded: Loaded,
+        loaded: LoadedWorkflow,
         started: RunStarted,
         facts: Sequence[tuple[str, Fact, str]] = (),
     ) -> LiveRun:
@@ -219,7 +219,7 @@ class Driver:
             journal.record(f"context/suppressed.{number}", each)
         for id, fact, actor in facts:
             journal.record(id, fact, actor)
-        return LiveRun(journal, loaded, self._means, 0, began)
+        return LiveRun(journal, loaded, self._means, 0, began=began)
 
     def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
         """Drive a run that was begun here as it is in memory; one that is pinned, with the very
@@ -230,7 +230,7 @@ class Driver:
             self._begun[run] = live.loaded
 
     def _journal(
-        self, loaded: Loaded, state: RunState, secrets: Secrets, started: RunStarted
+        self, loaded: LoadedWorkflow, state: RunState, secrets: Secrets, started: RunStarted
     ) -> Journal:
         run = RunKey(state.tenant, state.run)
         observe = self._observe and self._observe(run, started)
@@ -241,7 +241,7 @@ class Driver:
             self._clock,
             loaded,
             state,
-            secrets,
+            secrets=secrets,
             objects=self._objects.get(run),
             verbose=self._context.is_verbose,
         )
@@ -281,7 +281,7 @@ class Driver:
             self._put_away(run, live)
         return live
 
-    async def salvage(self, run: RunKey, loaded: Loaded) -> None:
+    async def salvage(self, run: RunKey, loaded: LoadedWorkflow) -> None:
         """Drive a run once with another definition than its own, which ends it.
 
         Raises:
@@ -399,9 +399,9 @@ class Driver:
         state = state or fresh(run, loaded.workflow, loaded.guards)
         secrets = await self._secrets(run, loaded, first.data)
         journal = self._journal(loaded, state, secrets, first.data)
-        return LiveRun(journal, loaded, self._means, frozen, first.at)
+        return LiveRun(journal, loaded, self._means, frozen, began=first.at)
 
-    async def _secrets(self, run: RunKey, loaded: Loaded, started: RunStarted) -> Secrets:
+    async def _secrets(self, run: RunKey, loaded: LoadedWorkflow, started: RunStarted) -> Secrets:
         base = base_context(run.id, started)
         variables = loaded.workflow.variables
         return secrets_of(await self._context.secrets(variables, base, loaded.database))

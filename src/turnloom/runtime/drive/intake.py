@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import UNSET
 
-from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpired, UserText
+from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpiredFact, UserText
 from turnloom.agents.logic.answers import answer_id, refusal
 from turnloom.agents.spec import USER, RunState
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
@@ -19,7 +19,7 @@ from turnloom.runs.form import Form
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import Artifacts, Inbox
-from turnloom.runtime.spec import Close, Deliver, Publish, Reply, Retry, Stop, Wake
+from turnloom.runtime.spec import Close, Deliver, Publish, Reply, RetryTurn, Stop, Wake
 from turnloom.variables.events import TimerExpired
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -53,7 +53,7 @@ def _content(artifact: Artifact) -> Artifact:
 
 
 # What is put on record of a run.
-Recordable = Reply | Stop | Publish | Deliver | Close | Retry
+Recordable = Reply | Stop | Publish | Deliver | Close | RetryTurn
 
 
 async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
@@ -100,7 +100,9 @@ def expire(journal: Journal) -> None:
         journal.record(id, fact, actor="clock")
     for question in [*state.questions.values()]:
         if question.due is not None and question.due <= now:
-            journal.record(f"{question.id}/expired", QuestionExpired(question.id), actor="clock")
+            journal.record(
+                f"{question.id}/expired", QuestionExpiredFact(question.id), actor="clock"
+            )
 
 
 def due(form: Form, state: RunState) -> datetime | None:
@@ -162,7 +164,7 @@ def _answer(journal: Journal, id: str, reply: Reply) -> None:
         journal.record(f"{id}/text", UserText(USER, str(reply.value)), actor=by)
 
 
-def _fact(message: Stop | Publish | Deliver | Close | Retry) -> tuple[Fact, str]:
+def _fact(message: Stop | Publish | Deliver | Close | RetryTurn) -> tuple[Fact, str]:
     """What a message says happened, and who did it."""
     match message:
         case Stop(by=by, reason=reason):
@@ -173,5 +175,5 @@ def _fact(message: Stop | Publish | Deliver | Close | Retry) -> tuple[Fact, str]
             return ArtifactReceived(artifact, depth, root), artifact.produced_by
         case Close(subscription=subscription):
             return BatchClosed(subscription, "the board was closed"), "driver"
-        case Retry(turn=turn, by=by):
+        case RetryTurn(turn=turn, by=by):
             return RetryAsked(turn, by), by

@@ -22,7 +22,7 @@ from turnloom.runtime.calls import exposed
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import freeze
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
-from turnloom.runtime.spec import Delta, FormRuntime, Loaded
+from turnloom.runtime.spec import Delta, FormRuntime, LoadedWorkflow
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.turn import Turns
 
@@ -68,7 +68,7 @@ class LiveRun:
     that acts."""
 
     def __init__(
-        self, journal: Journal, loaded: Loaded, means: Means, frozen: int, began: datetime
+        self, journal: Journal, loaded: LoadedWorkflow, means: Means, frozen: int, began: datetime
     ) -> None:
         self.journal = journal
         self.loaded = loaded
@@ -149,7 +149,7 @@ class LiveRun:
                 if text is None:
                     said = 0
                 elif text:
-                    hear(run, Delta(run.id, turn, agent, said, text, call))
+                    hear(run, Delta(run.id, turn, agent, said, text=text, call=call))
                     said += len(text)
 
             return sink
@@ -185,7 +185,7 @@ def _hushed(call: int) -> TextSink:
     return discard
 
 
-def _may_hide(journal: Journal, loaded: Loaded, agent: str) -> bool:
+def _may_hide(journal: Journal, loaded: LoadedWorkflow, agent: str) -> bool:
     """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
     workflow, knows = journal.workflow, bool(exposed(journal, loaded, agent))
     return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)

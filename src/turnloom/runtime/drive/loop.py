@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import Any
 
-from turnloom.agents.events import QuestionExpired
+from turnloom.agents.events import QuestionExpiredFact
 from turnloom.guards.logic.loops import escalation
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Fact
@@ -249,7 +249,7 @@ class Loop:
     def _withdraw(self, work: Work) -> None:
         """Close the questions of work that is over: it does not wait for the answers any more."""
         for id in [*filter(work.asked, self._state.questions)]:
-            self._journal.record(f"{id}/expired", QuestionExpired(id, OVER))
+            self._journal.record(f"{id}/expired", QuestionExpiredFact(id, OVER))
 
     async def _begin_open(self) -> bool:
         """Begin all work that is open: fresh, cut off with another process, or answered. A lone

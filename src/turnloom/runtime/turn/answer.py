@@ -14,7 +14,7 @@ from turnloom.agents.spec import (
     Answer,
     Component,
     Exchange,
-    Prepared,
+    PreparedRequest,
     Publication,
 )
 from turnloom.assembly.logic.assembled import AssembledContext
@@ -30,24 +30,24 @@ from turnloom.runtime.around.components import around_calls
 from turnloom.runtime.around.message_hooks import MessageHooks
 from turnloom.runtime.calls import Waiting, exposed, side_by_side
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.spec import Loaded, Staff
-from turnloom.runtime.turn.context import NOTHING, Context, Gatherer
-from turnloom.runtime.turn.frames import Sight, Sights, Surrounding
-from turnloom.runtime.turn.model_calls import Asked, Rounds
-from turnloom.runtime.turn.tools import Offer, offers_to
+from turnloom.runtime.spec import LoadedWorkflow, Staff
+from turnloom.runtime.turn.context import NOTHING, GatheredContext, Gatherer
+from turnloom.runtime.turn.frames import Frames, RecordedFrame, Surrounding
+from turnloom.runtime.turn.model_calls import EngineCall, ModelCalls
+from turnloom.runtime.turn.tools import OfferedTool, offers_to
 from turnloom.runtime.user_code import ask_user_code
 
 # Seconds that a score may take.
 DEADLINE = 60.0
 
 
-class Turn(NamedTuple):
+class TurnParts(NamedTuple):
     """What every engine of a turn shares."""
 
     number: int
     agent: str
     staff: Staff
-    sights: Sequence[Sight]
+    sights: Sequence[RecordedFrame]
     hooks: MessageHooks | None
     sinks: Sinks
 
@@ -58,8 +58,8 @@ class Answering:
     def __init__(
         self,
         journal: Journal,
-        loaded: Loaded,
-        sights: Sights,
+        loaded: LoadedWorkflow,
+        sights: Frames,
         gatherer: Gatherer,
         messages: MessageHooks,
         components: Callable[[str], Sequence[Component]],
@@ -99,14 +99,16 @@ class Answering:
         # What a hook may rewrite is not heard before it has.
         rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")
         hooks = self._messages if rewrites else None
-        turn = Turn(brief.turn, agent, staff, sights, hooks, _hushed if rewrites else sinks)
+        turn = TurnParts(
+            brief.turn, agent, staff, sights, hooks=hooks, sinks=_hushed if rewrites else sinks
+        )
         if staff.samples == 1:
             outcome = await self._try(turn, f"t{brief.turn}")
         else:
             outcome = await self._best(turn)
         return outcome if assembled is None else outcome._replace(context=shown)
 
-    async def _try(self, turn: Turn, scope: str) -> TurnOutcome:
+    async def _try(self, turn: TurnParts, scope: str) -> TurnOutcome:
         """One try of a turn: its engines one after the other; what the last of them made counts."""
         ended = TurnOutcome("")
         before: list[Exchange] = []
@@ -118,7 +120,9 @@ class Answering:
             is_last = place == len(turn.staff.engines) - 1
             around = around_calls(self._components(turn.agent), engine)
             board = partial(self._gatherer.board, turn.agent)
-            asked = Asked(engine, around, is_last, audience, shown, self._window, board)
+            asked = EngineCall(
+                engine, around, is_last, audience, secrets=shown, window=self._window, board=board
+            )
             rounds = self._rounds(turn, asked, sight, inside)
             try:
                 latest = await rounds.answer(sight.shown, before)
@@ -132,14 +136,18 @@ class Answering:
             before.append(passed_on(latest.facts))
         return ended
 
-    def _rounds(self, turn: Turn, asked: Asked, sight: Sight, scope: str) -> Rounds:
+    def _rounds(
+        self, turn: TurnParts, asked: EngineCall, sight: RecordedFrame, scope: str
+    ) -> ModelCalls:
         hooks, sinks = turn.hooks, turn.sinks
         if not asked.is_last and turn.agent not in self._journal.workflow.products:
             hooks, sinks = None, _hushed  # what it says is told to the next engine only
         task = self._sights.open(sight, sinks(1), scope)
-        return Rounds(self._journal, asked, task, sight.around.offers, hooks, sinks, scope)
+        return ModelCalls(
+            self._journal, asked, task, sight.around.offers, hooks=hooks, sinks=sinks, scope=scope
+        )
 
-    async def _best(self, turn: Turn) -> TurnOutcome:
+    async def _best(self, turn: TurnParts) -> TurnOutcome:
         """Several tries side by side, of which the best counts; one that fails is out. What they
         say at the same time is not streamed."""
         turn = turn._replace(sinks=_hushed)
@@ -164,7 +172,7 @@ class Answering:
             return tries[0]
         return await self._choose(turn, tries)
 
-    async def _choose(self, turn: Turn, tries: dict[int, TurnOutcome]) -> TurnOutcome:
+    async def _choose(self, turn: TurnParts, tries: dict[int, TurnOutcome]) -> TurnOutcome:
         async def effect() -> Sequence[Fact]:
             scores = [await self._score(turn, tries[number]) for number in sorted(tries)]
             known = [score for score in scores if score is not None]
@@ -179,7 +187,7 @@ class Answering:
         assert isinstance(chosen, SampleChosen)
         return tries[chosen.chosen]
 
-    async def _score(self, turn: Turn, ended: TurnOutcome) -> float | None:
+    async def _score(self, turn: TurnParts, ended: TurnOutcome) -> float | None:
         score = turn.staff.score
         if ended.error or score is None:
             return None
@@ -202,14 +210,16 @@ class Answering:
         return Publication(value, frozenset(made.tags), made.visibility, made.partition)
 
 
-def _audience(sights: Sequence[Sight], read: Audience) -> Audience:
+def _audience(sights: Sequence[RecordedFrame], read: Audience) -> Audience:
     """Who may see all that a turn is shown, and that components around it read."""
     if len(sights) == 1 and not read:
         return sights[0].shown.visibility
     return together((*(seen for each in sights for seen in each.shown.visibility), *read))
 
 
-def _around(offers: Mapping[str, Offer], prepared: Prepared, context: Context) -> Surrounding:
+def _around(
+    offers: Mapping[str, OfferedTool], prepared: PreparedRequest, context: GatheredContext
+) -> Surrounding:
     """What goes with a frame; what was said stands in it once."""
     said = prepared._replace(messages=None) if context.tells else prepared
     return Surrounding(offers, said, context)

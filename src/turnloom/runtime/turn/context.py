@@ -17,7 +17,7 @@ from turnloom.assembly.service.gathering import gather
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import (
     AgentRef,
-    Chosen,
+    ChosenProvider,
     ContextRequest,
     Message,
     RagCollection,
@@ -45,8 +45,8 @@ from turnloom.log.spec import Fact
 from turnloom.runs.brief import Brief
 from turnloom.runtime.calls import exposed, opened
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.spec import Loaded
-from turnloom.variables.logic.exposure import Values
+from turnloom.runtime.spec import LoadedWorkflow
+from turnloom.variables.logic.exposure import VariableValues
 
 # What keeps sources from coming to anything; a turn fails of it before an engine is asked.
 TROUBLES = (BoardError, CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError)
@@ -55,7 +55,7 @@ TROUBLES = (BoardError, CollectionUnavailable, ContextTooLarge, ContextUnavailab
 class Sourcing:
     """Assembles the context of agents from their sources, in one run."""
 
-    def __init__(self, journal: Journal, loaded: Loaded) -> None:
+    def __init__(self, journal: Journal, loaded: LoadedWorkflow) -> None:
         self._journal = journal
         self._loaded = loaded
         self._assemblers: dict[str, Assembler] = {}
@@ -105,7 +105,7 @@ class Sourcing:
             turn=turn,
             agent=request.agent.name,
             state=about,
-            values=Values(state.values, state.absent, definitions),
+            values=VariableValues(state.values, state.absent, definitions),
             history=request.ctx.run.transcript,
             request=request,
             witnessed=witnessed,
@@ -147,7 +147,7 @@ class Sourcing:
             ) from error
 
 
-class Context(NamedTuple):
+class GatheredContext(NamedTuple):
     """What is given to an engine beside its inputs: what providers gave, and what sources came to,
     perhaps with what was said in the place of the transcript."""
 
@@ -176,7 +176,7 @@ class Context(NamedTuple):
         return together(seen for each in items for seen in each.visibility)
 
 
-NO_CONTEXT = Context()
+NO_CONTEXT = GatheredContext()
 
 # Nothing gives context in this turn.
 NOTHING = (NO_CONTEXT,)
@@ -185,7 +185,7 @@ NOTHING = (NO_CONTEXT,)
 class Gatherer:
     """Asks the providers of one run."""
 
-    def __init__(self, journal: Journal, loaded: Loaded, artifacts: ArtifactStore) -> None:
+    def __init__(self, journal: Journal, loaded: LoadedWorkflow, artifacts: ArtifactStore) -> None:
         self._journal = journal
         self._loaded = loaded
         self._artifacts = artifacts
@@ -217,14 +217,14 @@ class Gatherer:
 
     async def gather(
         self, brief: Brief, heard: Sequence[Message] | None = None
-    ) -> tuple[Sequence[Context], str]:
+    ) -> tuple[Sequence[GatheredContext], str]:
         """The context of each engine of a turn, all the same if it is for all; or why there is
         nothing. `heard` is what was said, where that is not as it was said."""
         chosen, number = brief.contexts(self._loaded.staff[brief.agent]), brief.turn
         if not any(chosen):
             return NOTHING, ""
-        found: dict[int, Context] = {}
-        contexts: list[Context] = []
+        found: dict[int, GatheredContext] = {}
+        contexts: list[GatheredContext] = []
         for place, each in enumerate(chosen):
             if each is not None and id(each) not in found:
                 key = f"t{number}/e{place}/context" if place else f"t{number}/context"
@@ -236,31 +236,35 @@ class Gatherer:
         return contexts, ""
 
     async def _give(
-        self, key: str, brief: Brief, chosen: Chosen | Assembly, heard: Sequence[Message] | None
-    ) -> Context | str:
+        self,
+        key: str,
+        brief: Brief,
+        chosen: ChosenProvider | Assembly,
+        heard: Sequence[Message] | None,
+    ) -> GatheredContext | str:
         """The context that was chosen, or what went wrong."""
         if isinstance(chosen, Assembly):
             return await self._assemble(brief, chosen, heard)
         fact = await self._ask(key, brief, chosen, heard)
-        return Context((fact,)) if isinstance(fact, ContextGathered) else str(fact)
+        return GatheredContext((fact,)) if isinstance(fact, ContextGathered) else str(fact)
 
     async def _assemble(
         self, brief: Brief, assembly: Assembly, heard: Sequence[Message] | None
-    ) -> Context | str:
+    ) -> GatheredContext | str:
         """What sources come to; for a turn whose frame is on record, that is only asked for by
         who does something with it."""
         tells = assembly.shows_history
         is_shown = self._journal.recorded(f"t{brief.turn}/frame") is not None
         if is_shown and not brief.applies_context:
-            return Context(self._sourcing.gathered(assembly, brief.turn), None, tells)
+            return GatheredContext(self._sourcing.gathered(assembly, brief.turn), None, tells)
         witnessed = self._witnessed(brief.turn)
         board = self.board(brief.agent, witnessed.note)
         request = self._request(self._turn(brief, board, heard), brief)
         made = await self._sourcing.assemble(assembly, request, witnessed, brief.about)
-        return made if isinstance(made, str) else Context(made.gathered, made, tells)
+        return made if isinstance(made, str) else GatheredContext(made.gathered, made, tells)
 
     async def _ask(
-        self, key: str, brief: Brief, chosen: Chosen, heard: Sequence[Message] | None
+        self, key: str, brief: Brief, chosen: ChosenProvider, heard: Sequence[Message] | None
     ) -> Fact | str:
         """What was gathered, from the record or by asking; or what went wrong."""
         journal = self._journal
@@ -286,7 +290,7 @@ class Gatherer:
     def _request(self, turn: TurnContext, brief: Brief) -> ContextRequest:
         reference, give = self._reference(brief.agent), self._giving(brief.agent)
         inputs = tuple(map(give, brief.inputs)) if give else brief.inputs
-        return ContextRequest(reference, turn, inputs, turn.board, brief.correlation)
+        return ContextRequest(reference, turn, inputs, turn.board, correlation_id=brief.correlation)
 
     def _giving(self, agent: str) -> Callable[[Artifact], Artifact] | None:
         """What gives providers an artifact with the secrets that the agent is shown, if any."""
@@ -300,7 +304,7 @@ class Gatherer:
     ) -> TurnContext:
         state = self._journal.state
         said = Transcript(self._heard(brief.agent) if heard is None else heard)
-        run = RunRef(state.run, state.workflow, state.tenant, state.user, said)
+        run = RunRef(state.run, state.workflow, state.tenant, state.user, transcript=said)
         return TurnContext(run, self._states.setdefault(brief.turn, {}), board, brief.turn)
 
     def _heard(self, agent: str) -> Sequence[Message]:
@@ -321,4 +325,6 @@ class Gatherer:
         """The board as an agent may read it; the witness is told of what it gives out."""
         clock: Callable[[], datetime] = self._journal.clock.now
         reader, give = self._reader(agent), self._giving(agent)
-        return bind(self._artifacts, self._loaded.types, reader, clock, witness, give)
+        return bind(
+            self._artifacts, self._loaded.types, reader, clock, witness=witness, opened=give
+        )

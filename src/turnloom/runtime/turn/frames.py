@@ -12,7 +12,7 @@ from turnloom.agents.spec import (
     UNPREPARED,
     USER,
     OutputSchema,
-    Prepared,
+    PreparedRequest,
     Task,
     ToolSchema,
 )
@@ -32,7 +32,7 @@ from turnloom.assembly.logic import (
 )
 from turnloom.assembly.logic.frames import INPUTS, context_pieces, headed, input_pieces, left_out
 from turnloom.assembly.logic.labels import together
-from turnloom.assembly.service.assembling import Counts
+from turnloom.assembly.service.assembling import TokenCounts
 from turnloom.assembly.spec import ContextSlice, Message, Piece, Transcript
 from turnloom.board.spec import Artifact
 from turnloom.guards.logic.loops import hint_piece
@@ -40,21 +40,21 @@ from turnloom.kernel.marks import Mark
 from turnloom.runs.brief import Brief, TextSink
 from turnloom.runtime.calls import exposed
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.spec import Loaded
-from turnloom.runtime.turn.context import NO_CONTEXT, Context
+from turnloom.runtime.spec import LoadedWorkflow
+from turnloom.runtime.turn.context import NO_CONTEXT, GatheredContext
 from turnloom.runtime.turn.model_calls import model_key
-from turnloom.runtime.turn.tools import Offer
+from turnloom.runtime.turn.tools import OfferedTool
 
 
 class Surrounding(NamedTuple):
     """What goes with a frame: tools, what hooks prepared, what context there is."""
 
-    offers: Mapping[str, Offer]
-    prepared: Prepared
-    context: Context
+    offers: Mapping[str, OfferedTool]
+    prepared: PreparedRequest
+    context: GatheredContext
 
 
-class Sight(NamedTuple):
+class RecordedFrame(NamedTuple):
     """A recorded frame, the turn it is of, and what goes with it."""
 
     shown: FrameAssembled
@@ -67,23 +67,23 @@ class Sight(NamedTuple):
         return not self.brief.hears_history or self.around.context is not NO_CONTEXT
 
 
-class Sights:
+class Frames:
     """Makes and opens the frames of one run."""
 
-    def __init__(self, journal: Journal, loaded: Loaded) -> None:
+    def __init__(self, journal: Journal, loaded: LoadedWorkflow) -> None:
         self._journal = journal
         self._loaded = loaded
-        self._counts = Counts(loaded.counter)
+        self._counts = TokenCounts(loaded.counter)
         # How many messages were counted, and how many tokens they have.
         self._counted = 0, 0
 
-    def see(self, brief: Brief, place: int, around: Surrounding) -> Sight:
+    def see(self, brief: Brief, place: int, around: Surrounding) -> RecordedFrame:
         """The frame of a turn, from the record or made now; `place` tells those of engines with a
         context of their own apart."""
         number = brief.turn
         key = f"t{number}/e{place}/frame" if place else f"t{number}/frame"
         shown = self._journal.keep(key, lambda: self._assemble(brief, around))
-        return Sight(shown, brief, around)
+        return RecordedFrame(shown, brief, around)
 
     def _assemble(self, brief: Brief, around: Surrounding) -> FrameAssembled:
         state, context = self._journal.state, around.context
@@ -101,7 +101,9 @@ class Sights:
             history = self._recounted(history)
             seen = seen if seen and is_counted_alike(shown, seen[1]) else None
         as_in = seen[0] if seen else 0
-        made = frame(brief.turn, brief.agent, shown, history, as_in, state.texts, counter)
+        made = frame(
+            brief.turn, brief.agent, shown, history, as_in=as_in, known=state.texts, counter=counter
+        )
         if self._journal.has_secrets and made.segments:
             made = msgspec.structs.replace(made, segments=self._marked(made.segments, shown))
         if not brief.inputs and context is NO_CONTEXT:
@@ -135,8 +137,8 @@ class Sights:
         return msgspec.structs.replace(history, tokens=tokens if history.count else 0)
 
     def _with_context(
-        self, prepared: Prepared, inputs: Sequence[Artifact], context: Context
-    ) -> Prepared:
+        self, prepared: PreparedRequest, inputs: Sequence[Artifact], context: GatheredContext
+    ) -> PreparedRequest:
         texts, assembled = self._journal.state.texts, context.assembled
         given = input_pieces(inputs, context.inputs, texts)
         if assembled is not None:
@@ -146,7 +148,9 @@ class Sights:
             withheld = tuple(each for fact in context.gathered for each in left_out(fact))
         return prepared._replace(pieces=(*pieces, *given, *prepared.pieces), withheld=withheld)
 
-    def _view(self, agent: str, offers: Mapping[str, Offer], prepared: Prepared) -> View:
+    def _view(
+        self, agent: str, offers: Mapping[str, OfferedTool], prepared: PreparedRequest
+    ) -> View:
         """The agent's view, made anew only when a value changed since it was last made."""
         journal = self._journal
         revision = journal.state.revision
@@ -159,8 +163,8 @@ class Sights:
             workflow.variables,
             journal.state,
             [offer.schema for offer in offers.values() if not offer.auto],
-            self._form(agent),
-            prepared,
+            output=self._form(agent),
+            prepared=prepared,
         )
         journal.views[agent] = (revision, made)
         return made
@@ -174,7 +178,7 @@ class Sights:
         output = workflow.outputs.get(agent)
         return OutputSchema(output.name, output.schema) if output else None
 
-    def open(self, sight: Sight, say: TextSink, scope: str) -> Task:
+    def open(self, sight: RecordedFrame, say: TextSink, scope: str) -> Task:
         """The recorded frame as an engine is given it."""
         journal, state, shown = self._journal, self._journal.state, sight.shown
         agent, asked = shown.agent, self._asked(scope)
@@ -187,20 +191,20 @@ class Sights:
             agent,
             shown.turn,
             state.calls_of.get(agent, 0) - asked + 1,
-            f"{state.run}/{model_key(scope, 0)}",
-            self._revealed(shown, names),
-            self._transcript(sight, names),
-            tools,
-            output,
-            (),
-            workflow.agents[agent].model or self._loaded.model,
-            say,
+            key=f"{state.run}/{model_key(scope, 0)}",
+            system=self._revealed(shown, names),
+            transcript=self._transcript(sight, names),
+            tools=tools,
+            output=output,
+            exchanges=(),
+            model=workflow.agents[agent].model or self._loaded.model,
+            say=say,
         )
         if journal.secrets:
             task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
         return self._filled(task, sight, names) if sight.is_filled else task
 
-    def _transcript(self, sight: Sight, names: frozenset[str]) -> Transcript:
+    def _transcript(self, sight: RecordedFrame, names: frozenset[str]) -> Transcript:
         """What was said, and then what providers gave and what the turn is about."""
         state, shown = self._journal.state, sight.shown
         if sight.around.prepared.messages is not None:
@@ -212,7 +216,7 @@ class Sights:
         texts = [(each.kind, self._text(each, names)) for each in state.views[shown.view][1]]
         return Transcript((*said, *_told(texts)))
 
-    def _filled(self, task: Task, sight: Sight, names: frozenset[str]) -> Task:
+    def _filled(self, task: Task, sight: RecordedFrame, names: frozenset[str]) -> Task:
         """The task with what its frame shows as data: inputs and context."""
         state = self._journal.state
         segments = state.views[sight.shown.view][1]
@@ -286,7 +290,7 @@ class Sights:
 OPENED = (SOURCED | {"artifact", "input", "prompt"}) - {"context.history", "context.literal"}
 DATA = frozenset({"variable", "artifact", "input", "context.artifact", "context.variables"})
 
-NOTHING_SAID = Span(0, 0, 0, 0, EMPTY)
+NOTHING_SAID = Span(0, 0, 0, 0, digest=EMPTY)
 NO_SCHEMAS: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 

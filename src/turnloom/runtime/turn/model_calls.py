@@ -71,7 +71,7 @@ from turnloom.runtime.calls import (
     side_by_side,
 )
 from turnloom.runtime.journal import Diverged, Journal
-from turnloom.runtime.turn.tools import Offer
+from turnloom.runtime.turn.tools import OfferedTool
 from turnloom.runtime.user_code import stack_of
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 from turnloom.variables.logic.types import same
@@ -86,15 +86,15 @@ WRITTEN = (ContextChanged, ContextMissed, ContextRefused)
 TOLD = 2000
 
 
-class Job(NamedTuple):
+class ToolJob(NamedTuple):
     """A tool to be called, under its key."""
 
     key: str
-    offer: Offer
+    offer: OfferedTool
     arguments: dict[str, Json]
 
 
-class Asked(NamedTuple):
+class EngineCall(NamedTuple):
     """An engine, itself with components around it, whether it has the last word in its turn, who
     may see all that the turn was shown, the secrets that it was shown, how many tokens fit into the
     window of every model, if a setting says so, and what gives the board as the agent may read
@@ -109,15 +109,15 @@ class Asked(NamedTuple):
     board: Callable[[Witness], BoardHandle] | None = None
 
 
-class Rounds:
+class ModelCalls:
     """The calls of one engine in one turn, found on record or made."""
 
     def __init__(
         self,
         journal: Journal,
-        asked: Asked,
+        asked: EngineCall,
         task: Task,
-        offers: Mapping[str, Offer],
+        offers: Mapping[str, OfferedTool],
         hooks: MessageHooks | None,
         sinks: Sinks,
         scope: str,
@@ -203,7 +203,7 @@ class Rounds:
 
         name = type(self._asked.engine).__name__
         intent = ModelCalled(request(shown.digest, exchanges), task.turn, task.agent, name)
-        begin_model_call(self._journal, key, task.model, shown.tokens, exchanges)
+        begin_model_call(self._journal, key, task.model, shown.tokens, exchanges=exchanges)
         try:
             facts = await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
@@ -220,7 +220,7 @@ class Rounds:
         window = window_of(self._asked.engine, task.model, self._asked.window)
         if window:
             size = self._size(shown, exchanges)
-            await heed_window(self._journal, f"t{task.turn}/window", task, size, window)
+            await heed_window(self._journal, f"t{task.turn}/window", task, size, window=window)
 
     def _size(self, shown: FrameAssembled, exchanges: Sequence[Exchange]) -> CallSize:
         return call_size(shown, self._journal.state.views[shown.view][1], exchanges)
@@ -233,7 +233,7 @@ class Rounds:
         if isinstance(error, ContextTooLarge):
             message = f"{message} {told_size(self._size(shown, exchanges))} {POLICY}"
         stack = without_keys(stack_of(error, self._journal.secrets))
-        return ModelFailed(task.turn, task.agent, named(error), message, stack)
+        return ModelFailed(task.turn, task.agent, named(error), message, stack=stack)
 
     def _engine_call(self, key: str, task: Task) -> Call | None:
         """The call of the engine, if it takes the run's variables."""
@@ -325,7 +325,7 @@ class Rounds:
     async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
         """How the tools ended that were called; nothing when the turn was handed over."""
         jobs = [
-            Job(f"{key}/tool.{n}", offer, call.arguments)
+            ToolJob(f"{key}/tool.{n}", offer, call.arguments)
             for n, call in enumerate(calls)
             if (offer := self._offers.get(call.tool)) is not None and offer.callee is not None
         ]
@@ -351,20 +351,22 @@ class Rounds:
     def _unknown(self, call: ToolCall) -> ToolFailed:
         offered = ", ".join(self._offers) or "none"
         message = f"There is no tool {call.tool!r} here. Offered: {offered}."
-        return ToolFailed(self._task.turn, self._task.agent, call.tool, "UnknownTool", message)
+        return ToolFailed(
+            self._task.turn, self._task.agent, call.tool, "UnknownTool", message=message
+        )
 
     async def _invoke(self, key: str, facts: Sequence[Fact]) -> list[Outcome]:
         """Call the tools that take the agent's output, if it gave one; how they ended."""
         given = [fact.output for fact in facts if isinstance(fact, AgentOutput)]
         auto = [offer for offer in self._offers.values() if offer.auto] if given else []
         jobs = [
-            Job(f"{key}/auto.{n}", offer, _arguments(offer, given[0]))
+            ToolJob(f"{key}/auto.{n}", offer, _arguments(offer, given[0]))
             for n, offer in enumerate(auto)
         ]
         await self._run(jobs)
         return [_outcome(self._journal.outcome(job.key)) for job in jobs]
 
-    async def _run(self, jobs: Sequence[Job]) -> None:
+    async def _run(self, jobs: Sequence[ToolJob]) -> None:
         """Call the tools of an answer side by side; when all are done, let what they wrote take
         effect in the order of the calls.
 
@@ -378,14 +380,16 @@ class Rounds:
         if len(jobs) > 1:
             self._settle([job.key for job in jobs], made)
 
-    async def _call_each(self, jobs: Sequence[Job], *, alone: bool) -> dict[str, Mapping[str, Any]]:
+    async def _call_each(
+        self, jobs: Sequence[ToolJob], *, alone: bool
+    ) -> dict[str, Mapping[str, Any]]:
         """Put on record what each call leaves as soon as it is done; the objects that each made."""
         journal = self._journal
         begin_tool_calls(journal, [job.key for job in jobs])
         left = [self._begin(job) for job in jobs]
         await journal.commit()
         made: dict[str, Mapping[str, Any]] = {}
-        waiting: list[Job] = []
+        waiting: list[ToolJob] = []
         carry_out = partial(self._carry_out, Abreast(journal, len(left)))
         async with aclosing(side_by_side(left, carry_out)) as ended:
             async for job, (call, fact) in ended:
@@ -428,16 +432,16 @@ class Rounds:
             fact = msgspec.structs.replace(write, previous=values.get(write.name))
             journal.record(f"{key}.w{number}", fact, write.writer, cause)
 
-    def _begin(self, job: Job) -> Job:
+    def _begin(self, job: ToolJob) -> ToolJob:
         """The call as it is on record: code that changed since does not change its arguments."""
         called = self._journal.keep(f"{job.key}?", lambda: _tool_called(self._task, job))
         return job._replace(arguments=called.arguments)
 
-    def _opened(self, job: Job) -> dict[str, Json]:
+    def _opened(self, job: ToolJob) -> dict[str, Json]:
         """The arguments of a call; a secret that the agent was shown is itself again."""
         return opened(self._journal, job.arguments, self._asked.secrets)
 
-    async def _carry_out(self, abreast: Abreast, job: Job) -> tuple[Call, Outcome | None]:
+    async def _carry_out(self, abreast: Abreast, job: ToolJob) -> tuple[Call, Outcome | None]:
         """One call to its end, with no outcome when it waits for a person; it is entered again when
         it is answered while others go on."""
         with abreast.going():
@@ -449,7 +453,7 @@ class Rounds:
                 if not await abreast.is_answered(call.question.id):
                     return call, None
 
-    async def _enter(self, job: Job) -> tuple[Call, Outcome | None]:
+    async def _enter(self, job: ToolJob) -> tuple[Call, Outcome | None]:
         """What a call comes to, from its top; nothing when it asked a person."""
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
@@ -463,7 +467,7 @@ class Rounds:
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
             message = self._journal.secrets.masked(said(error))[:TOLD]
             stack = stack_of(error, self._journal.secrets)
-            return call, ToolFailed(turn, agent, name, named(error), message, stack=stack)
+            return call, ToolFailed(turn, agent, name, named(error), message=message, stack=stack)
 
 
 def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
@@ -509,13 +513,13 @@ def _failed(exchange: Exchange) -> str:
     return next((result.error for result in exchange.results if result.error), "")
 
 
-def _tool_called(task: Task, job: Job) -> ToolCalled:
+def _tool_called(task: Task, job: ToolJob) -> ToolCalled:
     name, arguments = job.offer.schema.name, job.arguments
     asked = digest(as_data([name, arguments]))
-    return ToolCalled(asked, task.turn, task.agent, name, arguments)
+    return ToolCalled(asked, task.turn, task.agent, name, arguments=arguments)
 
 
-def _arguments(offer: Offer, output: Json) -> dict[str, Json]:
+def _arguments(offer: OfferedTool, output: Json) -> dict[str, Json]:
     """The arguments that an output gives a tool: by name, or the whole for its only one."""
     wanted = list(offer.schema.parameters.get("properties", {}))
     given = as_object(output) or {}

@@ -8,16 +8,16 @@ from turnloom.agents.logic.views import digest_of
 from turnloom.agents.spec import DIGEST, Agent, Callee, RunState, ToolSchema, ToolServer, Transfer
 from turnloom.kernel.values import Json
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.spec import Context
 
-NOTHING: Mapping[str, "Offer"] = {}
+NOTHING: Mapping[str, "OfferedTool"] = {}
 
 # Seconds that the digest of a context may take.
 SOON = 5.0
 
 
-class Offer(NamedTuple):
+class OfferedTool(NamedTuple):
     """A tool that an agent has: code to call, or a handoff to choose.
 
     One that is `auto` takes the agent's output; the engine is not told of it.
@@ -30,33 +30,33 @@ class Offer(NamedTuple):
     transfer: Transfer | None = None
 
 
-def offers_to(agent: Agent, journal: Journal, loaded: Loaded) -> Mapping[str, Offer]:
+def offers_to(agent: Agent, journal: Journal, loaded: LoadedWorkflow) -> Mapping[str, OfferedTool]:
     """The tools of an agent at this moment, by name."""
     workflow, state = journal.workflow, journal.state
     transfers = workflow.transfers(agent.name, state)
     if not (transfers or agent.tools or agent.name in workflow.toolkit.bound or state.offered):
         return NOTHING
-    found: dict[str, Offer] = {}
+    found: dict[str, OfferedTool] = {}
     for tool in workflow.toolkit.of(agent.name):
         callee = loaded.tools[tool.title]
         auto = tool.auto_invoke or (agent.auto_tool_mode and agent.name in workflow.outputs)
-        found[tool.title] = Offer(callee.schema, callee, tool.timeout_s, auto)
+        found[tool.title] = OfferedTool(callee.schema, callee, tool.timeout_s, auto)
     if DIGEST in agent.tools and DIGEST not in found:
-        found[DIGEST] = Offer(_DIGEST_SCHEMA, Digest(agent.name, journal))
+        found[DIGEST] = OfferedTool(_DIGEST_SCHEMA, Digest(agent.name, journal))
     for server in workflow.toolkit.servers:
         if server.agent in (None, agent.name):
             for schema in state.offered.get(server.name, ()):
                 name = schema.name if schema.name not in found else f"{server.name}_{schema.name}"
                 remote = Remote(loaded.servers[server.name](state.tenant), schema.name, schema)
                 shown = _named(_free(name, found), schema)
-                found[shown.name] = Offer(shown, remote, server.timeout_s)
+                found[shown.name] = OfferedTool(shown, remote, server.timeout_s)
     for transfer in transfers:
         shown = _named(_free(transfer.schema.name, found), transfer.schema)
-        found[shown.name] = Offer(shown, transfer=transfer)
+        found[shown.name] = OfferedTool(shown, transfer=transfer)
     return found
 
 
-def _free(name: str, found: Mapping[str, Offer]) -> str:
+def _free(name: str, found: Mapping[str, OfferedTool]) -> str:
     """The name, or it with a number behind it, if it is that of another tool."""
     numbered = (f"{name}_{number}" for number in count(2))
     return next(each for each in chain((name,), numbered) if each not in found)

@@ -8,7 +8,7 @@ from turnloom.agents.events import TurnFinished, TurnStarted
 from turnloom.agents.spec import Component
 from turnloom.guards.events import LoopChecked
 from turnloom.guards.logic.loops import detect, entry_of, needs_similarity, recover, similarity
-from turnloom.guards.spec import Entry, LoopDetection
+from turnloom.guards.spec import LoopDetection, TurnDigest
 from turnloom.kernel.contained import named
 from turnloom.kernel.values import said
 from turnloom.log.spec import Fact
@@ -19,13 +19,13 @@ from turnloom.runtime.around.hooks import HookRunner
 from turnloom.runtime.around.message_hooks import MessageHooks
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.spec import Loaded
+from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.turn.answer import Answering
 from turnloom.runtime.turn.context import Gatherer
-from turnloom.runtime.turn.frames import Sights
+from turnloom.runtime.turn.frames import Frames
 
 
-async def check_turn(journal: Journal, loaded: Loaded, brief: Brief) -> None:
+async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> None:
     """Compare a turn that is about to end with those before it, and do what is to be done."""
     detection, state = journal.guards.loop_detection, journal.state
     if detection is None:
@@ -34,7 +34,7 @@ async def check_turn(journal: Journal, loaded: Loaded, brief: Brief) -> None:
     turn = state.open[number]
     inputs = [each.payload for each in brief.inputs]
     facts = [event.data for event in turn.recorded.values()]
-    entry = entry_of(number, turn.agent, facts, inputs, before)
+    entry = entry_of(number, turn.agent, facts, inputs, before=before)
     entries = [*before, entry]
     others = journal.workflow.alternatives(state)
 
@@ -49,7 +49,7 @@ async def check_turn(journal: Journal, loaded: Loaded, brief: Brief) -> None:
 
 
 async def _checked(
-    detection: LoopDetection, entries: Sequence[Entry], loaded: Loaded
+    detection: LoopDetection, entries: Sequence[TurnDigest], loaded: LoadedWorkflow
 ) -> LoopChecked:
     """The last of the turns, and how much alike what they said is, if that has to be known."""
     latest, embedder = entries[-1], loaded.embedder
@@ -70,7 +70,7 @@ class Turns:
     def __init__(
         self,
         journal: Journal,
-        loaded: Loaded,
+        loaded: LoadedWorkflow,
         hooks: HookRunner,
         gatherer: Gatherer,
         selections: Selections,
@@ -78,10 +78,12 @@ class Turns:
         window: int = 0,
     ) -> None:
         messages = MessageHooks(journal, loaded.message_hooks)
-        sights = Sights(journal, loaded)
+        sights = Frames(journal, loaded)
         around = partial(every_component, components, loaded.staff)
         self._components: Callable[[str], Sequence[Component]] = around
-        self._answering = Answering(journal, loaded, sights, gatherer, messages, around, window)
+        self._answering = Answering(
+            journal, loaded, sights, gatherer, messages=messages, components=around, window=window
+        )
         self._journal = journal
         self._loaded = loaded
         self._gatherer = gatherer

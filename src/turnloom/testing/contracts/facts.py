@@ -60,7 +60,9 @@ def event(
     """An event of a run at a position; its id says the position unless one is given."""
     data = fact or Noted(f"note {seq}")
     at = BEGINNING + timedelta(seconds=seq)
-    return Event(id or f"{run}/{seq}", run, seq, at, data.kind, "tester", data, cause)
+    return Event(
+        id or f"{run}/{seq}", run, seq, at, kind=data.kind, actor="tester", data=data, cause=cause
+    )
 
 
 def events(run: str, count: int, after: int = 0) -> list[Event]:

@@ -22,7 +22,7 @@ def outcome(
     event: str, agent: str = "Ann", credit: float = 1.0, decay: float = 0.0, pool: Pool = POOL
 ) -> Observation:
     """An outcome that an event of a run has."""
-    return Observation("run", event, pool, agent, credit, decay)
+    return Observation("run", event, pool, agent, credit=credit, decay=decay)
 
 
 class BeliefStoreContract:

@@ -36,7 +36,7 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-class Tools:
+class SampleTools:
     """What the tools of a server under test do, for servers that are written in Python."""
 
     def __init__(self) -> None:

@@ -5,10 +5,10 @@ from turnloom.testing.loopback.script import (
     Endless,
     Garbled,
     Hollow,
+    HttpRefusal,
     Lingering,
     ModelRequest,
     Paced,
-    Refusal,
     Stalled,
 )
 from turnloom.testing.loopback.server import LoopbackModel
@@ -22,6 +22,6 @@ __all__ = [
     "LoopbackModel",
     "ModelRequest",
     "Paced",
-    "Refusal",
+    "HttpRefusal",
     "Stalled",
 ]

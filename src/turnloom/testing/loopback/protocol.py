@@ -9,7 +9,7 @@ CREATED = 1_767_225_600
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Reply(Protocol):
+class ProtocolReply(Protocol):
     """One answer as data of a protocol."""
 
     def whole(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def _ends(item: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class HttpRefusal:
     """The request is refused with a status; `retry_after`, seconds or a date, goes into that
     header. With `is_page`, the message is the body, as a proxy may send a page."""
 
@@ -109,7 +109,9 @@ class Garbled:
     body: str = '{"choices": [{"index": 0, '
 
 
-Line = str | Answer | Refusal | Broken | Stalled | Paced | Endless | Lingering | Hollow | Garbled
+Line = (
+    str | Answer | HttpRefusal | Broken | Stalled | Paced | Endless | Lingering | Hollow | Garbled
+)
 
 # What a model says to requests: these lines, one after the other, or whatever a function gives.
 Lines = Sequence[Line] | Callable[[ModelRequest], Line | Awaitable[Line]]

@@ -14,18 +14,18 @@ from turnloom.agents.spec import Answer
 from turnloom.errors import EngineError
 from turnloom.kernel.values import as_object, said
 from turnloom.testing.loopback import chat, http, protocol, responses
-from turnloom.testing.loopback.protocol import Reply
+from turnloom.testing.loopback.protocol import ProtocolReply
 from turnloom.testing.loopback.script import (
     Broken,
     Endless,
     Garbled,
     Hollow,
+    HttpRefusal,
     Line,
     Lines,
     Lingering,
     ModelRequest,
     Paced,
-    Refusal,
     Stalled,
 )
 
@@ -102,13 +102,13 @@ class LoopbackModel:
             case method, path:
                 there = f"{chat.PATH} and {responses.PATH}"
                 message = f"There is no {method} {path}. A model on loopback answers at {there}."
-                await stream.send(_refused(Refusal(404, message)))
+                await stream.send(_refused(HttpRefusal(404, message)))
 
     async def _answer(self, asked: ModelRequest, number: int, stream: ByteStream) -> None:
         wrong = _misformed(asked)
-        line = Refusal(400, wrong) if wrong else await self._line(asked, number)
+        line = HttpRefusal(400, wrong) if wrong else await self._line(asked, number)
         match line:
-            case Refusal():
+            case HttpRefusal():
                 await stream.send(_refused(line))
             case Garbled(body) if not asked.body.get("stream"):
                 await stream.send(http.whole(200, body.encode()))
@@ -124,7 +124,7 @@ class LoopbackModel:
         if not callable(self._lines):
             if number <= len(self._lines):
                 return self._lines[number - 1]
-            return Refusal(
+            return HttpRefusal(
                 400,
                 f"The model on loopback has {len(self._lines)} lines, and this is request {number}."
                 " Add a line.",
@@ -133,9 +133,9 @@ class LoopbackModel:
             line = self._lines(asked)
             return await line if inspect.isawaitable(line) else line
         except Exception as error:  # noqa: BLE001 - whatever a test's function raises is told
-            return Refusal(400, f"The function of the test failed: {said(error)}")
+            return HttpRefusal(400, f"The function of the test failed: {said(error)}")
 
-    async def _send_whole(self, line: Line, reply: Reply, stream: ByteStream) -> None:
+    async def _send_whole(self, line: Line, reply: ProtocolReply, stream: ByteStream) -> None:
         body = json.dumps(reply.whole()).encode()
         response = http.whole(200, body)
         match line:
@@ -153,7 +153,7 @@ class LoopbackModel:
             case _:
                 await stream.send(response)
 
-    async def _stream(self, line: Line, reply: Reply, stream: ByteStream) -> None:
+    async def _stream(self, line: Line, reply: ProtocolReply, stream: ByteStream) -> None:
         await stream.send(http.STREAM)
         for chunk in _chunks(line, reply):
             await anyio.sleep(line.seconds if isinstance(line, Paced) else 0)
@@ -193,7 +193,7 @@ def _misformed(asked: ModelRequest) -> str | None:
         return f"The request is not of the protocol: {said(error)}"
 
 
-def _chunks(line: Line, reply: Reply) -> Iterator[dict[str, Any]]:
+def _chunks(line: Line, reply: ProtocolReply) -> Iterator[dict[str, Any]]:
     """What of a reply is streamed."""
     match line:
         case Broken() | Stalled():
@@ -206,7 +206,7 @@ def _chunks(line: Line, reply: Reply) -> Iterator[dict[str, Any]]:
             return reply.chunks()
 
 
-def _reply(line: Line, asked: ModelRequest, number: int) -> Reply:
+def _reply(line: Line, asked: ModelRequest, number: int) -> ProtocolReply:
     match line:
         case Paced(answer, _) | Endless(answer, _) | Lingering(answer):
             given = answer
@@ -227,7 +227,7 @@ def _json(status: int, body: dict[str, Any]) -> bytes:
     return http.whole(status, json.dumps(body).encode())
 
 
-def _refused(line: Refusal) -> bytes:
+def _refused(line: HttpRefusal) -> bytes:
     pause = (
         f"{line.retry_after:g}" if isinstance(line.retry_after, float | int) else line.retry_after
     )

@@ -5,8 +5,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from turnloom.errors import UsageError
-from turnloom.kernel.documents import Document, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import Json, as_object, nearest
 from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.exposure import names_of, place_in
@@ -20,22 +20,22 @@ from turnloom.variables.spec import (
     BAKED_IN,
     BASE,
     RUN_STATUS,
-    AgentText,
+    AgentTextTrigger,
     ContextChange,
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     Exposure,
     FromEnvironment,
     Static,
     Trigger,
+    VariableDefinition,
     Variables,
 )
 
 
-def check_older(report: Report, document: Document, root: Entry) -> None:
+def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) -> None:
     """Note what an older shape declares, at the top of the file and under its outer key."""
-    for entry in (Entry((), document.value), root):
+    for entry in (DocumentEntry((), document.value), root):
         for key in as_object(entry.value) or ():
             if key in OLDER:
                 report.warn(
@@ -43,7 +43,7 @@ def check_older(report: Report, document: Document, root: Entry) -> None:
                     (*entry.path, key),
                     "W014",
                     f"Key {key!r} belongs to an older shape of this file, and is ignored.",
-                    "Use `turnloom migrate` to rewrite the file, or remove the key.",
+                    remedy="Use `turnloom migrate` to rewrite the file, or remove the key.",
                 )
 
 
@@ -57,18 +57,20 @@ class CheckedVariables(NamedTuple):
     variables: Variables
     names: frozenset[str]
     complete: bool = True
-    declared: Mapping[str, Entry] = MappingProxyType({})
-    views: Mapping[str, Entry] = MappingProxyType({})
+    declared: Mapping[str, DocumentEntry] = MappingProxyType({})
+    views: Mapping[str, DocumentEntry] = MappingProxyType({})
 
 
-class Known(NamedTuple):
+class KnownNames(NamedTuple):
     """The agents and tools that a workflow declares; no agents, or None: they are not known."""
 
     agents: Set[str]
     tools: Collection[str] | None = None
 
 
-def check_variables(report: Report, document: Document | None, known: Known) -> CheckedVariables:
+def check_variables(
+    report: Report, document: DeclarationFile | None, known: KnownNames
+) -> CheckedVariables:
     """The variables of a workflow; problems go to the report."""
     agents = known.agents
     if document is None:
@@ -78,7 +80,9 @@ def check_variables(report: Report, document: Document | None, known: Known) -> 
     value = as_object(root.value)
     if value is None:
         remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
-        report.add(document, root.path, "W012", "Context variables must be an object.", remedy)
+        report.add(
+            document, root.path, "W012", "Context variables must be an object.", remedy=remedy
+        )
         return CheckedVariables(Variables(), frozenset(), complete=False)
     for key in value:
         if key not in _KEYS and key not in OLDER:
@@ -87,7 +91,7 @@ def check_variables(report: Report, document: Document | None, known: Known) -> 
     definitions = {
         name: definition
         for name, entry in declared.entries.items()
-        if (definition := _definition(report, document, entry, name, known)) is not None
+        if (definition := _definition(report, document, entry, name, known=known)) is not None
     }
     names = frozenset(declared.entries)
     views = report.named(document, _under(root, value, "agents"), "Agent")
@@ -97,35 +101,41 @@ def check_variables(report: Report, document: Document | None, known: Known) -> 
         if (exposure := _exposure(report, document, entry, agents)) is not None
     }
     if declared.complete:
-        _check_exposed(report, document, exposures.values(), views.entries, names)
-        _check_heard(report, document, definitions, declared.entries, names)
+        _check_exposed(report, document, exposures.values(), views.entries, declared=names)
+        _check_heard(report, document, definitions, declared.entries, declared=names)
     variables = Variables(definitions=definitions, exposures=exposures)
-    return CheckedVariables(variables, names, declared.complete, declared.entries, views.entries)
+    return CheckedVariables(
+        variables, names, declared.complete, declared.entries, views=views.entries
+    )
 
 
-def _under(root: Entry, value: dict[str, Any], key: str) -> Entry:
-    return Entry((*root.path, key), value.get(key))
+def _under(root: DocumentEntry, value: dict[str, Any], key: str) -> DocumentEntry:
+    return DocumentEntry((*root.path, key), value.get(key))
 
 
 def _definition(
-    report: Report, document: Document, entry: Entry, name: str, known: Known
-) -> Definition | None:
+    report: Report, document: DeclarationFile, entry: DocumentEntry, name: str, known: KnownNames
+) -> VariableDefinition | None:
     if name in BASE or name == RUN_STATUS:
         what = "how the run ended" if name == RUN_STATUS else "an id of the run"
         message = f"{name!r} is {what} and cannot be redefined."
-        report.add(document, entry.path, "W026", message, "Choose another name.")
+        report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         return None
     definition = report.model(document, entry, definition_model())
     if definition is not None:
         for fault in faults(definition):
             where = (*entry.path, fault.key)
-            report.add(document, where, "W029", fault.why, fault.remedy)
-        _check_source(report, document, (*entry.path, "source"), definition, known)
+            report.add(document, where, "W029", fault.why, remedy=fault.remedy)
+        _check_source(report, document, (*entry.path, "source"), definition, known=known)
     return definition
 
 
 def _check_source(
-    report: Report, document: Document, path: Path, definition: Definition, known: Known
+    report: Report,
+    document: DeclarationFile,
+    path: Path,
+    definition: VariableDefinition,
+    known: KnownNames,
 ) -> None:
     if definition.type is None and not isinstance(definition.source, Static):
         report.add(
@@ -133,47 +143,51 @@ def _check_source(
             path[:-1],
             "W011",
             f"Variable {definition.name!r} has no `type`.",
-            "Only static variables may leave it out.",
+            remedy="Only static variables may leave it out.",
         )
     untold = definition.model_copy(update={"enum": None})
     for number, allowed in enumerate(definition.enum or ()):
-        _check_value(report, document, (*path[:-1], "enum", number), untold, allowed)
+        _check_value(report, document, (*path[:-1], "enum", number), untold, value=allowed)
     match definition.source:
         case Static(value=value):
-            _check_value(report, document, (*path, "value"), definition, value)
+            _check_value(report, document, (*path, "value"), definition, value=value)
         case FromEnvironment(default=default):
-            _check_value(report, document, (*path, "default"), definition, default)
-        case Database(default=default, field=field):
-            _check_value(report, document, (*path, "default"), definition, default)
+            _check_value(report, document, (*path, "default"), definition, value=default)
+        case DatabaseSource(default=default, field=field):
+            _check_value(report, document, (*path, "default"), definition, value=default)
             _check_field(report, document, (*path, "field"), field)
         case Derived(default=default, triggers=triggers):
-            _check_value(report, document, (*path, "default"), definition, default)
+            _check_value(report, document, (*path, "default"), definition, value=default)
             for number, trigger in enumerate(triggers):
                 where = (*path, "triggers", number)
-                _check_trigger(report, document, where, definition, trigger, known)
+                _check_trigger(report, document, where, definition, trigger=trigger, known=known)
 
 
 def _check_value(
-    report: Report, document: Document, path: Path, definition: Definition, value: Json
+    report: Report,
+    document: DeclarationFile,
+    path: Path,
+    definition: VariableDefinition,
+    value: Json,
 ) -> None:
     if problem := misfit(definition, value):
-        report.add(document, path, "W024", f"{problem}.", "Change the value or the type.")
+        report.add(document, path, "W024", f"{problem}.", remedy="Change the value or the type.")
 
 
-def _check_field(report: Report, document: Document, path: Path, field: str) -> None:
+def _check_field(report: Report, document: DeclarationFile, path: Path, field: str) -> None:
     try:
         steps(field)
     except UsageError as error:
-        report.add(document, path, "W012", str(error), "Correct the name.")
+        report.add(document, path, "W012", str(error), remedy="Correct the name.")
 
 
 def _check_trigger(
     report: Report,
-    document: Document,
+    document: DeclarationFile,
     path: Path,
-    definition: Definition,
+    definition: VariableDefinition,
     trigger: Trigger,
-    known: Known,
+    known: KnownNames,
 ) -> None:
     agent, agents = _agent_of(trigger), known.agents
     tool: str | None = getattr(trigger, "tool", None)
@@ -181,25 +195,25 @@ def _check_trigger(
         message = f"Trigger listens to tool {tool!r}, which is not declared; it would never fire."
         hint = nearest(tool, sorted(known.tools))
         remedy = f"Did you mean {hint!r}?" if hint else "Declare it in the tools file."
-        report.add(document, (*path, "tool"), "W045", message, remedy)
+        report.add(document, (*path, "tool"), "W045", message, remedy=remedy)
     if agent is not None and agent not in agents and agents:
         hint = nearest(agent, sorted(agents))
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
         message = f"Trigger listens to agent {agent!r}, which is not declared."
         key = "agent" if hasattr(trigger, "agent") else "since"
-        report.add(document, (*path, key), "W020", message, remedy)
+        report.add(document, (*path, key), "W020", message, remedy=remedy)
     for value in trigger.values or ():
         if problem := misfit(definition, value):
             remedy = "Say which `value` the trigger sets."
-            report.add(document, (*path, "value"), "W024", f"{problem}.", remedy)
-    if isinstance(trigger, AgentText) and ends_chats(trigger):
+            report.add(document, (*path, "value"), "W024", f"{problem}.", remedy=remedy)
+    if isinstance(trigger, AgentTextTrigger) and ends_chats(trigger):
         message = f"Trigger waits for {ENDING!r}, at which AG2 ends a chat before it decides."
         remedy = "Choose another word for a folder that is attached to such a chat."
-        report.warn(document, (*path, "match"), "W064", message, remedy)
+        report.warn(document, (*path, "match"), "W064", message, remedy=remedy)
     try:
         TRIGGER_LOADERS[trigger.type].listen(trigger, "")
     except ValueError as error:
-        report.add(document, (*path, "match", "regex"), "W025", str(error), "Correct it.")
+        report.add(document, (*path, "match", "regex"), "W025", str(error), remedy="Correct it.")
 
 
 def _agent_of(trigger: Trigger) -> str | None:
@@ -218,9 +232,9 @@ def _variable_of(trigger: Trigger) -> str | None:
 
 def _check_heard(
     report: Report,
-    document: Document,
-    definitions: Mapping[str, Definition],
-    places: Mapping[str, Entry],
+    document: DeclarationFile,
+    definitions: Mapping[str, VariableDefinition],
+    places: Mapping[str, DocumentEntry],
     declared: Set[str],
 ) -> None:
     """Note triggers that listen to variables nobody declares, and circles of them."""
@@ -237,36 +251,38 @@ def _check_heard(
                 hint = nearest(other, sorted(declared))
                 remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
                 message = f"Trigger listens to variable {other!r}, which is not declared."
-                report.add(document, path, "W021", message, remedy)
+                report.add(document, path, "W021", message, remedy=remedy)
             elif other in definitions and not isinstance(definitions[other].source, Derived):
                 message = f"Trigger listens to variable {other!r}, which never changes."
-                report.warn(document, path, "W038", message, "Use a derived variable.")
+                report.warn(document, path, "W038", message, remedy="Use a derived variable.")
             elif other in definitions and isinstance(trigger, ContextChange):
                 where = (*path, "equals")
-                _check_value(report, document, where, definitions[other], trigger.equals)
+                _check_value(report, document, where, definitions[other], value=trigger.equals)
     circle = cycle_of(hears)
     if circle:
         message = f"Variables change each other in a circle: {' → '.join(circle)}."
-        report.add(document, places[circle[0]].path, "W036", message, "Drop one of these triggers.")
+        report.add(
+            document, places[circle[0]].path, "W036", message, remedy="Drop one of these triggers."
+        )
 
 
 def _exposure(
-    report: Report, document: Document, entry: Entry, agents: Set[str]
+    report: Report, document: DeclarationFile, entry: DocumentEntry, agents: Set[str]
 ) -> Exposure | None:
     exposure = report.model(document, entry, Exposure)
     if exposure is not None and exposure.name not in agents and agents:
         hint = nearest(exposure.name, sorted(agents))
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
         message = f"Variables are shown to agent {exposure.name!r}, which is not declared."
-        report.add(document, entry.path, "W020", message, remedy)
+        report.add(document, entry.path, "W020", message, remedy=remedy)
     return exposure
 
 
 def _check_exposed(
     report: Report,
-    document: Document,
+    document: DeclarationFile,
     exposures: Iterable[Exposure],
-    places: Mapping[str, Entry],
+    places: Mapping[str, DocumentEntry],
     declared: Set[str],
 ) -> None:
     """Note what agents are shown and nobody declares, and templates that say other than lists."""
@@ -279,21 +295,23 @@ def _check_exposed(
                 remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
                 message = f"Agent {exposure.name!r} is shown {name!r}, which is not declared."
                 where = (*path, *place_in(exposure, name))
-                report.add(document, where, "W021", message, remedy)
+                report.add(document, where, "W021", message, remedy=remedy)
         if exposure.template is not None and exposure.variables:
             _check_template(report, document, path, exposure)
 
 
-def _check_template(report: Report, document: Document, path: Path, exposure: Exposure) -> None:
+def _check_template(
+    report: Report, document: DeclarationFile, path: Path, exposure: Exposure
+) -> None:
     shown, listed = set(names_of(exposure)), set(exposure.variables)
     for name in sorted(shown ^ listed):
         says = "shows" if name in shown else "leaves out"
         message = f"The template of {exposure.name!r} {says} {name!r}; `variables` says otherwise."
         remedy = "Make both say the same, or drop `variables`."
-        report.add(document, (*path, "template"), "W037", message, remedy)
+        report.add(document, (*path, "template"), "W037", message, remedy=remedy)
 
 
-def describe(document: Document) -> dict[str, str]:
+def describe(document: DeclarationFile) -> dict[str, str]:
     """The description of each variable that has one.
 
     It is read from the document as it stands, for a run may be pinned to declarations that do not
@@ -301,7 +319,7 @@ def describe(document: Document) -> dict[str, str]:
     """
     report = Report(document.file)
     declared = as_object(report.part(document, "context_variables").value) or {}
-    named = report.named(document, Entry((), declared.get("definitions")), "Variable")
+    named = report.named(document, DocumentEntry((), declared.get("definitions")), "Variable")
     found: dict[str, str] = {}
     for name, entry in named.entries.items():
         said = (as_object(entry.value) or {}).get("description")

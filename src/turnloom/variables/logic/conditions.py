@@ -34,7 +34,7 @@ class Condition(NamedTuple):
     terms: tuple[Term, ...]
 
 
-class Verdict(NamedTuple):
+class ConditionVerdict(NamedTuple):
     """Whether a condition held, the values it saw, and why not."""
 
     holds: bool
@@ -69,13 +69,17 @@ def _literal(text: str) -> Json:
     return text[1:-1] if text[0] in "\"'" else json.loads(text.lower())
 
 
-def judge(condition: Condition, values: Mapping[str, Json], absent: Mapping[str, str]) -> Verdict:
+def judge(
+    condition: Condition, values: Mapping[str, Json], absent: Mapping[str, str]
+) -> ConditionVerdict:
     """Whether the condition holds for these values; `absent` says why a name has none."""
     saw: dict[str, Json] = {}
     for name, wanted in condition.terms:
         if name not in values:
-            return Verdict(False, saw, f"{name} is absent: {absent.get(name, 'not set')}")
+            return ConditionVerdict(False, saw, f"{name} is absent: {absent.get(name, 'not set')}")
         saw[name] = values[name]
         if not same(values[name], wanted):
-            return Verdict(False, saw, f"{name} is {preview(values[name])}, not {preview(wanted)}")
-    return Verdict(True, saw)
+            return ConditionVerdict(
+                False, saw, f"{name} is {preview(values[name])}, not {preview(wanted)}"
+            )
+    return ConditionVerdict(True, saw)

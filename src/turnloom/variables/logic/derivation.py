@@ -9,17 +9,17 @@ from turnloom.variables.events import ContextChanged, ContextRefused, TimerSet
 from turnloom.variables.logic.matching import Patterns, Shape
 from turnloom.variables.logic.triggers import SUBJECTS, Listener, Seen, Topic, listeners, topic_of
 from turnloom.variables.logic.types import coerce, misfit, same
-from turnloom.variables.spec.definitions import Definition
-from turnloom.variables.spec.triggers import UNCHANGED, Function, TimerExpired, Trigger
+from turnloom.variables.spec.definitions import VariableDefinition
+from turnloom.variables.spec.triggers import UNCHANGED, Function, TimerTrigger, Trigger
 
 Change = ContextChanged | ContextRefused | TimerSet
 
 
-class Rule(NamedTuple):
+class DerivationRule(NamedTuple):
     """One trigger of one variable, ready to be asked; `number` is its place among all."""
 
     number: int
-    definition: Definition
+    definition: VariableDefinition
     trigger: Trigger
     writer: str
     listener: Listener
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 TOGETHER = 32
 
 
-def _regex(rule: Rule) -> str:
+def _regex(rule: DerivationRule) -> str:
     reading = rule.listener.reading
     assert reading is not None and reading.regex is not None
     return reading.regex
@@ -48,18 +48,18 @@ class Triggers:
     """
 
     def __init__(
-        self, definitions: Mapping[str, Definition], tools: Mapping[str, str] | None = None
+        self, definitions: Mapping[str, VariableDefinition], tools: Mapping[str, str] | None = None
     ) -> None:
         self._tools = tools or {}
-        self.functions: list[Rule] = []
-        self._asked: dict[Topic, list[Rule]] = {}
-        self._texts: dict[str, dict[Shape, dict[str, list[Rule]]]] = {}
-        self._restarts: dict[Topic, list[Rule]] = {}
+        self.functions: list[DerivationRule] = []
+        self._asked: dict[Topic, list[DerivationRule]] = {}
+        self._texts: dict[str, dict[Shape, dict[str, list[DerivationRule]]]] = {}
+        self._restarts: dict[Topic, list[DerivationRule]] = {}
         self._hiding: set[str] = set()
-        patterned: dict[tuple[str, Shape], list[Rule]] = {}
+        patterned: dict[tuple[str, Shape], list[DerivationRule]] = {}
         for number, found in enumerate(listeners(definitions)):
-            self._add(Rule(number, *found), patterned)
-        self._patterns: dict[str, list[tuple[Patterns, list[Rule]]]] = {}
+            self._add(DerivationRule(number, *found), patterned)
+        self._patterns: dict[str, list[tuple[Patterns, list[DerivationRule]]]] = {}
         for (agent, shape), rules in patterned.items():
             for start in range(0, len(rules), TOGETHER):
                 some = rules[start : start + TOGETHER]
@@ -75,7 +75,9 @@ class Triggers:
         heard = {kind for kind, _ in (*self._asked, *self._restarts)}
         return frozenset(heard | ({"agent.text"} if self._texts or self._patterns else set()))
 
-    def _add(self, rule: Rule, patterned: dict[tuple[str, Shape], list[Rule]]) -> None:
+    def _add(
+        self, rule: DerivationRule, patterned: dict[tuple[str, Shape], list[DerivationRule]]
+    ) -> None:
         listener, trigger = rule.listener, rule.trigger
         if isinstance(trigger, Function):
             self.functions.append(rule)
@@ -118,7 +120,7 @@ class Triggers:
         topic = topic_of(kind, fact)
         if topic is None:
             return []
-        found: dict[str, tuple[Rule, Json]] = {}
+        found: dict[str, tuple[DerivationRule, Json]] = {}
         for rule in self._hearing(topic, fact):
             value = UNCHANGED if rule.is_spent(fired) else rule.listener.read(fact, seen)
             if value is not UNCHANGED:
@@ -130,14 +132,14 @@ class Triggers:
         ]
         return [*changes, *self._timers(topic, fired, at)]
 
-    def _hearing(self, topic: Topic, fact: Any) -> list[Rule]:
+    def _hearing(self, topic: Topic, fact: Any) -> list[DerivationRule]:
         asked = self._asked.get(topic, [])
         if topic[0] != "agent.text":
             return asked
         worded = list(self._worded(topic[1], fact.text))
         return sorted([*asked, *worded]) if worded else asked
 
-    def _worded(self, agent: str, text: str) -> Iterator[Rule]:
+    def _worded(self, agent: str, text: str) -> Iterator[DerivationRule]:
         """The rules that a text can be meant by: those of this text, and of patterns it holds."""
         for shape, rules in self._texts.get(agent, {}).items():
             yield from rules.get(shape.of(text), ())
@@ -152,12 +154,12 @@ class Triggers:
         return [
             TimerSet(rule.writer, at + rule.trigger.delay)
             for rule in rules
-            if isinstance(rule.trigger, TimerExpired) and not rule.is_spent(fired)
+            if isinstance(rule.trigger, TimerTrigger) and not rule.is_spent(fired)
         ]
 
 
 def settle(
-    definition: Definition, value: Json, writer: str, values: Mapping[str, Json]
+    definition: VariableDefinition, value: Json, writer: str, values: Mapping[str, Json]
 ) -> ContextChanged | ContextRefused | None:
     """What a wish for a value comes to: a change, a refusal, or nothing when it is the case."""
     name = definition.name
@@ -167,7 +169,7 @@ def settle(
     return None if same(previous, value) else ContextChanged(name, value, previous, writer)
 
 
-def _read(rule: Rule, value: Json) -> Json:
+def _read(rule: DerivationRule, value: Json) -> Json:
     """What a trigger read; a captured text is read as the variable's type, if it can be."""
     if not isinstance(value, str) or getattr(rule.trigger, "capture", None) is None:
         return value
@@ -175,7 +177,7 @@ def _read(rule: Rule, value: Json) -> Json:
     return value if coerced.failed or coerced.note else coerced.value
 
 
-def _hides(rule: Rule, text: str) -> bool:
+def _hides(rule: DerivationRule, text: str) -> bool:
     reading = rule.listener.reading
     hiding = getattr(rule.trigger, "hide", False)
     return hiding and reading is not None and reading.find(text) is not None

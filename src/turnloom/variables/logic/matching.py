@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from turnloom.variables.spec.triggers import AgentText
+from turnloom.variables.spec.triggers import AgentTextTrigger
 
 # Patterns of this size at most are looked for together: sets of them stay within RE2's memory.
 SMALL = 200
@@ -30,7 +30,7 @@ def _shaped(text: str, trim: bool, fold: bool) -> str:
     return text.casefold() if fold else text
 
 
-class Reading(NamedTuple):
+class TextPattern(NamedTuple):
     """How a trigger reads a text: `whole` is set when equality alone decides, `regex` when the
     text must hold a pattern that can be looked for together with others."""
 
@@ -55,7 +55,7 @@ class Patterns:
         return self._set.Match(self._shape.of(text)) or []
 
 
-def reader(trigger: AgentText) -> Reading:
+def reader(trigger: AgentTextTrigger) -> TextPattern:
     """How a trigger reads texts; every part of its `match` must hold.
 
     What `find` gives is the captured group, or the text itself when nothing is captured.
@@ -90,7 +90,7 @@ def reader(trigger: AgentText) -> Reading:
 
     alone = part is None and pattern is None
     small = pattern is not None and pattern.programsize <= SMALL
-    return Reading(shape, whole if alone else None, match.regex if small else None, find)
+    return TextPattern(shape, whole if alone else None, match.regex if small else None, find)
 
 
 def _options(*, ignore_case: bool) -> Any:
@@ -125,7 +125,7 @@ def _check_group(pattern: Any, group: int | str) -> None:
 ENDING = "TERMINATE"
 
 
-def ends_chats(trigger: AgentText) -> bool:
+def ends_chats(trigger: AgentTextTrigger) -> bool:
     """Whether a trigger waits for the very word that would end a chat of AG2."""
     words = (trigger.match.equals, trigger.match.contains)
     return any(word is not None and word.strip().upper() == ENDING for word in words)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from turnloom.variables.spec import Database, Definition, FromEnvironment
+from turnloom.variables.spec import DatabaseSource, FromEnvironment, VariableDefinition
 
 
 class Fault(NamedTuple):
@@ -14,10 +14,10 @@ class Fault(NamedTuple):
     remedy: str
 
 
-def faults(definition: Definition) -> Iterator[Fault]:
+def faults(definition: VariableDefinition) -> Iterator[Fault]:
     """The options that a definition cannot have."""
     name, source = definition.name, definition.source
-    stored = isinstance(source, Database | FromEnvironment)
+    stored = isinstance(source, DatabaseSource | FromEnvironment)
     if definition.secret and (not stored or source.default is not None):
         why = f"{name!r} is secret, and its value would stand in this file."
         remedy = "Drop `secret`, or read it from the environment or a database without a default."
@@ -26,7 +26,7 @@ def faults(definition: Definition) -> Iterator[Fault]:
         why = f"{name!r} is secret, and a part of a secret is shown to nobody."
         yield Fault("max_chars", why, "Drop `max_chars`.")
     closed = definition.type == "boolean" or definition.enum is not None
-    if definition.gate and not (isinstance(source, Database) and closed):
+    if definition.gate and not (isinstance(source, DatabaseSource) and closed):
         remedy = "Use a database variable that is boolean or has an `enum`, or drop `gate`."
         yield Fault("gate", f"{name!r} cannot be a gate.", remedy)
     if definition.required and not stored:

@@ -8,16 +8,16 @@ import msgspec
 
 from turnloom.kernel.marks import mark, neutral
 from turnloom.kernel.values import Json, writable
-from turnloom.variables.events import ContextLoaded, ContextSuppressed, Loaded
+from turnloom.variables.events import ContextLoaded, ContextSuppressed, InitialValue
 from turnloom.variables.logic.paths import steps, value_at
 from turnloom.variables.logic.types import FALSE, Coerced, coerce, misfit
 from turnloom.variables.spec import (
     BAKED_IN,
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     FromEnvironment,
     Static,
+    VariableDefinition,
     Variables,
 )
 
@@ -32,7 +32,7 @@ class Gates(NamedTuple):
     no_databases: bool
 
 
-class Found(NamedTuple):
+class LookupResult(NamedTuple):
     """What a document store gave for a variable: a document, or why there is none."""
 
     document: Mapping[str, Json] | None
@@ -44,7 +44,7 @@ class Readings(NamedTuple):
 
     gates: Gates
     environment: Mapping[str, str | None]
-    documents: Mapping[str, Found]
+    documents: Mapping[str, LookupResult]
 
 
 class Resolved(NamedTuple):
@@ -64,21 +64,25 @@ def gates(production: str | None, include_schema: str | None) -> Gates:
     return Gates((production or "").strip().lower() == "production", excluded)
 
 
-def flags(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, FromEnvironment]]:
+def flags(
+    variables: Variables, closed: Gates
+) -> Iterator[tuple[VariableDefinition, FromEnvironment]]:
     """The flags to read: declared ones, and those baked in that no definition replaces."""
     return iter(()) if closed.production else _flags(variables)
 
 
-def lookups(variables: Variables, closed: Gates) -> Iterator[tuple[Definition, Database]]:
+def lookups(
+    variables: Variables, closed: Gates
+) -> Iterator[tuple[VariableDefinition, DatabaseSource]]:
     """The variables to look up in databases."""
     for definition in variables.definitions.values():
-        if isinstance(definition.source, Database) and not closed.no_databases:
+        if isinstance(definition.source, DatabaseSource) and not closed.no_databases:
             yield definition, definition.source
 
 
 def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> Resolved:
     """The first value of everything: ids, flags, then definitions in declared order."""
-    found = [Loaded(name, "base", neutral(value)) for name, value in base.items()]
+    found = [InitialValue(name, "base", neutral(value)) for name, value in base.items()]
     baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
     found += [_flag(d, s, readings) for d, s in baked if d.name not in variables.definitions]
     secrets: dict[str, Json] = {}
@@ -112,50 +116,66 @@ def missing(variables: Variables, resolved: Resolved) -> list[str]:
     ]
 
 
-def _is_missing(found: Loaded | None) -> bool:
+def _is_missing(found: InitialValue | None) -> bool:
     return found is None or found.value is None
 
 
-def _reason(found: Loaded | None) -> str:
+def _reason(found: InitialValue | None) -> str:
     if found is None:
         return "this deployment does not have it"
     return f"{found.note or 'unset'} ({found.origin or found.source})"
 
 
-def _hidden(found: Loaded, secrets: dict[str, Json]) -> Loaded:
+def _hidden(found: InitialValue, secrets: dict[str, Json]) -> InitialValue:
     """A secret as it may be written."""
     secrets[found.name] = found.value
     value = None if found.value is None else mark(found.name)
-    return Loaded(found.name, found.source, value, None, found.defaulted, found.note, found.origin)
+    return InitialValue(
+        found.name,
+        found.source,
+        value,
+        None,
+        defaulted=found.defaulted,
+        note=found.note,
+        origin=found.origin,
+    )
 
 
-def _resolve(definition: Definition, readings: Readings) -> Loaded | None:
+def _resolve(definition: VariableDefinition, readings: Readings) -> InitialValue | None:
     match definition.source:
         case Static(value=value):
-            return Loaded(definition.name, "static", value)
+            return InitialValue(definition.name, "static", value)
         case Derived(default=default):
-            return Loaded(definition.name, "derived", default, defaulted=True)
+            return InitialValue(definition.name, "derived", default, defaulted=True)
         case FromEnvironment():
             closed = readings.gates.production
             return None if closed else _flag(definition, definition.source, readings)
-        case Database():
+        case DatabaseSource():
             closed = readings.gates.no_databases
             return None if closed else _stored(definition, definition.source, readings)
 
 
-def _flag(definition: Definition, source: FromEnvironment, readings: Readings) -> Loaded:
+def _flag(
+    definition: VariableDefinition, source: FromEnvironment, readings: Readings
+) -> InitialValue:
     text, origin = readings.environment.get(source.env_var), f"env {source.env_var}"
     name = definition.name
     if text is None:
-        return Loaded(name, "environment", source.default, None, True, "", origin)
+        return InitialValue(
+            name, "environment", source.default, None, defaulted=True, note="", origin=origin
+        )
     coerced = coerce(definition, text)
     value = source.default if coerced.failed else coerced.value
     raw = writable(text)
-    return Loaded(name, "environment", value, raw, coerced.failed, coerced.note, origin)
+    return InitialValue(
+        name, "environment", value, raw, defaulted=coerced.failed, note=coerced.note, origin=origin
+    )
 
 
-def _stored(definition: Definition, source: Database, readings: Readings) -> Loaded:
-    found = readings.documents.get(definition.name, Found(None, "not_found"))
+def _stored(
+    definition: VariableDefinition, source: DatabaseSource, readings: Readings
+) -> InitialValue:
+    found = readings.documents.get(definition.name, LookupResult(None, "not_found"))
     place = f"{source.database_name}." if source.database_name else ""
     origin = f"{place}{source.collection}.{source.field} by {source.search_by}"
     if found.document is None:
@@ -166,7 +186,15 @@ def _stored(definition: Definition, source: Database, readings: Readings) -> Loa
     fitting = _fit(definition, value)
     if fitting.failed:
         return _default(definition, source, fitting.note, origin)
-    return Loaded(definition.name, "database", fitting.value, None, False, fitting.note, origin)
+    return InitialValue(
+        definition.name,
+        "database",
+        fitting.value,
+        None,
+        defaulted=False,
+        note=fitting.note,
+        origin=origin,
+    )
 
 
 def _ordered(value: Json) -> Json:
@@ -174,11 +202,15 @@ def _ordered(value: Json) -> Json:
     return msgspec.to_builtins(value, order="sorted")
 
 
-def _default(definition: Definition, source: Database, note: str, origin: str) -> Loaded:
-    return Loaded(definition.name, "database", source.default, None, True, note, origin)
+def _default(
+    definition: VariableDefinition, source: DatabaseSource, note: str, origin: str
+) -> InitialValue:
+    return InitialValue(
+        definition.name, "database", source.default, None, defaulted=True, note=note, origin=origin
+    )
 
 
-def _fit(definition: Definition, value: Json) -> Coerced:
+def _fit(definition: VariableDefinition, value: Json) -> Coerced:
     problem = misfit(definition, value)
     if not problem:
         return Coerced(value)
@@ -194,22 +226,22 @@ def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSup
     stored = tuple(
         name
         for name, definition in variables.definitions.items()
-        if isinstance(definition.source, Database)
+        if isinstance(definition.source, DatabaseSource)
     )
     if readings.gates.no_databases and stored:
         yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA leaves database variables out")
 
 
-def _baked_in(name: str, env_var: str) -> tuple[Definition, FromEnvironment]:
+def _baked_in(name: str, env_var: str) -> tuple[VariableDefinition, FromEnvironment]:
     source = FromEnvironment(type="environment", env_var=env_var, default=False)
-    return Definition(name=name, type="boolean", source=source), source
+    return VariableDefinition(name=name, type="boolean", source=source), source
 
 
 # Made once: every run has them.
 _BAKED_IN = tuple(starmap(_baked_in, BAKED_IN.items()))
 
 
-def _flags(variables: Variables) -> Iterator[tuple[Definition, FromEnvironment]]:
+def _flags(variables: Variables) -> Iterator[tuple[VariableDefinition, FromEnvironment]]:
     for definition, source in _BAKED_IN:
         if definition.name not in variables.definitions:
             yield definition, source

@@ -22,22 +22,22 @@ from typing import Annotated, Any, NamedTuple, Protocol, Union, get_args
 from pydantic import Field, create_model
 
 from turnloom.kernel.values import Json, as_array, as_object
-from turnloom.variables.logic.matching import Reading, reader
+from turnloom.variables.logic.matching import TextPattern, reader
 from turnloom.variables.logic.types import same
 from turnloom.variables.spec.definitions import (
-    Database,
-    Definition,
+    DatabaseSource,
     Derived,
     FromEnvironment,
     Static,
+    VariableDefinition,
 )
 from turnloom.variables.spec.triggers import (
     UNCHANGED,
-    AgentText,
+    AgentTextTrigger,
     AgentTurnCount,
     ContextChange,
     Function,
-    TimerExpired,
+    TimerTrigger,
     ToolResponse,
     Trigger,
     UiResponse,
@@ -73,7 +73,7 @@ class Listener(NamedTuple):
 
     topics: tuple[Topic, ...]
     read: Callable[[Any, Seen], Any]
-    reading: Reading | None = None
+    reading: TextPattern | None = None
     restarts: Topic | None = None
 
 
@@ -87,7 +87,7 @@ class TriggerKind(NamedTuple):
     listen: Listen
 
 
-def _agent_text(trigger: AgentText, writer: str) -> Listener:
+def _agent_text(trigger: AgentTextTrigger, writer: str) -> Listener:
     reading = reader(trigger)
 
     def read(fact: Any, seen: Seen) -> Any:
@@ -141,7 +141,7 @@ def _agrees(trigger: ToolResponse, found: Any) -> bool:
     return trigger.contains in whole
 
 
-def _timer_expired(trigger: TimerExpired, writer: str) -> Listener:
+def _timer_expired(trigger: TimerTrigger, writer: str) -> Listener:
     kind, _, name = trigger.since.partition(":")
     kinds = {"agent": "turn.finished", "variable": "context.changed"}
     restarts = (kinds.get(kind, "run.started"), name)
@@ -190,29 +190,31 @@ def register(model: type[Trigger], listen: Listen) -> None:
 
 
 for _model, _listen in (
-    (AgentText, _agent_text),
+    (AgentTextTrigger, _agent_text),
     (UiResponse, _ui_response),
     (AgentTurnCount, _agent_turn_count),
     (ToolResponse, _tool_response),
-    (TimerExpired, _timer_expired),
+    (TimerTrigger, _timer_expired),
     (ContextChange, _context_changed),
     (Function, _function),
 ):
     register(_model, _listen)
 
 
-_models: dict[tuple[str, ...], type[Definition]] = {}
+_models: dict[tuple[str, ...], type[VariableDefinition]] = {}
 
 
-def definition_model() -> type[Definition]:
+def definition_model() -> type[VariableDefinition]:
     """The model of a definition that knows every kind of trigger there is by now."""
     kinds = tuple(TRIGGER_LOADERS)
     if kinds not in _models:
         models = tuple(TRIGGER_LOADERS[kind].model for kind in kinds)
         triggers = (tuple[_one_of(models), ...], Field(default=(), strict=False))
         derived = _create("Derived", __base__=Derived, triggers=triggers)
-        source = _one_of((Static, FromEnvironment, Database, derived))
-        _models[kinds] = _create("Definition", __base__=Definition, source=(source, ...))
+        source = _one_of((Static, FromEnvironment, DatabaseSource, derived))
+        _models[kinds] = _create(
+            "VariableDefinition", __base__=VariableDefinition, source=(source, ...)
+        )
     return _models[kinds]
 
 
@@ -235,10 +237,10 @@ def topic_of(kind: str, fact: Any) -> Topic | None:
 
 
 def listeners(
-    definitions: Mapping[str, Definition],
-) -> list[tuple[Definition, Trigger, str, Listener]]:
+    definitions: Mapping[str, VariableDefinition],
+) -> list[tuple[VariableDefinition, Trigger, str, Listener]]:
     """Every trigger of every derived variable, with its writer's name, in declared order."""
-    found: list[tuple[Definition, Trigger, str, Listener]] = []
+    found: list[tuple[VariableDefinition, Trigger, str, Listener]] = []
     for definition in definitions.values():
         if isinstance(definition.source, Derived):
             for number, trigger in enumerate(definition.source.triggers):

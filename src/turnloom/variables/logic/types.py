@@ -6,7 +6,7 @@ import msgspec
 
 from turnloom.kernel.marks import mark
 from turnloom.kernel.values import Json, as_array, as_object, kind_of, preview
-from turnloom.variables.spec import Definition
+from turnloom.variables.spec import VariableDefinition
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
@@ -20,7 +20,7 @@ class Coerced(NamedTuple):
     failed: bool = False
 
 
-def misfit(definition: Definition, value: Json) -> str | None:
+def misfit(definition: VariableDefinition, value: Json) -> str | None:
     """Why a value does not fit its definition, or nothing when it does. Null always fits."""
     if value is None:
         return None
@@ -37,7 +37,7 @@ def misfit(definition: Definition, value: Json) -> str | None:
     return None
 
 
-def _shown(definition: Definition, value: Json) -> str:
+def _shown(definition: VariableDefinition, value: Json) -> str:
     return mark(definition.name) if definition.secret else preview(value)
 
 
@@ -63,7 +63,7 @@ def same(a: Json, b: Json) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-def coerce(definition: Definition, text: str) -> Coerced:
+def coerce(definition: VariableDefinition, text: str) -> Coerced:
     """The text of an environment variable as the declared type."""
     try:
         text.encode()
@@ -81,7 +81,7 @@ def coerce(definition: Definition, text: str) -> Coerced:
     return Coerced(None, f"{problem}; the default is used", True) if problem else coerced
 
 
-def _boolean(definition: Definition, text: str) -> Coerced:
+def _boolean(definition: VariableDefinition, text: str) -> Coerced:
     word = text.strip().lower()
     if word in TRUE:
         return Coerced(True)
@@ -91,7 +91,7 @@ def _boolean(definition: Definition, text: str) -> Coerced:
     return Coerced(False, f"{shown} is neither true nor false; taken as false")
 
 
-def _parsed(definition: Definition, text: str) -> Coerced:
+def _parsed(definition: VariableDefinition, text: str) -> Coerced:
     try:
         return Coerced(msgspec.json.decode(text))
     except (msgspec.MsgspecError, RecursionError):

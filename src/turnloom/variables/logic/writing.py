@@ -10,7 +10,7 @@ from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, as_array, as_object, is_text
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.types import apart, is_json, misfit, same
-from turnloom.variables.spec import BAKED_IN, BASE, RUN_STATUS, Definition, Derived
+from turnloom.variables.spec import BAKED_IN, BASE, RUN_STATUS, Derived, VariableDefinition
 
 
 class Removed:
@@ -32,7 +32,7 @@ class Held(NamedTuple):
     ephemeral: Mapping[str, str]
     objects: Mapping[tuple[str, str], Any]
     shown: Mapping[str, Json]
-    definitions: Mapping[str, Definition]
+    definitions: Mapping[str, VariableDefinition]
     recorded: Callable[[Json], Json] = neutral
 
     def has(self, name: str) -> bool:
@@ -53,14 +53,14 @@ def ephemeral(value: Any) -> str:
     return f"<ephemeral {type(value).__name__}>"
 
 
-class Lent(NamedTuple):
+class LentValue(NamedTuple):
     """A list or an object that the call has in its hands, and its text when it was taken."""
 
     value: Json
     text: bytes
 
 
-class Write(NamedTuple):
+class VariableWrite(NamedTuple):
     """One write of a call: the value as it is recorded, or `REMOVED`."""
 
     name: str
@@ -68,7 +68,7 @@ class Write(NamedTuple):
     ephemeral: bool = False
 
 
-class Draft:
+class DraftValues:
     """The values as one call sees them: those of the run, and over them what it wrote.
 
     Lists and objects can be changed in place, as in any mapping: what the call changed so is
@@ -76,14 +76,14 @@ class Draft:
     was written before.
     """
 
-    def __init__(self, held: Held, writer: str, after: "Draft | None" = None) -> None:
+    def __init__(self, held: Held, writer: str, after: "DraftValues | None" = None) -> None:
         self._held = held
         self._writer = writer
-        self._writes: list[Write] = list(after._writes) if after else []
+        self._writes: list[VariableWrite] = list(after._writes) if after else []
         self._written: dict[str, Any] = dict(after._written) if after else {}
         self._made: dict[str, Any] = dict(after._made) if after else {}
         self._refused: list[ContextRefused] = list(after._refused) if after else []
-        self._lent: dict[str, Lent] = {}
+        self._lent: dict[str, LentValue] = {}
         self.closed = False
 
     def close(self) -> WriteRefused | None:
@@ -137,7 +137,7 @@ class Draft:
 
     def _lend(self, name: str, value: Json) -> None:
         if _is_open(value) and (text := _text(value)) is not None:
-            self._lent[name] = Lent(value, text)
+            self._lent[name] = LentValue(value, text)
 
     def names(self) -> Iterator[str]:
         """The variables that have a value."""
@@ -158,10 +158,10 @@ class Draft:
         if problem:
             self._refuse(name, problem)
         if is_json(value):
-            self._put(Write(name, apart(value)))
+            self._put(VariableWrite(name, apart(value)))
             self._lend(name, value)
         else:
-            self._put(Write(name, ephemeral(value), ephemeral=True))
+            self._put(VariableWrite(name, ephemeral(value), ephemeral=True))
             self._made[name] = value
 
     def remove(self, name: str) -> None:
@@ -170,9 +170,9 @@ class Draft:
         self.copy(name)
         if problem := self._read_only(name):
             self._refuse(name, problem)
-        self._put(Write(name, REMOVED))
+        self._put(VariableWrite(name, REMOVED))
 
-    def _put(self, write: Write) -> None:
+    def _put(self, write: VariableWrite) -> None:
         self._made.pop(write.name, None)
         self._lent.pop(write.name, None)
         self._written[write.name] = write.value
@@ -219,7 +219,7 @@ class Draft:
     def facts(self) -> Iterator[ContextChanged | ContextRefused]:
         """What the writes come to, one by one, given the values of the moment they are recorded
         at."""
-        now: dict[str, Write] = {}
+        now: dict[str, VariableWrite] = {}
         for write in self._writes:
             if (change := self._change(write, now.get(write.name))) is not None:
                 value = REMOVED if change.removed else change.value
@@ -227,7 +227,7 @@ class Draft:
                 yield change
         yield from self._refused
 
-    def _change(self, write: Write, before: Write | None) -> ContextChanged | None:
+    def _change(self, write: VariableWrite, before: VariableWrite | None) -> ContextChanged | None:
         """What a write changes, if anything, behind the one of this call that counted before."""
         name, held = write.name, self._held
         previous, known = held.values.get(name), name in held.values

@@ -42,7 +42,7 @@ class FromEnvironment(Declared):
         return given
 
 
-class Database(Declared):
+class DatabaseSource(Declared):
     """A field of the newest document of a collection that belongs to the run."""
 
     type: Literal["database"]
@@ -61,10 +61,10 @@ class Derived(Declared):
     triggers: tuple[SerializeAsAny[Trigger], ...] = Field(default=(), strict=False)
 
 
-Source = Static | FromEnvironment | Database | Derived
+Source = Static | FromEnvironment | DatabaseSource | Derived
 
 
-class Definition(Declared):
+class VariableDefinition(Declared):
     """One variable: its type, what it is for, and where its value comes from."""
 
     name: str = Field(min_length=1)
@@ -107,5 +107,5 @@ class Exposure(Declared):
 class Variables(Declared):
     """All variables of a workflow and who sees them."""
 
-    definitions: dict[str, Definition] = {}
+    definitions: dict[str, VariableDefinition] = {}
     exposures: dict[str, Exposure] = {}

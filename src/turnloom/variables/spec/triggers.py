@@ -69,7 +69,7 @@ class Match(Declared):
         return self
 
 
-class AgentText(Setting):
+class AgentTextTrigger(Setting):
     """Fires when a message of an agent matches; `capture` takes a group of the pattern instead."""
 
     type: Literal["agent_text"]
@@ -82,7 +82,7 @@ class AgentText(Setting):
     hide: bool = False
 
     @model_validator(mode="after")
-    def _compares_in_one_way(self) -> "AgentText":
+    def _compares_in_one_way(self) -> "AgentTextTrigger":
         for key in ("trim", "ignore_case"):
             if self.exact and key in self.model_fields_set and getattr(self, key):
                 raise ValueError(
@@ -91,7 +91,7 @@ class AgentText(Setting):
         return self
 
     @model_validator(mode="after")
-    def _captures_from_a_pattern(self) -> "AgentText":
+    def _captures_from_a_pattern(self) -> "AgentTextTrigger":
         if self.capture is not None and self.match.regex is None:
             raise ValueError("'capture' takes a group of `match.regex`, and there is none. Add it.")
         if self.capture is not None and "value" in self.model_fields_set:
@@ -147,7 +147,7 @@ class ToolResponse(Setting):
         return None if self.source is not None else (self.value,)
 
 
-class TimerExpired(Setting):
+class TimerTrigger(Setting):
     """Fires some time after something: the start, an agent's turn, a variable's change."""
 
     type: Literal["timer_expired"]

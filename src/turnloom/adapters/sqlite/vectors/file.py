@@ -16,7 +16,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 PAUSE = 0.01
 
 
-class File:
+class VectorFile:
     """One file; it is made by the first who writes. `patience` is how many seconds a write waits
     for another process that writes."""
 

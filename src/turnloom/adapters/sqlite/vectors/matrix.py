@@ -53,13 +53,13 @@ def read_matrix(
         read = np.frombuffer(b"".join(blob for (blob,) in blobs), DTYPE)
         vectors[old : old + len(blobs)] = read.reshape(len(blobs), -1)
         old += len(blobs)
-    return Matrix(generation, chunks, documents, tenants, vectors)
+    return Matrix(generation, chunks, documents, tenants, vectors=vectors)
 
 
 def empty_matrix(dimensions: int) -> Matrix:
     """The matrix of a collection that nothing is in."""
     none = np.empty(0, np.int64)
-    return Matrix("", none, none, none, np.empty((0, dimensions), np.float32))
+    return Matrix("", none, none, none, vectors=np.empty((0, dimensions), np.float32))
 
 
 def blob_of(vector: Sequence[float]) -> bytes:

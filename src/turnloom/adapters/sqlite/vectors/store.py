@@ -17,7 +17,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from turnloom.adapters.sqlite.vectors import queries
-from turnloom.adapters.sqlite.vectors.file import File
+from turnloom.adapters.sqlite.vectors.file import VectorFile
 from turnloom.adapters.sqlite.vectors.matrix import (
     Bits,
     Floats,
@@ -31,7 +31,13 @@ from turnloom.adapters.sqlite.vectors.matrix import (
     similarity,
 )
 from turnloom.assembly.logic.retrieval import rank, read_kept, tidy, weigh
-from turnloom.assembly.spec.retrieval import Entry, Probe, RetrievalResult, Space, Visibilities
+from turnloom.assembly.spec.retrieval import (
+    Probe,
+    RetrievalResult,
+    Space,
+    StoredDocument,
+    Visibilities,
+)
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import chain_digest
 
@@ -62,7 +68,7 @@ class SqliteVectors:
     def __init__(
         self, path: Path | str, collection: str, space: Space, *, patience: float = 30.0
     ) -> None:
-        self._file = File(Path(path), patience)
+        self._file = VectorFile(Path(path), patience)
         self._name = collection
         self._space = space
         self._matrix = empty_matrix(space.dimensions)
@@ -78,7 +84,9 @@ class SqliteVectors:
         """
         return await self._run(self._digests, tenant, ids)
 
-    async def replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    async def replace(
+        self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
+    ) -> int:
         """Take the tenant's documents of these ids out and put these in, all or nothing; how many
         went.
 
@@ -144,7 +152,7 @@ class SqliteVectors:
             key = found.n, _number_of(connection, tenant)
             return dict(connection.execute(queries.DIGESTS, (*key, json.dumps(list(ids)))))
 
-    def _replace(self, tenant: str, ids: Sequence[str], entries: Sequence[Entry]) -> int:
+    def _replace(self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]) -> int:
         with self._file.writing() as connection:
             found = self._find(connection)
             if found is None:
@@ -227,7 +235,7 @@ def _number_of(connection: sqlite3.Connection, tenant: str) -> int:
 
 
 def _advance(
-    connection: sqlite3.Connection, found: _Found, dropped: str, entries: Sequence[Entry]
+    connection: sqlite3.Connection, found: _Found, dropped: str, entries: Sequence[StoredDocument]
 ) -> None:
     """Make the generation that a write brings about; `dropped` is a digest of what it takes out."""
     (last,) = connection.execute(queries.LAST_CHUNK).fetchone()
@@ -253,7 +261,7 @@ def _drop(connection: sqlite3.Connection, key: _Key, ids: Sequence[str]) -> int:
     return len(numbers)
 
 
-def _put(connection: sqlite3.Connection, key: _Key, entry: Entry) -> None:
+def _put(connection: sqlite3.Connection, key: _Key, entry: StoredDocument) -> None:
     row = (*key, entry.id, entry.digest, entry.metadata, entry.visibility, entry.shared)
     document = connection.execute(queries.ADD_DOCUMENT, row).lastrowid
     facts = [(key.collection, fact, document) for fact in entry.facts]

@@ -5,21 +5,21 @@ from collections.abc import Iterable, Mapping, Set
 from importlib import import_module
 from typing import Any
 
-from turnloom.agents.logic.outputs.language import OPTIONAL, TYPES, Default, Reader
+from turnloom.agents.logic.outputs.language import OPTIONAL, TYPES, Default, FieldReader
 from turnloom.agents.logic.outputs.models import DeclaredModel, Types
 from turnloom.agents.logic.outputs.shipped import Shipped, check_shipped, is_shipped
 from turnloom.agents.spec.outputs import (
     ArrayOf,
     Either,
-    Form,
     MapOf,
+    ObjectType,
     OutputModel,
     Outputs,
-    Record,
     Reference,
+    ValueType,
 )
-from turnloom.kernel.documents import Document
-from turnloom.kernel.models import Entry, Named, Report
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.models import DocumentEntry, NamedEntries, Report
 from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
 from turnloom.variables.logic.cycles import cycle_of
 
@@ -27,13 +27,13 @@ from turnloom.variables.logic.cycles import cycle_of
 MAX_LEVELS = 32
 
 
-def endless(forms: Mapping[str, Form]) -> list[str]:
+def endless(forms: Mapping[str, ValueType]) -> list[str]:
     """Models that need each other in a circle, from a name back to itself, or nothing."""
     variants = {name: _variants(form) for name, form in forms.items()}
     return cycle_of(variants) or cycle_of(_unfinished(forms))
 
 
-def _variants(form: Form) -> set[str]:
+def _variants(form: ValueType) -> set[str]:
     """The models that a value of a form may be as a whole."""
     match form:
         case Reference(model=model):
@@ -44,7 +44,7 @@ def _variants(form: Form) -> set[str]:
             return set()
 
 
-def _unfinished(forms: Mapping[str, Form]) -> dict[str, set[str]]:
+def _unfinished(forms: Mapping[str, ValueType]) -> dict[str, set[str]]:
     """Models without a smallest value, and those of them that each needs."""
     needs = {name: _needs(form) for name, form in forms.items()}
     needed_by: dict[str, list[str]] = {name: [] for name in forms}
@@ -61,21 +61,21 @@ def _unfinished(forms: Mapping[str, Form]) -> dict[str, set[str]]:
     return {name: others - finished for name, others in needs.items() if name not in finished}
 
 
-def _ends(form: Form, finished: Set[str]) -> bool:
+def _ends(form: ValueType, finished: Set[str]) -> bool:
     match form:
         case Reference(model=model):
             return model in finished
         case Either(variants=variants):
             return any(_ends(each, finished) for each in variants)
-        case Record(keys=keys):
+        case ObjectType(keys=keys):
             return all(_ends(key.form, finished) for key in keys.values() if key.required)
         case _:
             return True
 
 
-def _needs(form: Form) -> set[str]:
+def _needs(form: ValueType) -> set[str]:
     match form:
-        case Record(keys=keys):
+        case ObjectType(keys=keys):
             needed = (_needs(key.form) for key in keys.values() if key.required)
             return set[str]().union(*needed)
         case Either(variants=variants):
@@ -84,12 +84,12 @@ def _needs(form: Form) -> set[str]:
             return _variants(form)
 
 
-def too_deep(forms: Mapping[str, Form]) -> str | None:
+def too_deep(forms: Mapping[str, ValueType]) -> str | None:
     """A model from which others are reached through more levels than can be built at once."""
     return next((name for name in forms if _is_deep(forms[name], forms, {name}, MAX_LEVELS)), None)
 
 
-def _is_deep(form: Form, forms: Mapping[str, Form], met: set[str], levels: int) -> bool:
+def _is_deep(form: ValueType, forms: Mapping[str, ValueType], met: set[str], levels: int) -> bool:
     if isinstance(form, Reference):
         if form.model in met:
             return False
@@ -100,13 +100,13 @@ def _is_deep(form: Form, forms: Mapping[str, Form], met: set[str], levels: int) 
     )
 
 
-def _parts_of_model(form: Form) -> Iterable[Form]:
+def _parts_of_model(form: ValueType) -> Iterable[ValueType]:
     match form:
         case ArrayOf(item=part) | MapOf(value=part):
             return (part,)
         case Either(variants=variants):
             return variants
-        case Record(keys=keys):
+        case ObjectType(keys=keys):
             return [key.form for key in keys.values()]
         case _:
             return ()
@@ -121,7 +121,7 @@ _NOTHING: Shipped = {}
 
 def check_outputs(
     report: Report,
-    document: Document | None,
+    document: DeclarationFile | None,
     agents: Set[str] | None,
     shipped: Shipped = _NOTHING,
 ) -> Outputs:
@@ -140,12 +140,12 @@ def check_outputs(
     models: dict[str, OutputModel] = {name: DeclaredModel(name, types) for name in forms}
     models |= check_shipped(report, document, given, shipped)
     outputs = Outputs(models, complete=declared.complete)
-    registry = _registry(report, document, parts["registry"], outputs, agents)
+    registry = _registry(report, document, parts["registry"], outputs, agents=agents)
     return Outputs(models, registry, declared.complete)
 
 
 def check_response(
-    report: Report, document: Document, entry: Entry, outputs: Outputs
+    report: Report, document: DeclarationFile, entry: DocumentEntry, outputs: Outputs
 ) -> OutputModel | None:
     """What an answer must be, given by the name of a model or by a JSON Schema."""
     if isinstance(entry.value, str):
@@ -157,119 +157,131 @@ def check_response(
     message = (
         f"A response must be a JSON Schema or the name of a model, not {preview(entry.value)}."
     )
-    report.add(document, entry.path, "W012", message, "Write one of the two.")
+    report.add(document, entry.path, "W012", message, remedy="Write one of the two.")
     return None
 
 
 def _named(
-    report: Report, document: Document, entry: Entry, outputs: Outputs
+    report: Report, document: DeclarationFile, entry: DocumentEntry, outputs: Outputs
 ) -> OutputModel | None:
     model = outputs.models.get(entry.value)
     if model is None and outputs.complete:
         hint = nearest(entry.value, sorted(outputs.models))
         remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."
         message = f"Model {entry.value!r} is not declared."
-        report.add(document, entry.path, "W039", message, remedy)
+        report.add(document, entry.path, "W039", message, remedy=remedy)
     return model
 
 
-def _parts(report: Report, document: Document) -> dict[str, Entry]:
+def _parts(report: Report, document: DeclarationFile) -> dict[str, DocumentEntry]:
     """Models and registry; the registry may also stand beside the outer key."""
     beside, inner = _layers(report, document)
-    parts = {key: Entry((*inner.path, key), None) for key in _KEYS} | beside
+    parts = {key: DocumentEntry((*inner.path, key), None) for key in _KEYS} | beside
     mapping = as_object(inner.value)
     if mapping is None and inner.value is not None:
         remedy = "Write `models` and `registry`."
-        report.add(document, inner.path, "W012", "Structured outputs must be an object.", remedy)
+        report.add(
+            document, inner.path, "W012", "Structured outputs must be an object.", remedy=remedy
+        )
     for key, part in (mapping or {}).items():
         path = (*inner.path, key)
         if key not in _KEYS:
             report.unknown(document, path, _KEYS)
         elif key in beside:
             message = f"`{key}` is also given beside `{_OUTER}`."
-            report.add(document, path, "W013", message, "Keep one of the two.")
+            report.add(document, path, "W013", message, remedy="Keep one of the two.")
         else:
-            parts[key] = Entry(path, part)
+            parts[key] = DocumentEntry(path, part)
     return parts
 
 
-def _layers(report: Report, document: Document) -> tuple[dict[str, Entry], Entry]:
+def _layers(
+    report: Report, document: DeclarationFile
+) -> tuple[dict[str, DocumentEntry], DocumentEntry]:
     """What stands beside the outer key, and what stands under it or in its place."""
     value = as_object(document.value)
     if value is None or _OUTER not in value:
-        return {}, Entry((), document.value)
-    beside: dict[str, Entry] = {}
+        return {}, DocumentEntry((), document.value)
+    beside: dict[str, DocumentEntry] = {}
     for key in value:
         if key == "registry":
-            beside[key] = Entry((key,), value[key])
+            beside[key] = DocumentEntry((key,), value[key])
         elif key != _OUTER:
             report.unknown(document, (key,), (_OUTER, "registry"))
-    return beside, Entry((_OUTER,), value[_OUTER])
+    return beside, DocumentEntry((_OUTER,), value[_OUTER])
 
 
-def _check_names(report: Report, document: Document, declared: Named) -> None:
+def _check_names(report: Report, document: DeclarationFile, declared: NamedEntries) -> None:
     for name, entry in declared.entries.items():
         if name in TYPES or name.startswith(OPTIONAL):
             message = f"{name!r} is the name of a type."
-            report.add(document, entry.path, "W026", message, "Choose another name.")
+            report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         elif not _NAME.fullmatch(name):
             message = f"Model name {name!r} is more than 64 letters, digits, `_` and `-`."
-            report.add(document, entry.path, "W012", message, "Rename it.")
+            report.add(document, entry.path, "W012", message, remedy="Rename it.")
 
 
-def _forms(report: Report, document: Document, declared: Named, given: Set[str]) -> dict[str, Form]:
+def _forms(
+    report: Report, document: DeclarationFile, declared: NamedEntries, given: Set[str]
+) -> dict[str, ValueType]:
     """What each model is, without those that are given by a schema."""
     entries = {name: entry for name, entry in declared.entries.items() if name not in given}
-    reader = Reader(report, document, entries.keys(), declared.complete, given)
+    reader = FieldReader(report, document, entries.keys(), declared.complete, whole=given)
     forms = {name: reader.model(entry) for name, entry in entries.items()}
     circle = endless(forms)
     if circle:
         message = f"No value ever fits: {' → '.join(circle)}."
         remedy = "Make one of the fields optional."
-        report.add(document, declared.entries[circle[0]].path, "W035", message, remedy)
+        report.add(document, declared.entries[circle[0]].path, "W035", message, remedy=remedy)
     elif deep := too_deep(forms):
         message = f"Model {deep!r} is nested deeper than {MAX_LEVELS} levels."
-        report.add(document, declared.entries[deep].path, "W005", message, "Make it flatter.")
+        report.add(
+            document, declared.entries[deep].path, "W005", message, remedy="Make it flatter."
+        )
     else:
         _check_defaults(report, document, reader.defaults, Types(forms))
     return forms
 
 
 def _check_defaults(
-    report: Report, document: Document, defaults: Iterable[Default], types: Types
+    report: Report, document: DeclarationFile, defaults: Iterable[Default], types: Types
 ) -> None:
     for path, form, value in defaults:
         # It would be filled with defaults in turn, without an end if the model holds itself.
         if _holds_object(value) and _holds_model(form):
             message = "A default cannot hold an object that is declared by its fields."
-            report.add(document, path, "W012", message, "Drop it, or use null.")
+            report.add(document, path, "W012", message, remedy="Drop it, or use null.")
         elif problem := types.validate(form, value).problem:
             message = f"The default does not fit. {problem}."
-            report.add(document, path, "W024", message, "Change the default or the type.")
+            report.add(document, path, "W024", message, remedy="Change the default or the type.")
 
 
 def _holds_object(value: Json) -> bool:
     return isinstance(value, dict) or any(map(_holds_object, as_array(value) or ()))
 
 
-def _holds_model(form: Form) -> bool:
+def _holds_model(form: ValueType) -> bool:
     match form:
         case ArrayOf(item=part) | MapOf(value=part):
             return _holds_model(part)
         case Either(variants=variants):
             return any(map(_holds_model, variants))
         case _:
-            return isinstance(form, Record | Reference)
+            return isinstance(form, ObjectType | Reference)
 
 
 def _registry(
-    report: Report, document: Document, entry: Entry, outputs: Outputs, agents: Set[str] | None
+    report: Report,
+    document: DeclarationFile,
+    entry: DocumentEntry,
+    outputs: Outputs,
+    agents: Set[str] | None,
 ) -> Mapping[str, str]:
     """The model that each agent answers with; null says that an agent has none."""
     registry: dict[str, str] = {}
     if entry.value is not None and as_object(entry.value) is None:
         message = f"The registry must be an object, not {preview(entry.value)}."
-        report.add(document, entry.path, "W012", message, "Write `agent: model`.")
+        report.add(document, entry.path, "W012", message, remedy="Write `agent: model`.")
     for agent, model in (as_object(entry.value) or {}).items():
         path = (*entry.path, agent)
         if agents is not None and agent not in agents:
@@ -277,11 +289,13 @@ def _registry(
             declared = ", ".join(sorted(agents))
             remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {declared}."
             message = f"Agent {agent!r}, which has an output, is not declared."
-            report.add(document, path, "W020", message, remedy)
+            report.add(document, path, "W020", message, remedy=remedy)
         if isinstance(model, str):
-            if _named(report, document, Entry(path, model), outputs) is not None:
+            if _named(report, document, DocumentEntry(path, model), outputs) is not None:
                 registry[agent] = model
         elif model is not None:
             message = f"The output of {agent!r} is {preview(model)}, and must name a model."
-            report.add(document, path, "W012", message, "Write the name of a model, or null.")
+            report.add(
+                document, path, "W012", message, remedy="Write the name of a model, or null."
+            )
     return registry

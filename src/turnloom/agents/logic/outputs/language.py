@@ -11,21 +11,21 @@ from turnloom.agents.logic.outputs.shipped import SCHEMA
 from turnloom.agents.spec.outputs import (
     ArrayOf,
     Either,
-    Form,
     Key,
     MapOf,
+    ObjectType,
     OneOf,
     Plain,
-    Record,
     Reference,
+    ValueType,
 )
-from turnloom.kernel.documents import Document, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import Json, as_array, as_object, kind_of, nearest, preview
 from turnloom.variables.logic.types import same
 
 
-def labels_of(forms: Sequence[Form]) -> list[str]:
+def labels_of(forms: Sequence[ValueType]) -> list[str]:
     """What each form is called beside the others."""
     names = [_label(form) for form in forms]
     times = Counter(names)
@@ -35,7 +35,7 @@ def labels_of(forms: Sequence[Form]) -> list[str]:
     ]
 
 
-def _label(form: Form) -> str:
+def _label(form: ValueType) -> str:
     match form:
         case Plain(type=type):
             return type
@@ -51,12 +51,14 @@ def _label(form: Form) -> str:
             return "object"
 
 
-def is_null(form: Form) -> bool:
+def is_null(form: ValueType) -> bool:
     """Whether a form is that of null alone."""
     return isinstance(form, Plain) and form.type == "null"
 
 
-def candidates(forms: Mapping[str, Form], value: Json, models: Mapping[str, Form]) -> Sequence[str]:
+def candidates(
+    forms: Mapping[str, ValueType], value: Json, models: Mapping[str, ValueType]
+) -> Sequence[str]:
     """Which of several forms a value can have, by label; if none, the one that it was meant as."""
     fitting = [label for label, form in forms.items() if _Look(models).at(form, value)]
     loosely = _Look(models, loose=True)
@@ -67,13 +69,13 @@ def candidates(forms: Mapping[str, Form], value: Json, models: Mapping[str, Form
 class _Look(NamedTuple):
     """A look at a value that does not go deeper; a loose one forgives all but wrong words."""
 
-    models: Mapping[str, Form]
+    models: Mapping[str, ValueType]
     loose: bool = False
 
-    def at(self, form: Form, value: Json) -> bool:
+    def at(self, form: ValueType, value: Json) -> bool:
         return any(self._at_one(each, value) for each in self._variants(form))
 
-    def _variants(self, form: Form) -> Iterator[Form]:
+    def _variants(self, form: ValueType) -> Iterator[ValueType]:
         """What a form comes to: neither a name nor a choice; each model is met once."""
         waiting, met = [form], set[str]()
         while waiting:
@@ -86,14 +88,14 @@ class _Look(NamedTuple):
                 case other:
                     yield other
 
-    def _at_one(self, form: Form, value: Json) -> bool:
+    def _at_one(self, form: ValueType, value: Json) -> bool:
         kind = kind_of(value)
         match form:
             case Plain(type=type):
                 return type in ("any", kind) or _is_numeric(type, value)
             case OneOf(words=words):
                 return any(same(word, value) for word in words)
-            case Record(keys=keys):
+            case ObjectType(keys=keys):
                 return kind == "object" and self._at_keys(keys, value)
             case _:
                 return kind == ("array" if isinstance(form, ArrayOf) else "object")
@@ -106,7 +108,7 @@ class _Look(NamedTuple):
             if name in keys and self._tells(keys[name].form, part)
         )
 
-    def _tells(self, form: Form, part: Json) -> bool:
+    def _tells(self, form: ValueType, part: Json) -> bool:
         """Whether a part says what the whole is: a plain value, or one of a few words at least."""
         if self.loose:
             return all(isinstance(each, OneOf) for each in self._variants(form))
@@ -150,25 +152,25 @@ class Default(NamedTuple):
     """A default, where it stands, and the form that it must have."""
 
     path: Path
-    form: Form
+    form: ValueType
     value: Json
 
 
 @dataclass
-class Reader:
+class FieldReader:
     """Reads forms; what is wrong goes to the report, and may be anything from then on.
 
     No field holds one of `whole`: these models are schemas with references of their own.
     """
 
     report: Report
-    document: Document
+    document: DeclarationFile
     models: Set[str]
     complete: bool
     whole: Set[str] = frozenset()
     defaults: list[Default] = field(default_factory=list[Default])
 
-    def model(self, entry: Entry) -> Form:
+    def model(self, entry: DocumentEntry) -> ValueType:
         """What a model is: an object with fields, a closed set of words, or one of several."""
         mapping = as_object(entry.value)
         if mapping is None:
@@ -182,10 +184,10 @@ class Reader:
             return self._refuse((*entry.path, "type"), message, remedy)
         return self._form(entry, ("name",))
 
-    def _form(self, entry: Entry, more: Sequence[str] = ()) -> Form:
+    def _form(self, entry: DocumentEntry, more: Sequence[str] = ()) -> ValueType:
         """A form that is given by the name of a type, or by an object that says more."""
         if isinstance(entry.value, str):
-            return self._typed(entry.path, Entry(entry.path, {"type": entry.value}), more)
+            return self._typed(entry.path, DocumentEntry(entry.path, {"type": entry.value}), more)
         mapping = as_object(entry.value)
         if mapping is None:
             message = f"A type must be a name or an object, not {preview(entry.value)}."
@@ -194,14 +196,14 @@ class Reader:
             return self._untyped(entry, mapping.get("type"))
         return self._typed((*entry.path, "type"), entry, more)
 
-    def _untyped(self, entry: Entry, given: Json) -> Form:
+    def _untyped(self, entry: DocumentEntry, given: Json) -> ValueType:
         remedy = "Say which type this is."
         if given is None:
             return self._refuse(entry.path, "Key 'type' is missing.", remedy, "W011")
         message = f"'type' is {preview(given)}, and must be a name."
         return self._refuse((*entry.path, "type"), message, remedy)
 
-    def _typed(self, path: Path, entry: Entry, more: Sequence[str]) -> Form:
+    def _typed(self, path: Path, entry: DocumentEntry, more: Sequence[str]) -> ValueType:
         mapping: dict[str, Any] = entry.value
         given: str = mapping["type"]
         word = given.removeprefix(OPTIONAL)
@@ -217,7 +219,7 @@ class Reader:
             form = either_null(form)
         return msgspec.structs.replace(form, description=self._description(entry))
 
-    def _built(self, type: str, entry: Entry) -> Form:
+    def _built(self, type: str, entry: DocumentEntry) -> ValueType:
         match type:
             case "array":
                 return self._array(entry)
@@ -232,7 +234,7 @@ class Reader:
             case _:
                 return Plain(type=type)
 
-    def _unknown_type(self, path: Path, word: str) -> Form:
+    def _unknown_type(self, path: Path, word: str) -> ValueType:
         if word in self.whole:
             message = f"{word!r} is a schema, which an agent answers with as a whole."
             return self._refuse(path, message, "Use a model that has fields.", "W039")
@@ -240,11 +242,15 @@ class Reader:
             hint = nearest(word, [*TYPES, *sorted(self.models)])
             remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."
             self.report.add(
-                self.document, path, "W039", f"{word!r} is neither a type nor a model.", remedy
+                self.document,
+                path,
+                "W039",
+                f"{word!r} is neither a type nor a model.",
+                remedy=remedy,
             )
         return _ANY
 
-    def _description(self, entry: Entry) -> str:
+    def _description(self, entry: DocumentEntry) -> str:
         description = entry.value.get("description")
         if description is None or isinstance(description, str):
             return description or ""
@@ -252,37 +258,37 @@ class Reader:
         self._refuse((*entry.path, "description"), message, "Write it in quotes.")
         return ""
 
-    def _refuse(self, path: Path, message: str, remedy: str, code: str = "W012") -> Form:
-        self.report.add(self.document, path, code, message, remedy)
+    def _refuse(self, path: Path, message: str, remedy: str, code: str = "W012") -> ValueType:
+        self.report.add(self.document, path, code, message, remedy=remedy)
         return _ANY
 
-    def _part(self, entry: Entry, *keys: str) -> Entry | None:
+    def _part(self, entry: DocumentEntry, *keys: str) -> DocumentEntry | None:
         """What stands under one of several keys that mean the same."""
         given = [key for key in keys if key in entry.value]
         for other in given[1:]:
             message = f"{given[0]!r} and {other!r} say the same."
             self._refuse((*entry.path, other), message, "Keep one of them.")
-        return Entry((*entry.path, given[0]), entry.value[given[0]]) if given else None
+        return DocumentEntry((*entry.path, given[0]), entry.value[given[0]]) if given else None
 
-    def _array(self, entry: Entry) -> Form:
+    def _array(self, entry: DocumentEntry) -> ValueType:
         part = self._part(entry, "items")
         return ArrayOf(item=self._form(part) if part else _ANY)
 
-    def _object(self, entry: Entry) -> Form:
+    def _object(self, entry: DocumentEntry) -> ValueType:
         if "fields" in entry.value:
             self._part(entry, "fields", "values", "additional")
             return self._record(entry)
         part = self._part(entry, "values", "additional")
         return MapOf(value=self._form(part) if part else _ANY)
 
-    def _record(self, entry: Entry) -> Form:
+    def _record(self, entry: DocumentEntry) -> ValueType:
         part = self._part(entry, "fields")
         if part is None or not part.value:
             return self._refuse(entry.path, "It has no `fields`.", "Add one.", "W011")
         named = self.report.named(self.document, part, "Field")
-        return Record(keys={name: self._key(each) for name, each in named.entries.items()})
+        return ObjectType(keys={name: self._key(each) for name, each in named.entries.items()})
 
-    def _key(self, entry: Entry) -> Key:
+    def _key(self, entry: DocumentEntry) -> Key:
         form = self._form(entry, ("name", "default", "required", "optional"))
         mapping = as_object(entry.value) or {}
         required = self._required(entry.path, mapping)
@@ -311,7 +317,7 @@ class Reader:
             self._refuse((*path, "optional"), message, "Drop one of the two.")
         return said.pop() if len(said) == 1 else None
 
-    def _literal(self, entry: Entry) -> Form:
+    def _literal(self, entry: DocumentEntry) -> ValueType:
         part = self._part(entry, "values", "literal", "enum")
         words = as_array(part.value) if part else None
         if part is None or not words:
@@ -328,19 +334,21 @@ class Reader:
                 seen[isinstance(word, bool), word] = word
         return OneOf(words=tuple(seen.values()))
 
-    def _union(self, entry: Entry) -> Form:
+    def _union(self, entry: DocumentEntry) -> ValueType:
         part = self._part(entry, "variants")
         variants = as_array(part.value) if part else None
         if part is None or not variants:
             return self._refuse(entry.path, "A union needs `variants`.", "Add them.", "W011")
         # YAML reads an unquoted `null` as no value; among variants it can mean nothing else.
-        entries = (Entry((*part.path, number), each) for number, each in enumerate(variants))
+        entries = (
+            DocumentEntry((*part.path, number), each) for number, each in enumerate(variants)
+        )
         return Either(
             variants=tuple(_NULL if each.value is None else self._form(each) for each in entries)
         )
 
 
-def either_null(form: Form) -> Form:
+def either_null(form: ValueType) -> ValueType:
     """A form, or null; the description is that of both."""
     if takes_null(form):
         return form
@@ -348,7 +356,7 @@ def either_null(form: Form) -> Form:
     return Either(variants=(bare, _NULL), description=form.description)
 
 
-def takes_null(form: Form) -> bool:
+def takes_null(form: ValueType) -> bool:
     """Whether null is written down among what a form takes."""
     match form:
         case OneOf(words=words):

@@ -29,14 +29,14 @@ from turnloom.agents.logic.outputs.reading import size_of, told, unusable
 from turnloom.agents.spec.outputs import (
     ArrayOf,
     Either,
-    Form,
     Key,
     MapOf,
+    ObjectType,
     OneOf,
     Plain,
-    Record,
     Reference,
     Validated,
+    ValueType,
 )
 from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, kind_of, preview
@@ -100,7 +100,7 @@ class DeclaredModel:
 class Types:
     """Pydantic models of forms that name each other; each is made when it is first used."""
 
-    def __init__(self, forms: Mapping[str, Form]) -> None:
+    def __init__(self, forms: Mapping[str, ValueType]) -> None:
         self._forms = forms
         self._made: dict[str, type[BaseModel]] = {}
 
@@ -109,18 +109,20 @@ class Types:
         if name not in self._made:
             form = self._forms[name]
             self._made[name] = (
-                self._object(form, name) if isinstance(form, Record) else self._value(form, name)
+                self._object(form, name)
+                if isinstance(form, ObjectType)
+                else self._value(form, name)
             )
         return self._made[name]
 
-    def validate(self, form: Form, value: Json) -> Validated:
+    def validate(self, form: ValueType, value: Json) -> Validated:
         """The value as a form has it, or what is wrong with it."""
         return _validated(self._value(form, "Value"), value)
 
-    def _value(self, form: Form, name: str) -> type[BaseModel]:
+    def _value(self, form: ValueType, name: str) -> type[BaseModel]:
         return create_model(name, __base__=_Value, root=(self._type(form, name), ...))
 
-    def _object(self, form: Record, name: str) -> type[BaseModel]:
+    def _object(self, form: ObjectType, name: str) -> type[BaseModel]:
         """Keys are aliases of neutral names: whatever a key is called, pydantic does not mind."""
         fields: dict[str, Any] = {
             f"key{number}": (self._type(key.form, f"{name}_{title}"), _field(title, key))
@@ -128,9 +130,9 @@ class Types:
         }
         return create_model(name, __base__=_Object, __doc__=form.description or None, **fields)
 
-    def _type(self, form: Form, name: str) -> Any:
+    def _type(self, form: ValueType, name: str) -> Any:
         match form:
-            case Record():
+            case ObjectType():
                 return self._object(form, name)
             case Reference(model=model, description=description):
                 return Annotated[Any, _Named(model, self.named, description)]
@@ -139,7 +141,7 @@ class Types:
                 described = Field(description=form.description)
                 return Annotated[found, described] if form.description else found
 
-    def _unnamed(self, form: Form, name: str) -> Any:
+    def _unnamed(self, form: ValueType, name: str) -> Any:
         match form:
             case Plain(type=type):
                 return _PLAIN[type]
@@ -154,14 +156,14 @@ class Types:
             case _:
                 raise TypeError(f"{form!r} has no type.")
 
-    def _either(self, variants: tuple[Form, ...], name: str) -> Any:
+    def _either(self, variants: tuple[ValueType, ...], name: str) -> Any:
         others = [form for form in variants if not is_null(form)]
         if not others:
             return NoneType
         found = self._several(others, name) if len(others) > 1 else self._type(others[0], name)
         return found if len(others) == len(variants) else found | None
 
-    def _several(self, variants: Sequence[Form], name: str) -> Any:
+    def _several(self, variants: Sequence[ValueType], name: str) -> Any:
         forms = dict(zip(labels_of(variants), variants, strict=True))
         types = {label: self._type(form, f"{name}_{label[1:-1]}") for label, form in forms.items()}
         return Annotated[Any, _Variants(types, lambda value: candidates(forms, value, self._forms))]

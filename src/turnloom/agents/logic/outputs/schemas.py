@@ -11,8 +11,8 @@ from jsonschema.validators import extend
 
 from turnloom.agents.logic.outputs.reading import told, unusable
 from turnloom.agents.spec.outputs import Validated
-from turnloom.kernel.documents import Document, Path
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile, Path
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.matching import compiled
 
@@ -72,26 +72,26 @@ def schema_model(name: str, schema: dict[str, Json]) -> SchemaModel:
         ValueError: the schema is none, or says what would have no effect; the message says what.
     """
     report = Report(name)
-    model = check_schema(report, Document(name, schema, ""), Entry((), schema), name)
+    model = check_schema(report, DeclarationFile(name, schema, ""), DocumentEntry((), schema), name)
     if model is None:
         raise ValueError(" ".join(f"{each.message} {each.remedy}" for each in report.problems))
     return model
 
 
 def check_schema(
-    report: Report, document: Document, entry: Entry, name: str = "response"
+    report: Report, document: DeclarationFile, entry: DocumentEntry, name: str = "response"
 ) -> SchemaModel | None:
     """The model of a JSON Schema that stands in a document, or nothing and all of its problems."""
     before = len(report.problems)
     for path, fault in _faults(Draft202012Validator(Draft202012Validator.META_SCHEMA), entry.value):
         message = f"This is no JSON Schema: {fault}."
-        report.add(document, (*entry.path, *path), "W012", message, "Correct it.")
+        report.add(document, (*entry.path, *path), "W012", message, remedy="Correct it.")
     if len(report.problems) == before:
         _check_parts(report, document, entry)
     return SchemaModel(name, entry.value) if len(report.problems) == before else None
 
 
-def _check_parts(report: Report, document: Document, entry: Entry) -> None:
+def _check_parts(report: Report, document: DeclarationFile, entry: DocumentEntry) -> None:
     """Note what a schema says without an effect, and what it refers to and does not have."""
     schemas = {_pointer(path): (path, schema) for path, schema in _subschemas((), entry.value)}
     for path, schema in schemas.values():
@@ -101,7 +101,7 @@ def _check_parts(report: Report, document: Document, entry: Entry) -> None:
         if unquote(reference) not in schemas:  # so that nothing is ever fetched
             message = f"The schema has no schema at {preview(reference)}."
             remedy = "Declare it under `$defs`."
-            report.add(document, (*where, "$ref"), "W039", message, remedy)
+            report.add(document, (*where, "$ref"), "W039", message, remedy=remedy)
 
 
 def _pointer(path: Path) -> str:
@@ -110,7 +110,9 @@ def _pointer(path: Path) -> str:
     return "".join(["#", *(f"/{step}" for step in steps)])
 
 
-def _check_keys(report: Report, document: Document, path: Path, schema: Mapping[str, Any]) -> None:
+def _check_keys(
+    report: Report, document: DeclarationFile, path: Path, schema: Mapping[str, Any]
+) -> None:
     for key in schema:
         if key not in _KNOWN and not key.startswith("x-"):
             report.unknown(document, (*path, key), _KNOWN)
@@ -118,11 +120,11 @@ def _check_keys(report: Report, document: Document, path: Path, schema: Mapping[
     if dialect.rstrip("#") != _DIALECT:
         message = f"The schema is written in {dialect!r}; only draft 2020-12 is read."
         remedy = "Write it in that draft, or drop `$schema`."
-        report.add(document, (*path, "$schema"), "W012", message, remedy)
+        report.add(document, (*path, "$schema"), "W012", message, remedy=remedy)
     try:
         compiled(schema.get("pattern", ""))
     except ValueError as error:
-        report.add(document, (*path, "pattern"), "W025", str(error), "Correct it.")
+        report.add(document, (*path, "pattern"), "W025", str(error), remedy="Correct it.")
 
 
 def _subschemas(path: Path, schema: Json) -> Iterator[tuple[Path, Mapping[str, Any]]]:

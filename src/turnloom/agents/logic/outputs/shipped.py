@@ -5,8 +5,8 @@ from importlib import import_module
 from typing import Any
 
 from turnloom.agents.spec.outputs import OutputModel
-from turnloom.kernel.documents import Document
-from turnloom.kernel.models import Entry, Report
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import Json, as_object, nearest, preview
 
 # The type of such a model, and the key that names its schema.
@@ -16,13 +16,16 @@ _KEYS = ("type", "name", SCHEMA)
 Shipped = Mapping[str, Callable[[], dict[str, Json]]]
 
 
-def is_shipped(entry: Entry) -> bool:
+def is_shipped(entry: DocumentEntry) -> bool:
     """Whether a model is given by a schema that ships with us."""
     return (as_object(entry.value) or {}).get("type") == SCHEMA
 
 
 def check_shipped(
-    report: Report, document: Document, entries: Mapping[str, Entry], shipped: Shipped
+    report: Report,
+    document: DeclarationFile,
+    entries: Mapping[str, DocumentEntry],
+    shipped: Shipped,
 ) -> dict[str, OutputModel]:
     """The models of these entries; one whose schema does not exist takes anything."""
     found: dict[str, OutputModel] = {}
@@ -37,7 +40,9 @@ def check_shipped(
     return found
 
 
-def _named(report: Report, document: Document, entry: Entry, shipped: Shipped) -> str | None:
+def _named(
+    report: Report, document: DeclarationFile, entry: DocumentEntry, shipped: Shipped
+) -> str | None:
     """The name of the schema, if there is one of that name."""
     name = entry.value.get(SCHEMA)
     if isinstance(name, str) and name in shipped:
@@ -45,8 +50,8 @@ def _named(report: Report, document: Document, entry: Entry, shipped: Shipped) -
     hint = nearest(str(name), list(shipped))
     remedy = f"Did you mean {hint!r}?" if hint else f"Use one of: {', '.join(shipped)}."
     if name is None:
-        report.add(document, entry.path, "W011", f"Key {SCHEMA!r} is missing.", remedy)
+        report.add(document, entry.path, "W011", f"Key {SCHEMA!r} is missing.", remedy=remedy)
     else:
         message = f"No schema {preview(name)} ships with us."
-        report.add(document, (*entry.path, SCHEMA), "W039", message, remedy)
+        report.add(document, (*entry.path, SCHEMA), "W039", message, remedy=remedy)
     return None

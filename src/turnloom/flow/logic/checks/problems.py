@@ -8,7 +8,7 @@ def problem(
     site: Site, code: str, message: str, remedy: str, severity: str = "error"
 ) -> Diagnostic:
     """A problem with what a call made."""
-    return Diagnostic(site.file, site.line, code, message, remedy, severity)
+    return Diagnostic(site.file, site.line, code, message, remedy=remedy, severity=severity)
 
 
 def is_count(value: object, least: int) -> bool:

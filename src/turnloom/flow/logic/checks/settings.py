@@ -281,7 +281,7 @@ def _check_confidence(node: StepNode) -> Iterator[Diagnostic]:
     if node.on_low_confidence is None:
         message = f"Step {node.name!r} requires confidence, and goes on without it."
         remedy = "Say what comes then: `on_low_confidence=…`."
-        yield problem(node.site, "W125", message, remedy, "warning")
+        yield problem(node.site, "W125", message, remedy, severity="warning")
 
 
 def _check_validate(node: StepNode) -> Iterator[Diagnostic]:

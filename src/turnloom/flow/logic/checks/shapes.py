@@ -14,14 +14,14 @@ from turnloom.flow.logic.checks.settings import check_timeout
 from turnloom.flow.logic.plans import lines_of
 from turnloom.flow.spec.nodes import (
     ApprovalNode,
-    Asking,
+    ApprovalRequest,
     BranchNode,
-    Declared,
+    DeclaredFlow,
     ForkNode,
-    Line,
     LoopNode,
     Misplaced,
     Node,
+    NodeSequence,
     Placed,
 )
 from turnloom.kernel.code import fits
@@ -166,7 +166,7 @@ def check_reach(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]
             yield problem(lost.site, "W114", message, "Remove it, or a `complete()` before it.")
 
 
-def _lost(line: Line, state: Any) -> Node | None:
+def _lost(line: NodeSequence, state: Any) -> Node | None:
     """The first node that is never come to."""
     for at, node in enumerate(line.nodes):
         if line.end is not None and at >= line.end:
@@ -176,7 +176,7 @@ def _lost(line: Line, state: Any) -> Node | None:
     return None
 
 
-def ends(line: Line, state: Any) -> bool:
+def ends(line: NodeSequence, state: Any) -> bool:
     """Whether every way through a path ends the flow."""
     return line.ends or any(_ends(node, state) for node in line.nodes)
 
@@ -198,7 +198,7 @@ def _ends(node: Node, state: Any) -> bool:
 DEEPEST = 100
 
 
-def check_calls(declared: Declared) -> Iterator[Diagnostic]:
+def check_calls(declared: DeclaredFlow) -> Iterator[Diagnostic]:
     """Whether every call came when it could."""
     early = [each for each in declared.misplaced if not each.after]
     for each in early[:1]:
@@ -239,14 +239,14 @@ def check_repeats(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
             yield problem(placed.line.site, "W130", message, "Give its steps: `Path(…)`.")
 
 
-def check_nesting(declared: Declared) -> Iterator[Diagnostic]:
+def check_nesting(declared: DeclaredFlow) -> Iterator[Diagnostic]:
     """Whether a path contains itself, or so many others that nobody could follow them."""
     for line in (declared.main, declared.failure):
         if line is not None:
             yield from _nested(line, ())
 
 
-def _nested(line: Line, around: tuple[int, ...]) -> Iterator[Diagnostic]:
+def _nested(line: NodeSequence, around: tuple[int, ...]) -> Iterator[Diagnostic]:
     if id(line) in around:
         message = "A path is inside of itself."
         yield problem(line.site, "W115", message, "Build another path, or use `repeat_until`.")
@@ -282,13 +282,18 @@ def _check_refusals(node: ApprovalNode, after: Node | None, state: Any) -> Itera
         ("on_timeout", asked[-1].then, asked[-1].timeout is not None),
     ]
     for setting, line, can_be in refusals:
-        if after is not None and can_be and isinstance(line, Line) and not ends(line, state):
+        if (
+            after is not None
+            and can_be
+            and isinstance(line, NodeSequence)
+            and not ends(line, state)
+        ):
             message = (
                 f"`{setting}` of {node.name!r} leads to {after.name!r} at its end, as an approval "
                 "does."
             )
             remedy = f"End the flow there: `{setting}=Path(…).complete()`."
-            yield problem(node.site, "W132", message, remedy, "warning")
+            yield problem(node.site, "W132", message, remedy, severity="warning")
 
 
 def _next(paths: Mapping[str, Placed], placed: Placed, at: int) -> Node | None:
@@ -311,16 +316,16 @@ def _check(node: ApprovalNode) -> Iterator[Diagnostic]:
         yield problem(node.site, "W127", message, "Add `Option(…, rejects=True)`.")
 
 
-def _asked(node: ApprovalNode) -> Iterator[Asking]:
+def _asked(node: ApprovalNode) -> Iterator[ApprovalRequest]:
     """Whom an approval asks, one after the other."""
     asking = node.asking
     yield asking
-    while isinstance(asking.then, Asking):
+    while isinstance(asking.then, ApprovalRequest):
         asking = asking.then
         yield asking
 
 
-def _check_asking(node: ApprovalNode, asking: Asking) -> Iterator[Diagnostic]:
+def _check_asking(node: ApprovalNode, asking: ApprovalRequest) -> Iterator[Diagnostic]:
     approver = cast(object, asking.approver)
     if not isinstance(approver, str) or not approver.strip():
         message = f"Approval {node.name!r} asks {preview(approver)}."

@@ -376,7 +376,7 @@ def check_writes(paths: Mapping[str, Placed], model: type[BaseModel]) -> Iterato
             yield from _check_appended(node, step, states)
         if node.compensate is not None and is_harmless(node.step):
             message = f"Step {node.name!r} only computes what it changes: there is nothing to undo."
-            yield problem(node.site, "W128", message, "Leave `compensate` out.", "info")
+            yield problem(node.site, "W128", message, "Leave `compensate` out.", severity="info")
     for (path, at), writers in _parallel(paths).items():
         fork = paths[path].line.nodes[at]
         assert isinstance(fork, ForkNode)
@@ -398,7 +398,7 @@ def _check_appended(node: StepNode, step: object, states: StateModel) -> Iterato
         if states.reducers.get(name) == APPENDED:
             field = f"{states.model.__name__}.{name}"
             message = f"Step {node.name!r} gives all of {field} again, and `append` doubles it."
-            yield problem(node.site, "W133", message, "Give what is new only.", "warning")
+            yield problem(node.site, "W133", message, "Give what is new only.", severity="warning")
 
 
 class _Writer(NamedTuple):

@@ -2,26 +2,29 @@
 
 from turnloom.testing.contracts.artifacts.indexing import IndexingContract
 from turnloom.testing.contracts.artifacts.querying import (
+    ArtifactQueryContract,
     CountingContract,
-    FindingContract,
     PagingContract,
 )
 from turnloom.testing.contracts.artifacts.storing import (
+    ArtifactStorageContract,
     FollowingContract,
-    KeepingContract,
     TakingContract,
 )
-from turnloom.testing.contracts.artifacts.visibility import SeeingContract, TenantsContract
+from turnloom.testing.contracts.artifacts.visibility import (
+    ArtifactVisibilityContract,
+    TenantsContract,
+)
 
 __all__ = ["ArtifactStoreContract", "FollowingContract"]
 
 
 class ArtifactStoreContract(
-    KeepingContract,
+    ArtifactStorageContract,
     PagingContract,
-    FindingContract,
+    ArtifactQueryContract,
     IndexingContract,
-    SeeingContract,
+    ArtifactVisibilityContract,
     TakingContract,
     CountingContract,
     TenantsContract,

@@ -32,7 +32,7 @@ from turnloom.testing.contracts.artifacts.samples import (
 from turnloom.testing.contracts.facts import TENANT, refused
 
 
-class FindingContract:
+class ArtifactQueryContract:
     """What filters find."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:

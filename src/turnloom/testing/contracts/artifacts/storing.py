@@ -41,7 +41,7 @@ from turnloom.testing.contracts.artifacts.samples import (
 from turnloom.testing.contracts.facts import TENANT, Noted, event, key, refused
 
 
-class KeepingContract:
+class ArtifactStorageContract:
     """How artifacts are kept."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:

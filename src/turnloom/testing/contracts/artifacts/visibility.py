@@ -37,7 +37,7 @@ from turnloom.testing.contracts.artifacts.samples import (
 from turnloom.testing.contracts.facts import OTHER, TENANT, refused
 
 
-class SeeingContract:
+class ArtifactVisibilityContract:
     """Who sees what."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:

@@ -170,7 +170,7 @@ PAIR = PLAIN | {
 PROTOCOL = frozenset(("role", "type", "id", "call_id", "tool_call_id", "status"))
 
 
-class Shown(NamedTuple):
+class ObservedCall(NamedTuple):
     """What an engine was given and gave, and what went to its model for it."""
 
     task: Task
@@ -211,7 +211,7 @@ class ShowingContract(EngineSuite):
         assert first.model == model.requests[0].body["model"]
         assert second.model == "dated-1"
 
-    async def _shown(self, lines: Sequence[Line], files: Mapping[str, str]) -> list[Shown]:
+    async def _shown(self, lines: Sequence[Line], files: Mapping[str, str]) -> list[ObservedCall]:
         """What was shown in the calls of a run, once every text of it is accounted for."""
         calls: list[tuple[Task, Answer]] = []
 
@@ -232,13 +232,15 @@ class ShowingContract(EngineSuite):
                 e.data.added for e in await app.history.events(run.id) if e.kind == "model.answered"
             ]
         assert added == [answer.added for _, answer in calls]
-        shown = [Shown(*call, asked) for call, asked in zip(calls, model.requests, strict=True)]
+        shown = [
+            ObservedCall(*call, asked) for call, asked in zip(calls, model.requests, strict=True)
+        ]
         for each in shown:
             _account(each)
         return shown
 
 
-def _account(shown: Shown) -> None:
+def _account(shown: ObservedCall) -> None:
     """See that every text is the task's or added, and that what is added is there."""
     pieces = {*_pieces(shown.task), *shown.answer.added} - {""}
     # Blank lines between words of the same side are the library's, and say nothing.

@@ -11,7 +11,14 @@ from turnloom.agents.spec import Answer, Engine, Task
 from turnloom.runtime.spec import Delta
 from turnloom.testing.contracts.engines.stage import PLAIN, RETRIES, Conversed, EngineSuite, written
 from turnloom.testing.contracts.facts import PATIENCE, until
-from turnloom.testing.loopback import Broken, Garbled, LoopbackModel, ModelRequest, Refusal, Stalled
+from turnloom.testing.loopback import (
+    Broken,
+    Garbled,
+    HttpRefusal,
+    LoopbackModel,
+    ModelRequest,
+    Stalled,
+)
 from turnloom.testing.loopback.script import Line
 
 TEXT = "It is five."
@@ -54,7 +61,7 @@ class TroubleContract(EngineSuite):
 
         def limited(request: ModelRequest) -> Line:
             arrivals.append(anyio.current_time())
-            return TEXT if len(arrivals) > 1 else Refusal(429, "Too many.", retry_after=1)
+            return TEXT if len(arrivals) > 1 else HttpRefusal(429, "Too many.", retry_after=1)
 
         async with LoopbackModel(limited) as model:
             self._said_once(await self.converse(model))
@@ -64,26 +71,26 @@ class TroubleContract(EngineSuite):
     async def test_a_server_in_trouble(self) -> None:
         """Errors of the server are tried again."""
         for status in (408, 500, 502, 503):
-            async with LoopbackModel([Refusal(status), TEXT]) as model:
+            async with LoopbackModel([HttpRefusal(status), TEXT]) as model:
                 self._said_once(await self.converse(model))
 
     async def test_a_server_that_stays_in_trouble(self) -> None:
         """It is given up in the end, and the run says what the provider said."""
-        done, model = await self._failed([Refusal(503, "Out for lunch.")] * 9)
+        done, model = await self._failed([HttpRefusal(503, "Out for lunch.")] * 9)
         assert len(model.requests) == 1 + RETRIES
         assert "Out for lunch." in done.end.data.message
 
     async def test_a_request_that_is_refused(self) -> None:
         """What the provider does not accept is not tried again."""
         for status in (400, 401, 404, 422):
-            done, model = await self._failed([Refusal(status, "It must not be so."), TEXT])
+            done, model = await self._failed([HttpRefusal(status, "It must not be so."), TEXT])
             assert len(model.requests) == 1
             assert "It must not be so." in done.end.data.message
 
     async def test_a_request_that_is_too_large(self) -> None:
         """It is told apart from others that are refused, and not tried again."""
         message = "This model's maximum context length is 8192 tokens."
-        done, model = await self._failed([Refusal(400, message), TEXT])
+        done, model = await self._failed([HttpRefusal(400, message), TEXT])
         assert len(model.requests) == 1
         (failed,) = done.facts("model.failed")
         assert failed.error == "ContextTooLarge"
@@ -91,14 +98,14 @@ class TroubleContract(EngineSuite):
     async def test_a_page_in_the_place_of_a_refusal(self) -> None:
         """What a proxy refuses with a page is not tried again, and its status is told."""
         page = "<html><body>It must not be so.</body></html>"
-        done, model = await self._failed([Refusal(400, page, is_page=True), TEXT])
+        done, model = await self._failed([HttpRefusal(400, page, is_page=True), TEXT])
         assert len(model.requests) == 1
         assert "400" in done.end.data.message
 
     async def test_a_pause_that_is_too_long(self) -> None:
         """A provider that names a far-off date is not asked again, also if it does not say what
         the time is."""
-        done, model = await self._failed([Refusal(429, retry_after=FAR_OFF), TEXT])
+        done, model = await self._failed([HttpRefusal(429, retry_after=FAR_OFF), TEXT])
         assert len(model.requests) == 1
         assert "429" in done.end.data.message
 

@@ -7,12 +7,15 @@ from turnloom.testing.contracts.retrieval.models import (
 )
 from turnloom.testing.contracts.retrieval.pruning import PruningContract
 from turnloom.testing.contracts.retrieval.searching import (
+    CollectionDocumentsContract,
+    CollectionSearchContract,
     FilteringContract,
-    FindingContract,
-    KeepingContract,
     WordsContract,
 )
-from turnloom.testing.contracts.retrieval.visibility import SeeingContract, TenantDocumentsContract
+from turnloom.testing.contracts.retrieval.visibility import (
+    CollectionVisibilityContract,
+    TenantDocumentsContract,
+)
 
 __all__ = [
     "EmbedderContract",
@@ -25,6 +28,10 @@ __all__ = [
 
 
 class VectorSearchContract(
-    FindingContract, FilteringContract, SeeingContract, TenantDocumentsContract, KeepingContract
+    CollectionSearchContract,
+    FilteringContract,
+    CollectionVisibilityContract,
+    TenantDocumentsContract,
+    CollectionDocumentsContract,
 ):
     """The suite for `VectorSearch`; what it tests is made of `EMBEDDER` and `SPLITTER`."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 
-from turnloom.assembly.spec.retrieval import Added, Document
+from turnloom.assembly.spec.retrieval import AddedDocuments, Document
 from turnloom.errors import UsageError
 from turnloom.testing.contracts.facts import refused
 from turnloom.testing.contracts.retrieval.samples import (
@@ -18,18 +18,18 @@ from turnloom.testing.contracts.retrieval.samples import (
 )
 
 
-class KeepingContract(Collecting):
+class CollectionDocumentsContract(Collecting):
     """What becomes of documents."""
 
     async def test_the_same_again_changes_nothing(self) -> None:
         """Adding is idempotent by id and content, also within one call."""
         async with self.fresh() as search:
             documents = library(5)
-            assert await search.add(documents) == Added(5, 0, 0, 5)
+            assert await search.add(documents) == AddedDocuments(5, 0, 0, 5)
             before = await search.search("cat sees moon", 50, 0)
-            assert await search.add([*documents, documents[0]]) == Added(0, 0, 5, 0)
+            assert await search.add([*documents, documents[0]]) == AddedDocuments(0, 0, 5, 0)
             assert await search.search("cat sees moon", 50, 0) == before
-            assert await search.add([]) == Added()
+            assert await search.add([]) == AddedDocuments()
 
     async def test_other_content_replaces_all_of_a_document(self) -> None:
         """No chunk of what it was is found any more."""
@@ -39,11 +39,11 @@ class KeepingContract(Collecting):
             assert [(each.source_id, each.chunk, each.content) for each in found] == [
                 ("a", 1, "blue birds")
             ]
-            assert await search.add([Document("a", "red fish")]) == Added(0, 1, 0, 1)
+            assert await search.add([Document("a", "red fish")]) == AddedDocuments(0, 1, 0, 1)
             assert await search.search("blue birds") == []
             assert await search.search("green frogs") == []
             assert await ids(search, "red fish") == ["a"]
-            assert await search.add([Document("a", "")]) == Added(0, 1, 0, 0)
+            assert await search.add([Document("a", "")]) == AddedDocuments(0, 1, 0, 0)
             assert await ids(search, "red fish") == []
 
     async def test_removed_documents_are_gone(self) -> None:
@@ -53,7 +53,7 @@ class KeepingContract(Collecting):
             assert await search.remove(["d001", "d003", "nobody", "d001"]) == 2
             assert sorted(await ids(search, "the")) == ["d000", "d002", "d004"]
             assert await search.remove([]) == 0
-            assert await search.add(library(5)) == Added(2, 0, 3, 2)
+            assert await search.add(library(5)) == AddedDocuments(2, 0, 3, 2)
             assert len(await ids(search, "the")) == 5
 
     async def test_chunks_of_one_document_are_told_apart(self) -> None:
@@ -136,7 +136,7 @@ class KeepingContract(Collecting):
                 await search.search("red fish")
 
 
-class FindingContract(Collecting):
+class CollectionSearchContract(Collecting):
     """What searches find."""
 
     async def test_the_best_come_first(self) -> None:

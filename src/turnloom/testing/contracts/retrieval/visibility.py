@@ -5,7 +5,7 @@ from itertools import product
 
 from turnloom.assembly.logic.retrieval import admits
 from turnloom.assembly.ports import VectorSearch
-from turnloom.assembly.spec.retrieval import Added, Document, Results
+from turnloom.assembly.spec.retrieval import AddedDocuments, Document, RetrievalResults
 from turnloom.board.spec import (
     After,
     Labelled,
@@ -49,7 +49,7 @@ READERS = (
 )
 
 
-class SeeingContract(Collecting):
+class CollectionVisibilityContract(Collecting):
     """What readers find."""
 
     async def test_searches_equal_a_comparison_with_what_may_be_seen(self) -> None:
@@ -66,7 +66,9 @@ class SeeingContract(Collecting):
                 for query, filters in product(QUERIES, ({}, {"tenant": ["t1", "t4"]})):
                     wanted = await everything(seen, query, filters)
                     for top_k in (1, 4, 100):
-                        found = await search.search(query, top_k, 0.0, filters, reader, now)
+                        found = await search.search(
+                            query, top_k, 0.0, filters, reader=reader, now=now
+                        )
                         assert agree(found, wanted, top_k), (reader, now, query, filters, top_k)
                         assert all(e.visibility == by_id[e.source_id].visibility for e in found)
 
@@ -104,13 +106,13 @@ class SeeingContract(Collecting):
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
             found = await search.search("red fish")
-            assert isinstance(found, Results) and found.for_all
+            assert isinstance(found, RetrievalResults) and found.for_all
             await search.add([Document("b", "blue bird", visibility=Private({"ann"}))])
             found = await search.search("red fish", reader=Reader("ann"))
-            assert isinstance(found, Results) and not found.for_all
+            assert isinstance(found, RetrievalResults) and not found.for_all
             await search.remove(["b"])
             found = await search.search("red fish")
-            assert isinstance(found, Results) and found.for_all
+            assert isinstance(found, RetrievalResults) and found.for_all
 
 
 OURS = Reader("ann", {"hr"}, TENANT)
@@ -137,13 +139,13 @@ class TenantDocumentsContract(Collecting):
                     Document(str(n), f"red fish\n\nof {tenant}", {"n": n}, visibility=each)
                     for n, each in enumerate(KINDS)
                 ]
-                assert await search.add(given, tenant) == Added(added=6, chunks=12)
-                assert await search.add(given, tenant) == Added(unchanged=6)
+                assert await search.add(given, tenant) == AddedDocuments(added=6, chunks=12)
+                assert await search.add(given, tenant) == AddedDocuments(unchanged=6)
             for reader in (OURS, THEIRS):
                 seen = ["0", "1", "2", "3" if reader is OURS else "4", "5"]
                 for top_k in (2, 100):
                     found = await search.search(
-                        f"of {reader.tenant}", top_k, 0.9, None, reader, NOON
+                        f"of {reader.tenant}", top_k, 0.9, None, reader=reader, now=NOON
                     )
                     assert [each.source_id for each in found] == seen[:top_k]
                     assert {each.content for each in found} == {f"of {reader.tenant}"}
@@ -164,7 +166,7 @@ class TenantDocumentsContract(Collecting):
                     wanted = await everything(part, query, filters)
                     for top_k in (1, 4, 100):
                         reader = Reader(tenant=tenant)
-                        found = await search.search(query, top_k, 0.0, filters, reader)
+                        found = await search.search(query, top_k, 0.0, filters, reader=reader)
                         assert agree(found, wanted, top_k), (tenant, query, filters, top_k)
 
     async def test_changes_of_one_tenant_leave_the_others_alone(self) -> None:
@@ -172,7 +174,9 @@ class TenantDocumentsContract(Collecting):
         async with self.fresh() as search:
             for tenant in (TENANT, OTHER):
                 await search.add([Document("a", "red fish"), Document("b", "red fish")], tenant)
-            assert await search.add([Document("a", "blue birds")], TENANT) == Added(0, 1, 0, 1)
+            assert await search.add([Document("a", "blue birds")], TENANT) == AddedDocuments(
+                0, 1, 0, 1
+            )
             assert await search.remove(["a", "b", "c"], "initech") == 0
             assert await search.remove(["b"], TENANT) == 1
             assert await _texts(search, OURS) == {"a": "blue birds"}
@@ -201,13 +205,15 @@ class TenantDocumentsContract(Collecting):
             mine = Document("a", "red fish", {"whose": OTHER})
             await search.add([mine], OTHER)
             for top_k in (1, 2):
-                found = await search.search("red fish", top_k, 0.5, None, THEIRS)
+                found = await search.search("red fish", top_k, 0.5, None, reader=THEIRS)
                 assert [each.metadata for each in found] == [{"whose": OTHER}, {}][:top_k]
                 assert [each.visibility for each in found] == [Public(), Shared()][:top_k]
             filters = {"whose": OTHER}
             assert await ids(search, "red fish", reader=THEIRS, filters=filters) == ["a"]
             assert await ids(search, "red fish", reader=OURS, filters=filters) == []
-            assert await search.add([Document("a", "red fish")], TENANT) == Added(0, 1, 0, 1)
+            assert await search.add([Document("a", "red fish")], TENANT) == AddedDocuments(
+                0, 1, 0, 1
+            )
             assert await ids(search, "red fish", reader=Reader()) == []
             assert len(await ids(search, "red fish", reader=THEIRS)) == 1
 
@@ -239,7 +245,7 @@ class TenantDocumentsContract(Collecting):
             await search.add([Document("a", "red fish", visibility=Shared())], TENANT)
             for reader, same in ((OURS, True), (THEIRS, False)):
                 found = await search.search("red fish", reader=reader)
-                assert isinstance(found, Results) and found.for_all is same
+                assert isinstance(found, RetrievalResults) and found.for_all is same
 
     async def test_any_text_names_a_tenant(self) -> None:
         """Whatever it looks like, and none reaches another."""
@@ -247,10 +253,10 @@ class TenantDocumentsContract(Collecting):
             for word in HOSTILE:
                 await search.add([Document("a", "red fish", {"whose": word})], word)
             for word in HOSTILE:
-                found = await search.search("red fish", 9, 0.5, None, Reader(tenant=word))
+                found = await search.search("red fish", 9, 0.5, None, reader=Reader(tenant=word))
                 assert [each.metadata for each in found] == [{"whose": word}]
 
 
 async def _texts(search: VectorSearch, reader: Reader) -> dict[str, str]:
-    found = await search.search("red fish blue birds", 100, 0.0, None, reader)
+    found = await search.search("red fish blue birds", 100, 0.0, None, reader=reader)
     return {each.source_id: each.content for each in found}

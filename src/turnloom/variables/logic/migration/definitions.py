@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple, cast
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
-from turnloom.variables.logic.migration.fitting import Draft, accepted, fit, probe
-from turnloom.variables.logic.migration.layout import SECTIONS, Became, Item, Note, Remarks
+from turnloom.variables.logic.migration.fitting import EntryDraft, accepted, fit, probe
+from turnloom.variables.logic.migration.layout import SECTIONS, Became, FileEntry, Note, Remarks
 from turnloom.variables.logic.migration.sources import SOURCE_TYPES, convert_source
 from turnloom.variables.logic.migration.triggers import fault_of
 from turnloom.variables.logic.options import faults
@@ -25,7 +25,7 @@ class Result(NamedTuple):
     entry: dict[str, Any] | None
 
 
-def define(item: Item, database: str | None) -> Result:
+def define(item: FileEntry, database: str | None) -> Result:
     """A variable as it is declared today."""
     value = as_object(item.value)
     fault = item.fault
@@ -36,7 +36,7 @@ def define(item: Item, database: str | None) -> Result:
     if not fault and value is None:
         fault = f"{preview(item.value)} is not an object."
     if fault or value is None:
-        return Result(Note(item.where, item.name, unread(item), "lost", (fault,)), None)
+        return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
     draft, was = _lift(item, value, database)
     if item.today and _passes(item.name, value):
         return Result(Note(item.where, item.name, was, "unchanged"), _nameless(value))
@@ -49,13 +49,13 @@ def define(item: Item, database: str | None) -> Result:
     return Result(note_of(item, was, became, draft.remarks), entry)
 
 
-def note_of(item: Item, was: str, became: Became, remarks: Remarks) -> Note:
+def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note:
     """The note of an entry, with what was remarked."""
     lost, assumed = tuple(remarks.lost), tuple(remarks.assumed)
-    return Note(item.where, item.name, was, became, lost, assumed)
+    return Note(item.where, item.name, was, became, lost=lost, assumed=assumed)
 
 
-def unread(item: Item) -> str:
+def unread(item: FileEntry) -> str:
     """What an entry was that cannot be read."""
     if item.section:
         return f"entry of {item.section!r}"
@@ -83,7 +83,7 @@ def _passes(name: str, entry: dict[str, Any]) -> bool:
     )
 
 
-def _lift(item: Item, value: dict[str, Any], database: str | None) -> tuple[Draft, str]:
+def _lift(item: FileEntry, value: dict[str, Any], database: str | None) -> tuple[EntryDraft, str]:
     """An entry with its source apart, and what it was."""
     remarks = Remarks()
     body = dict(value)
@@ -100,7 +100,7 @@ def _lift(item: Item, value: dict[str, Any], database: str | None) -> tuple[Draf
     if said is None and not SECTIONS.get(item.section) and _names_source(body.get("type")):
         said = body.pop("type")
     kind = _kind(item, said, source, remarks)
-    draft = Draft(item.name, kind, body, source, database, remarks)
+    draft = EntryDraft(item.name, kind, body, source, database=database, remarks=remarks)
     return draft, _was(item, said)
 
 
@@ -122,7 +122,7 @@ def _source(body: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
     return found
 
 
-def _kind(item: Item, said: Json, source: dict[str, Any], remarks: Remarks) -> str:
+def _kind(item: FileEntry, said: Json, source: dict[str, Any], remarks: Remarks) -> str:
     """Where the value comes from, by what the entry says or, if it does not, by what it has."""
     by_section = SECTIONS.get(item.section, "")
     if said is not None:
@@ -137,7 +137,7 @@ def _kind(item: Item, said: Json, source: dict[str, Any], remarks: Remarks) -> s
     return "flag" if by_section == kind == "derived" else kind
 
 
-def _was(item: Item, said: Json) -> str:
+def _was(item: FileEntry, said: Json) -> str:
     source = f"source type {preview(said)}" if said is not None else ""
     if item.section == "definitions":
         return source or "no source"
@@ -145,7 +145,7 @@ def _was(item: Item, said: Json) -> str:
     return f"{shape}, {source}" if source else shape
 
 
-def _rewrite(draft: Draft) -> dict[str, Any] | None:
+def _rewrite(draft: EntryDraft) -> dict[str, Any] | None:
     """The definition of today; what has no counterpart is remarked."""
     source = convert_source(draft)
     if source is None:

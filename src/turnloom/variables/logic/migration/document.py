@@ -11,7 +11,7 @@ from turnloom.variables.logic.migration.definitions import Result, define, note_
 from turnloom.variables.logic.migration.layout import (
     OUTER,
     VIEWS,
-    Item,
+    FileEntry,
     Migrated,
     Note,
     Remarks,
@@ -26,12 +26,12 @@ _LOOKS = ("header", "template", "placement", "null_label")
 _PLACEMENTS = ("append", "prepend", "replace")
 
 
-def show(item: Item, names: Set[str]) -> Result:
+def show(item: FileEntry, names: Set[str]) -> Result:
     """What an agent is shown, as it is declared today; `names` are the variables there are."""
     body = _body(item)
     if item.fault or body is None:
         fault = item.fault or f"{preview(item.value)} does not say what the agent is shown."
-        return Result(Note(item.where, item.name, unread(item), "lost", (fault,)), None)
+        return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
     was = f"older shape {item.section!r}"
     today = item.today and as_object(item.value) is not None
     if item.section == "agents":
@@ -59,7 +59,7 @@ def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any
     return entry, lost
 
 
-def _body(item: Item) -> dict[str, Any] | None:
+def _body(item: FileEntry) -> dict[str, Any] | None:
     """What an entry says; a list is one of variables, or of exposures under `exposures`."""
     entry, items = as_object(item.value), as_array(item.value)
     if item.section == "exposures" and (entry or items):
@@ -173,7 +173,7 @@ def migrate(value: Json) -> Migrated:
         return _migrate(value)
     except RecursionError:
         fault = "It is nested too deeply to be read."
-        note = Note("", "", "the whole file", "lost", (fault,))
+        note = Note("", "", "the whole file", "lost", lost=(fault,))
         return Migrated({OUTER: {"definitions": {}, "agents": {}}}, True, (note,))
 
 
@@ -193,7 +193,7 @@ def _migrate(value: Json) -> Migrated:
 
 
 def _by_name(
-    items: Sequence[Item], results: Sequence[Result | None]
+    items: Sequence[FileEntry], results: Sequence[Result | None]
 ) -> tuple[dict[str, dict[str, Any]], list[Note | None]]:
     """The entries by name and their notes; of two with one name, the later counts."""
     found: dict[str, dict[str, Any]] = {}
@@ -214,7 +214,7 @@ def _by_name(
 
 
 def _joined(
-    first: Item, one: dict[str, Any], other: dict[str, Any], note: Note
+    first: FileEntry, one: dict[str, Any], other: dict[str, Any], note: Note
 ) -> tuple[dict[str, Any], Note]:
     """One entry of two about the same agent, and the note of the later."""
     listed, exposed = (other, one) if first.section == "exposures" else (one, other)

@@ -10,7 +10,7 @@ from turnloom.kernel.values import Json, as_array, kind_of, preview, type_names
 from turnloom.variables.logic.migration.layout import Remarks, is_text
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.logic.types import coerce, misfit
-from turnloom.variables.spec import Definition
+from turnloom.variables.spec import VariableDefinition
 
 # What free-text types mean.
 _WORDS = {
@@ -27,7 +27,7 @@ _SILENT = ("optional", "null", "none")
 
 
 @dataclass(slots=True)
-class Draft:
+class EntryDraft:
     """An entry on its way: what it says of itself, its source, and the remarks so far.
 
     What is understood is taken out of `body` and `source`; what stays has no counterpart.
@@ -48,7 +48,7 @@ class _Read(NamedTuple):
     loose: str | None = None
 
 
-def fit(draft: Draft, source: dict[str, Any]) -> dict[str, Any]:
+def fit(draft: EntryDraft, source: dict[str, Any]) -> dict[str, Any]:
     """What is said of a variable beside its source, with a type that its values have."""
     word = draft.body.pop("type", None)
     key = "value" if source["type"] == "static" else "default"
@@ -61,15 +61,15 @@ def fit(draft: Draft, source: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def probe(name: str, declared: str | None, enum: Json = None) -> Definition:
+def probe(name: str, declared: str | None, enum: Json = None) -> VariableDefinition:
     """A definition to ask whether values fit."""
     source = {"type": "static", "value": None}
-    return Definition.model_validate(
+    return VariableDefinition.model_validate(
         {"name": name, "type": declared or None, "enum": enum, "source": source}
     )
 
 
-def accepted(name: str, entry: Json) -> Definition | None:
+def accepted(name: str, entry: Json) -> VariableDefinition | None:
     """The entry as today's model, if it is one."""
     try:
         return definition_model().model_validate({**entry, "name": name})
@@ -77,7 +77,7 @@ def accepted(name: str, entry: Json) -> Definition | None:
         return None
 
 
-def _type(draft: Draft, source: dict[str, Any], word: Json, sample: Json) -> str:
+def _type(draft: EntryDraft, source: dict[str, Any], word: Json, sample: Json) -> str:
     """The declared type; empty when a static variable says none."""
     read = _read(word)
     if read.known is not None:
@@ -106,7 +106,7 @@ def _read(word: Json) -> _Read:
     return _Read(loose="object") if words[0] == "json" else _Read(known=_TYPES.get(words[0]))
 
 
-def _guess(draft: Draft, source: dict[str, Any]) -> str:
+def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
     """The type of a variable of which neither a type nor a value is known."""
     if source["type"] == "static":
         return ""
@@ -116,7 +116,7 @@ def _guess(draft: Draft, source: dict[str, Any]) -> str:
     return "boolean" if source["type"] == "derived" and draft.kind == "flag" else "string"
 
 
-def _reconcile(draft: Draft, declared: str, sample: Json, key: str) -> tuple[str, Json]:
+def _reconcile(draft: EntryDraft, declared: str, sample: Json, key: str) -> tuple[str, Json]:
     """A type and a value that fit, of two that do not."""
     said = f"{preview(sample)} is not {type_names.get(declared, 'an object')}"
     if key == "value":
@@ -136,14 +136,14 @@ def _reconcile(draft: Draft, declared: str, sample: Json, key: str) -> tuple[str
     return declared, None
 
 
-def _described(draft: Draft, declared: str, sample: Json) -> dict[str, Any]:
+def _described(draft: EntryDraft, declared: str, sample: Json) -> dict[str, Any]:
     """The other keys of a definition, as far as they are what they must be."""
     kept: dict[str, Any] = {}
     for key in ("description", "enum", "secret", "gate", "required", "max_chars"):
         value = draft.body.pop(key, None)
         if value is None:
             continue
-        if _is_sound(draft.name, key, value, declared, sample):
+        if _is_sound(draft.name, key, value, declared, sample=sample):
             kept[key] = value
         else:
             draft.remarks.lost.append(f"Key {key!r} cannot be {preview(value)}; it is dropped.")

@@ -30,7 +30,7 @@ OLDER = frozenset({*SECTIONS, *VIEWS, "schema_overview", *_DATABASES}) - {*TODAY
 _BARE = frozenset({"type", "default", "enum", "value", "source", "description", "triggers"})
 
 
-class Item(NamedTuple):
+class FileEntry(NamedTuple):
     """One entry of a file: where it stands, its name, and why it cannot be read, if so."""
 
     where: str
@@ -44,7 +44,7 @@ class Item(NamedTuple):
 class Layout(NamedTuple):
     """The entries of a file, whether it is arranged as today, and its default database."""
 
-    items: list[Item]
+    items: list[FileEntry]
     today: bool
     database: str | None
 
@@ -54,7 +54,7 @@ def read(value: Json) -> Layout:
     root = {OUTER: value} if as_array(value) is not None else as_object(value)
     if root is None:
         fault = f"The file holds {kind_of(value)}, not an object; nothing could be read from it."
-        return Layout([Item("", "", "", None, fault=fault)], False, None)
+        return Layout([FileEntry("", "", "", None, fault=fault)], False, None)
     parts = list(_parts(root))
     items = [item for key, part in parts for item in _items(key, part)]
     return Layout(items, _is_today(value), _database(parts))
@@ -87,46 +87,48 @@ def _database(parts: Sequence[tuple[str, Json]]) -> str | None:
     return None
 
 
-def _items(key: str, part: Json) -> Iterator[Item]:
+def _items(key: str, part: Json) -> Iterator[FileEntry]:
     if key in SECTIONS or key in VIEWS:
         yield from _section(key, part)
     elif key == "schema_overview":
         fault = "There is no overview of a database's schema; declare the fields that agents need."
-        yield Item(key, key, "", part, fault=fault)
+        yield FileEntry(key, key, "", part, fault=fault)
     elif key in _DATABASES:
         fault = f"{preview(part)} is written into the variables that name no database."
-        yield Item(key, key, "", part, fault=fault)
+        yield FileEntry(key, key, "", part, fault=fault)
     elif is_text(key) and _BARE & (as_object(part) or {}).keys():
-        yield Item(key, key, "", part)
+        yield FileEntry(key, key, "", part)
     else:
-        yield Item(key, key, "", part, fault=f"{preview(part)} is not understood.")
+        yield FileEntry(key, key, "", part, fault=f"{preview(part)} is not understood.")
 
 
-def _section(section: str, part: Json) -> Iterator[Item]:
+def _section(section: str, part: Json) -> Iterator[FileEntry]:
     today = section in TODAY
     if (mapping := as_object(part)) is not None:
         for name, value in mapping.items():
             fault = "" if is_text(name) else f"{preview(name)} is not a name."
-            yield Item(f"{section}.{name}", str(name), section, value, today, fault)
+            yield FileEntry(
+                f"{section}.{name}", str(name), section, value, today=today, fault=fault
+            )
     elif (entries := as_array(part)) is not None:
         for number, value in enumerate(entries):
             yield _listed(f"{section}[{number}]", section, value)
     elif part is not None:
         fault = f"{preview(part)} is neither an object nor an array."
-        yield Item(section, section, section, part, fault=fault)
+        yield FileEntry(section, section, section, part, fault=fault)
 
 
-def _listed(where: str, section: str, value: Json) -> Item:
+def _listed(where: str, section: str, value: Json) -> FileEntry:
     """An entry of a list, by the name it gives itself."""
     entry = as_object(value)
     if entry is None:
-        return Item(where, "", section, value, fault=f"{preview(value)} is not an object.")
+        return FileEntry(where, "", section, value, fault=f"{preview(value)} is not an object.")
     for key in name_keys(section):
         name: Json = entry.get(key)
         if is_text(name):
             rest = {other: said for other, said in entry.items() if other != key}
-            return Item(where, name, section, rest, section in TODAY and key == "name")
-    return Item(where, "", section, value, fault=f"It has no name: {preview(value)}.")
+            return FileEntry(where, name, section, rest, today=section in TODAY and key == "name")
+    return FileEntry(where, "", section, value, fault=f"It has no name: {preview(value)}.")
 
 
 def is_text(value: Json) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
-from turnloom.variables.logic.migration.fitting import Draft
+from turnloom.variables.logic.migration.fitting import EntryDraft
 from turnloom.variables.logic.migration.layout import is_text
 from turnloom.variables.logic.migration.triggers import take_triggers
 from turnloom.variables.spec import BASE
@@ -17,7 +17,7 @@ _NAMED = re.compile(r"\{\{\s*(?:runtime\.)?(\w+)\s*\}\}|\$\{(\w+)\}")
 _TENANT = ("app_id", "enterprise_id")
 
 
-def convert_source(draft: Draft) -> Source | None:
+def convert_source(draft: EntryDraft) -> Source | None:
     """The source of a variable as it is declared today, or nothing and the reason noted."""
     convert = _CONVERTERS.get(draft.kind)
     if convert is not None:
@@ -27,7 +27,7 @@ def convert_source(draft: Draft) -> Source | None:
     return None
 
 
-def _environment(draft: Draft) -> Source | None:
+def _environment(draft: EntryDraft) -> Source | None:
     source = draft.source
     variable = source.pop("env_var", None)
     if isinstance(source.get("required"), bool) and source.pop("required"):
@@ -41,7 +41,7 @@ def _environment(draft: Draft) -> Source | None:
     return None
 
 
-def _static(draft: Draft) -> Source | None:
+def _static(draft: EntryDraft) -> Source | None:
     source = draft.source
     if source.get("value") is not None or ("value" in source and source.get("default") is None):
         return {"type": "static", "value": source.pop("value")}
@@ -54,7 +54,7 @@ def _static(draft: Draft) -> Source | None:
     return {"type": "static", "value": None}
 
 
-def _derived(draft: Draft) -> Source | None:
+def _derived(draft: EntryDraft) -> Source | None:
     source = draft.source
     explicit = "triggers" in source or draft.kind != "derived"
     triggers = take_triggers(draft)
@@ -65,7 +65,7 @@ def _derived(draft: Draft) -> Source | None:
     return {**found, "triggers": triggers} if explicit or triggers else found
 
 
-def _database(draft: Draft) -> Source | None:
+def _database(draft: EntryDraft) -> Source | None:
     source = draft.source
     collection, field = source.pop("collection", None), _field(source)
     search_by, why = _search_by(draft)
@@ -97,7 +97,7 @@ def _field(source: Source) -> str | None:
     return found[0]
 
 
-def _search_by(draft: Draft) -> tuple[str | None, str]:
+def _search_by(draft: EntryDraft) -> tuple[str | None, str]:
     """The id of the run by which the document is found, or why there is none."""
     source = draft.source
     search_by = source.pop("search_by", None)
@@ -131,8 +131,8 @@ def _default(source: Source) -> Mapping[str, Json]:
     return {"default": source.pop("default")} if "default" in source else {}
 
 
-def _gone(kind: str, instead: str) -> Callable[[Draft], Source | None]:
-    def refuse(draft: Draft) -> Source | None:
+def _gone(kind: str, instead: str) -> Callable[[EntryDraft], Source | None]:
+    def refuse(draft: EntryDraft) -> Source | None:
         draft.remarks.lost.append(f"Source type {kind!r} has no counterpart. {instead}")
         if "default" in draft.source:
             said = preview(draft.source["default"])
@@ -142,7 +142,7 @@ def _gone(kind: str, instead: str) -> Callable[[Draft], Source | None]:
     return refuse
 
 
-_CONVERTERS: Mapping[str, Callable[[Draft], Source | None]] = {
+_CONVERTERS: Mapping[str, Callable[[EntryDraft], Source | None]] = {
     "static": _static,
     "declarative": _static,
     "environment": _environment,

@@ -5,17 +5,17 @@ from typing import Any
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.matching import reader
-from turnloom.variables.logic.migration.fitting import Draft, accepted
+from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
 from turnloom.variables.logic.migration.layout import Remarks, is_text
 from turnloom.variables.logic.types import misfit
-from turnloom.variables.spec import AgentText, Definition
+from turnloom.variables.spec import AgentTextTrigger, VariableDefinition
 
 PREDICATES = ("equals", "contains", "regex")
 _VALUELESS = ("ui_response", "function")
 _SWITCHES = ("trim", "ignore_case", "exact", "once", "hide")
 
 
-def take_triggers(draft: Draft) -> list[dict[str, Any]]:
+def take_triggers(draft: EntryDraft) -> list[dict[str, Any]]:
     """The triggers of a source, out of its `triggers` and `transitions`."""
     remarks = draft.remarks
     raw = list(_each(draft.source.pop("triggers", None), "trigger", remarks))
@@ -24,12 +24,12 @@ def take_triggers(draft: Draft) -> list[dict[str, Any]]:
     return [found for trigger in raw for found in _convert(draft, trigger)]
 
 
-def fault_of(definition: Definition, trigger: dict[str, Any]) -> str | None:
+def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | None:
     """Why today's check would refuse a trigger of a variable, if it would."""
     if trigger["type"] == "agent_text":
         plain = {"type": "agent_text", "agent": "x", "match": trigger["match"]}
         try:
-            reader(AgentText.model_validate(plain))
+            reader(AgentTextTrigger.model_validate(plain))
         except ValueError as error:
             return str(error).rstrip(".")
     if trigger["type"] in _VALUELESS or "from" in trigger or "capture" in trigger:
@@ -65,7 +65,7 @@ def _from_transition(transition: dict[str, Any], remarks: Remarks) -> Iterator[d
     remarks.drop(transition, "a transition")
 
 
-def _convert(draft: Draft, trigger: dict[str, Any]) -> list[dict[str, Any]]:
+def _convert(draft: EntryDraft, trigger: dict[str, Any]) -> list[dict[str, Any]]:
     said = preview(dict(trigger))
     match trigger.get("type"):
         case "agent_text":
@@ -80,7 +80,7 @@ def _convert(draft: Draft, trigger: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _agent_text(draft: Draft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
     """A trigger on texts; predicates beside `type` go into `match`, `ui_hidden` is `hide`."""
     rest = dict(trigger)
     agent, match = rest.pop("agent", None), rest.pop("match", None)
@@ -105,7 +105,7 @@ def _agent_text(draft: Draft, trigger: dict[str, Any]) -> tuple[list[dict[str, A
     return [{**kept, "match": part, **options} for part in parts], ""
 
 
-def _options(draft: Draft, rest: dict[str, Any]) -> dict[str, Any]:
+def _options(draft: EntryDraft, rest: dict[str, Any]) -> dict[str, Any]:
     """What a trigger on texts says beside whom it hears and what; the rest is noted."""
     if (hidden := rest.pop("ui_hidden", None)) is not None:
         rest.setdefault("hide", hidden)
@@ -128,7 +128,7 @@ def _takes(key: str, value: Json) -> bool:
     return accepted("x", {"source": {"type": "derived", "triggers": [trigger]}}) is not None
 
 
-def _ui_response(draft: Draft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+def _ui_response(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
     """A trigger on the answer of a UI tool."""
     rest = dict(trigger)
     kept = {"type": rest.pop("type")}
