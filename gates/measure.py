@@ -11,6 +11,7 @@ from pathlib import Path
 IGNORE = re.compile(r"#\s*(type:\s*ignore|pyright:(?!\s*(standard|strict)\b))")
 MOCK_MODULES = {"mock", "unittest.mock", "pytest_mock"}
 BROAD = {"Exception", "BaseException", "CancelledError"}
+FEW = 4  # positional arguments that a reader can tell apart
 SKIPPED_FOLDERS = {".venv", "__pycache__", "node_modules"}
 
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,6 +30,16 @@ class Class:
     name: str
     line: int
     public_methods: int
+    fields: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call with more positional arguments than a reader can tell apart."""
+
+    name: str
+    line: int
+    positional: int
 
 
 @dataclass
@@ -39,7 +50,9 @@ class Module:
     lines: int
     functions: list[Function] = field(default_factory=list[Function])
     classes: list[Class] = field(default_factory=list[Class])
+    calls: list[Call] = field(default_factory=list[Call])
     nested_imports: list[int] = field(default_factory=list[int])
+    ignored_results: list[int] = field(default_factory=list[int])
     swallowed: list[int] = field(default_factory=list[int])
     ignores: list[int] = field(default_factory=list[int])
     mocks: list[int] = field(default_factory=list[int])
@@ -81,17 +94,29 @@ def visit(node: ast.AST, module: Module, *, inside_function: bool) -> None:
             module.functions.append(describe_function(node))
             inside_function = True
         case ast.ClassDef():
-            module.classes.append(Class(node.name, node.lineno, count_public_methods(node)))
-        case ast.Import() | ast.ImportFrom() if inside_function:
-            module.nested_imports.append(node.lineno)
+            module.classes.append(describe_class(node))
+        case _ if inside_function and imports(node):
+            module.nested_imports.append(getattr(node, "lineno", 0))
+        case _:
+            pass
+    note_habits(node, module)
+    for child in ast.iter_child_nodes(node):
+        visit(child, module, inside_function=inside_function)
+
+
+def note_habits(node: ast.AST, module: Module) -> None:
+    line = getattr(node, "lineno", 0)
+    match node:
+        case ast.Call(args=[_, _, _, _, _, *_] as given) if not any(map(is_spread, given)):
+            module.calls.append(Call(name_of(node.func), line, len(node.args)))
+        case ast.Expr(value=ast.Await(value=ast.Call() as call)) if gathers_errors(call):
+            module.ignored_results.append(line)
         case _:
             pass
     if swallows(node):
-        module.swallowed.append(getattr(node, "lineno", 0))
+        module.swallowed.append(line)
     if mocks(node):
-        module.mocks.append(getattr(node, "lineno", 0))
-    for child in ast.iter_child_nodes(node):
-        visit(child, module, inside_function=inside_function)
+        module.mocks.append(line)
 
 
 def describe_function(node: AnyFunction) -> Function:
@@ -99,6 +124,11 @@ def describe_function(node: AnyFunction) -> Function:
     named = [argument for argument in arguments if argument.arg not in {"self", "cls"}]
     lines = (node.end_lineno or node.lineno) - node.lineno + 1
     return Function(node.name, node.lineno, lines, len(named))
+
+
+def describe_class(node: ast.ClassDef) -> Class:
+    fields = sum(isinstance(item, ast.AnnAssign) for item in node.body)
+    return Class(node.name, node.lineno, count_public_methods(node), fields)
 
 
 def count_public_methods(node: ast.ClassDef) -> int:
@@ -111,6 +141,40 @@ def count_public_methods(node: ast.ClassDef) -> int:
         and not any("property" in ast.unparse(decorator) for decorator in item.decorator_list)
     }
     return len(names)
+
+
+def name_of(function: ast.expr) -> str:
+    """The last name of what is called: `add` of `scope.report.add`."""
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(value=value):
+            return name_of(value)
+        case _:
+            return ""
+
+
+def imports(node: ast.AST) -> bool:
+    """True for imports, and for `import_module("…")` of a module that is known beforehand."""
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Call(func=function, args=[ast.Constant(), *_]):
+            return name_of(function) in {"import_module", "__import__"}
+        case _:
+            return False
+
+
+def is_spread(argument: ast.expr) -> bool:
+    return isinstance(argument, ast.Starred)
+
+
+def gathers_errors(call: ast.Call) -> bool:
+    """True for `gather(…, return_exceptions=True)`."""
+    return name_of(call.func) == "gather" and any(
+        keyword.arg == "return_exceptions" and ast.unparse(keyword.value) == "True"
+        for keyword in call.keywords
+    )
 
 
 def swallows(node: ast.AST) -> bool:

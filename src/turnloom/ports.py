@@ -4,7 +4,7 @@ An object is as good as ours if it has the members of its port and passes the su
 `turnloom.testing.contracts`.
 """
 
-from turnloom.agents.spec import Callee, Engine, McpServer, ToolServer
+from turnloom.agents.spec import Callee, DeclaredServer, Engine, ToolServer
 from turnloom.assembly.ports import (
     Embedder,
     PlainSearch,
@@ -105,7 +105,7 @@ __all__ = [
     "RetryTurn",
     "RunKey",
     "Scheduler",
-    "McpServer",
+    "DeclaredServer",
     "Snapshots",
     "Space",
     "Splitter",

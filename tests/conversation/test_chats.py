@@ -1,7 +1,6 @@
 """Code for chats of AG2's classic line: what goes wrong there is told, and none of it is run."""
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tests.flow.mistakes import Mistake, mistakes
 from tests.support.checks import examined
 from tests.support.folders import write_folder
 from tests.support.plays import solo
+from turnloom.conversation.logic import chats
 from turnloom.errors import Diagnostic
 from turnloom.wiring import examine_code
 
@@ -55,8 +55,7 @@ def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
 
 
 def test_every_code_that_the_check_can_give_has_a_case() -> None:
-    module = import_module("turnloom.conversation.logic.chats")
-    texts = [Path(str(module.__file__)).read_text("utf-8")]
+    texts = [Path(chats.__file__).read_text("utf-8")]
     given = {code for text in texts for code in re.findall(r'"(W\d\d\d)"', text)}
     assert {mistake.code for mistake in MISTAKES} - {"nothing"} == given
 

@@ -2,13 +2,12 @@
 right."""
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.flow.mistakes import PRELUDE, Mistake, mistakes
-from turnloom import DefinitionError, Diagnostic
+from turnloom import DefinitionError, Diagnostic, flow
 from turnloom.wiring import examine_code, flows_in
 
 MISTAKES = mistakes()
@@ -53,7 +52,7 @@ def test_a_mistake_is_told_at_its_line_and_nothing_else_is(
 
 
 def test_every_code_that_the_check_can_give_has_a_case() -> None:
-    folder = Path(str(import_module("turnloom.flow").__file__)).parent
+    folder = Path(flow.__file__).parent
     texts = [module.read_text("utf-8") for module in folder.rglob("*.py")]
     given = {code for text in texts for code in re.findall(r'"(W\d\d\d)"', text)}
     assert {mistake.code for mistake in MISTAKES} - {"nothing"} == given | OF_SOURCES

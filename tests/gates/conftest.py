@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from gates.size import EXEMPT_CLASSES
+from gates.size import EXEMPT_CLASSES, EXEMPT_IMPORTS
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -91,6 +91,8 @@ def plant_tree(path: Path) -> Tree:
     for place in EXEMPT_CLASSES:
         path, _, name = place.partition(":")
         tree.write(path, EXEMPT.format(name))
+    for path in EXEMPT_IMPORTS:
+        tree.write(path, '"""A module."""\n')
     tree.write("tests/conftest.py", (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
     tree.run("git", "init", "--quiet")
     return tree

@@ -26,6 +26,25 @@ PLANTS = {
         "class 'Thing' has 13 public methods; at most 12",
     ),
     "src/turnloom/nested.py": ("def give():\n    import os\n", "import inside a function"),
+    "src/turnloom/named_import.py": (
+        "from importlib import import_module\ndef give():\n    return import_module('json')\n",
+        "import inside a function",
+    ),
+    "src/turnloom/positions.py": (
+        "def give(a, b, c, d, e): ...\ngive(1, 2, 3, 4, 5)\n",
+        "'give' is called with 5 positional arguments; name those after the first 4",
+    ),
+    "src/turnloom/record.py": (
+        "class Five:\n    a: int\n    b: int\n    c: int\n    d: int\n    e: int\n"
+        "Five(1, 2, 3, 4, 5)\n",
+        "'Five' is called with 5 positional arguments",
+    ),
+    "src/turnloom/twice.py": ("class Once: ...\n" * 2, "class 'Once' has the name of the one at"),
+    "src/turnloom/gathered.py": (
+        "from asyncio import gather\nasync def give(*them):\n"
+        "    await gather(*them, return_exceptions=True)\n",
+        "gathered errors are dropped",
+    ),
     "src/turnloom/handler.py": ("try:\n    X = 1\nexcept Exception:\n    pass\n", "is swallowed"),
     "src/turnloom/bare.py": ("try:\n    X = 1\nexcept:\n    ...\n", "is swallowed"),
     "src/turnloom/cancelled.py": (
@@ -49,10 +68,19 @@ WITHIN = {
     "src/turnloom/at_most.py": (
         "def give(self, a, b, c, d, e, f, g):\n"
         + "    x = 1\n" * 79
-        + f"class Thing:\n{methods(12)}    @property\n    def more(self): ...\n"
+        + f"class Within:\n{methods(12)}    @property\n    def more(self): ...\n"
         + "    def _hidden(self): ...\n    def test_more(self): ...\n"
     ),
     "src/turnloom/app/lazy.py": "def give():\n    import os\n",
+    "src/turnloom/once.py": "class _Hidden: ...\n",
+    "src/turnloom/again.py": "class _Hidden: ...\nprint(*[1, 2], 3, 4, 5)\nmax(1, 2, 3, 4, 5)\n",
+    "src/turnloom/looked.py": (
+        "from asyncio import gather\nasync def give(*them):\n"
+        "    return await gather(*them, return_exceptions=True)\n"
+    ),
+    "src/turnloom/chosen.py": (
+        "from importlib import import_module\ndef give(name):\n    return import_module(name)\n"
+    ),
     "src/turnloom/named.py": "try:\n    X = 1\nexcept KeyError:\n    pass\n",
     "tests/test_environment.py": "def test_x(monkeypatch):\n    monkeypatch.setenv('X', '1')\n",
 }

@@ -44,7 +44,7 @@ from turnloom import (
 )
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
-from turnloom.agents.spec import McpServer, ProviderChoice
+from turnloom.agents.spec import DeclaredServer, ProviderChoice
 from turnloom.app.loom import LoomSettings
 from turnloom.board.spec import FilterConfig, TagFilter
 from turnloom.errors import UsageError
@@ -102,15 +102,16 @@ MODELS = {model.__name__: model for model in models()}
 # Effects that no run in memory can show: the tests that show them.
 PROGRAMS = "tests.runtime.test_servers"
 STARTED = f"{PROGRAMS}:test_a_program_is_started_in_the_folder_with_its_own_environment"
+REACHED = f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared"
 ELSEWHERE = {
-    "McpServer.name": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
-    "McpServer.agent": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
-    "McpServer.tools": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
-    "McpServer.command": STARTED,
-    "McpServer.env": STARTED,
-    "McpServer.url": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
-    "McpServer.headers": f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared",
-    "McpServer.timeout_s": f"{PROGRAMS}:test_a_program_that_never_answers_is_not_waited_for",
+    "DeclaredServer.name": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "DeclaredServer.agent": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "DeclaredServer.tools": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
+    "DeclaredServer.command": STARTED,
+    "DeclaredServer.env": STARTED,
+    "DeclaredServer.url": REACHED,
+    "DeclaredServer.headers": REACHED,
+    "DeclaredServer.timeout_s": f"{PROGRAMS}:test_a_program_that_never_answers_is_not_waited_for",
     **dict.fromkeys(
         [f"Chunking.{each}" for each in Chunking.model_fields],
         "tests.assembly.test_collections:test_what_is_declared_of_a_collection_makes_a_difference",
@@ -534,7 +535,7 @@ async def connection_of_the_app(folder: str) -> None:
     declare_server(folder)
     server, asked = FakeToolServer(), list[str]()
 
-    def connect(declared: McpServer, root: str) -> FakeToolServer:
+    def connect(declared: DeclaredServer, root: str) -> FakeToolServer:
         asked.append(declared.name)
         return server
 

@@ -45,7 +45,7 @@ COMMANDS = {
     "log": "LogCommand",
     "resume": "ResumeCommand",
     "answer": "AnswerCommand",
-    "questions": "Questions",
+    "questions": "QuestionsCommand",
     "cancel": "CancelCommand",
     "index": "IndexCommand",
     "ingest": "IngestCommand",

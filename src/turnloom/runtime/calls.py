@@ -1,6 +1,7 @@
 """One call of a tool, a hook or an engine: its context, its secrets, its questions, its end."""
 
 import asyncio
+import logging
 import traceback
 from collections.abc import (
     AsyncGenerator,
@@ -42,7 +43,7 @@ from turnloom.board.spec import Artifact, Audience, Visibility
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_string
-from turnloom.kernel.contained import Interrupted, Quit, called, contained
+from turnloom.kernel.contained import Interrupted, Quit, called, contained, named
 from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
@@ -401,6 +402,8 @@ def _sourced(loaded: LoadedWorkflow, agent: str) -> list[str]:
 NO_NAMES: frozenset[str] = frozenset()
 
 
+log = logging.getLogger("turnloom.runs")
+
 J = TypeVar("J")
 
 
@@ -421,9 +424,16 @@ async def side_by_side(
                 left.discard(task)
                 yield going[task], task.result()
     finally:
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await _cut_off(left)
+
+
+async def _cut_off(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """End calls that nothing waits for any more; one that fails on its way out says so."""
+    for task in tasks:
+        task.cancel()
+    for error in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(error, Exception):
+            log.warning("A call that was cut off failed: %s: %s", named(error), said(error))
 
 
 class Abreast:

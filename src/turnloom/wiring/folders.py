@@ -8,7 +8,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from turnloom.agents.spec import SELECTOR, Engine, McpServer, ToolServer
+from turnloom.agents.spec import SELECTOR, DeclaredServer, Engine, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import checking as leniency
@@ -242,7 +242,7 @@ class Folders:
             found[server.name] = partial(self._server, server, root)
         return found
 
-    def _server(self, server: McpServer, root: str, tenant: str) -> ToolServer:
+    def _server(self, server: DeclaredServer, root: str, tenant: str) -> ToolServer:
         """The connection of a tenant to a server of tools, which the runs of the tenant share: a
         program may keep things, and is told nothing of tenants."""
         key = root, server.model_dump_json()

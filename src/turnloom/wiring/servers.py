@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 
-from turnloom.agents.spec import McpServer, ToolServer
+from turnloom.agents.spec import DeclaredServer, ToolServer
 from turnloom.wiring.adapters import adapter
 
 # Makes what reaches a server of tools that a workflow in a folder declares.
-Connect = Callable[[McpServer, str], ToolServer]
+Connect = Callable[[DeclaredServer, str], ToolServer]
 
 
-def connect(server: McpServer, root: str) -> ToolServer:
+def connect(server: DeclaredServer, root: str) -> ToolServer:
     """The server that is declared; it is started in the folder, or reached, when first used."""
     environment = adapter("system").SystemEnvironment()
 

@@ -28,7 +28,7 @@ Work = Callable[[Say], None]
 
 
 @dataclass(frozen=True)
-class Ending:
+class ProcessEnding:
     """How a process ended before its work was done.
 
     `code` is its exit code, minus the signal that ended it, or None if it was out of time. `frames`
@@ -77,12 +77,12 @@ def _next(process: BaseProcess, ours: Connection, limit: float) -> tuple[Any] | 
         return None
 
 
-def _ending(process: BaseProcess, trace: IO[bytes]) -> Ending:
+def _ending(process: BaseProcess, trace: IO[bytes]) -> ProcessEnding:
     process.join(GRACE)
     trace.seek(0)
     text = trace.read().decode("utf-8", "replace")
     frames = tuple((file, int(line)) for file, line in _FRAME.findall(text))
-    return Ending(None if text.startswith(_OUT_OF_TIME) else process.exitcode, frames)
+    return ProcessEnding(None if text.startswith(_OUT_OF_TIME) else process.exitcode, frames)
 
 
 def _end(process: BaseProcess) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -11,6 +10,7 @@ from pydantic import BaseModel
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
 from turnloom.agents.logic.endings import WORDS
 from turnloom.agents.logic.outputs.reading import read_output
+from turnloom.agents.logic.outputs.schemas import SchemaModel
 from turnloom.agents.spec import (
     Agent,
     Answer,
@@ -326,9 +326,7 @@ def misanswer(question: Question, value: Json) -> str | None:
     if is_json(value) and len(as_data(value)) > MOST_CHARACTERS:
         return f"an answer has at most {MOST_CHARACTERS:,} characters"
     if question.schema is not None:
-        # Only who asks with a schema pays for what reads it.
-        schemas: Any = import_module("turnloom.agents.logic.outputs.schemas")
-        return schemas.SchemaModel(question.tool, question.schema).validate(value).problem
+        return SchemaModel(question.tool, question.schema).validate(value).problem
     if question.tool:
         return None if is_json(value) else "an answer is JSON"
     return None if is_text(value) else f"the question takes a text, not {preview(value)}"

@@ -52,8 +52,8 @@ from turnloom.agents.spec.tasks import (
 from turnloom.agents.spec.tools import (
     DIGEST,
     Callee,
+    DeclaredServer,
     Display,
-    McpServer,
     Tool,
     ToolCall,
     Toolkit,
@@ -105,7 +105,7 @@ __all__ = [
     "Script",
     "ScriptedFunction",
     "ScriptedCall",
-    "McpServer",
+    "DeclaredServer",
     "SourceChoice",
     "Task",
     "Tool",

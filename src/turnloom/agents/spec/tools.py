@@ -59,7 +59,7 @@ class Tool(Declared):
         return self.name or self.function
 
 
-class McpServer(Declared):
+class DeclaredServer(Declared):
     """A program that offers tools by the Model Context Protocol.
 
     It is started (`command`) or reached (`url`). `env` and `headers` take their values from the
@@ -76,7 +76,7 @@ class McpServer(Declared):
     timeout_s: float = Field(default=60.0, gt=0)
 
     @model_validator(mode="after")
-    def _is_reached_one_way(self) -> "McpServer":
+    def _is_reached_one_way(self) -> "DeclaredServer":
         if bool(self.command) == bool(self.url):
             raise ValueError(
                 f"Server {self.name!r} is reached by `command` or by `url`. Give one of them."
@@ -96,7 +96,7 @@ class Toolkit:
 
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     bound: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    servers: tuple[McpServer, ...] = ()
+    servers: tuple[DeclaredServer, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     responses: Mapping[str, Json] = field(default_factory=dict[str, Json])
 

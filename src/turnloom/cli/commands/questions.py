@@ -17,7 +17,7 @@ from turnloom.log.logic import BROKEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Questions(StoredRunsCommand):
+class QuestionsCommand(StoredRunsCommand):
     """List the open questions of a run, or of all runs, the oldest of each coming first."""
 
     run: Annotated[

@@ -22,7 +22,7 @@ class Deed(StrEnum):
     prune = "prune"
 
 
-class Ending(StrEnum):
+class EndStatus(StrEnum):
     """How a run can end."""
 
     finished = "finished"
@@ -44,7 +44,7 @@ class StoreCommand(StoredRunsCommand):
         typer.Option(metavar="TIME", help="Prune runs that ended longer ago, as 30d or 12h."),
     ] = None
     status: Annotated[
-        list[Ending] | None, typer.Option(help="Prune runs that ended so; may be repeated.")
+        list[EndStatus] | None, typer.Option(help="Prune runs that ended so; may be repeated.")
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be pruned, and remove nothing.")
@@ -70,7 +70,7 @@ class StoreCommand(StoredRunsCommand):
     async def _prune(self, app: Loom, terminal: Terminal) -> int:
         """Remove runs, and say what there was of them."""
         counts = {"runs": 0, "events": 0, "artifacts": 0}
-        statuses = [each.value for each in self.status or Ending]
+        statuses = [each.value for each in self.status or EndStatus]
         pruned = app.history.prune(
             self.older_than or "", statuses=statuses, dry_run=self.dry_run, app_id=self.app_id
         )

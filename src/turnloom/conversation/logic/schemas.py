@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.shipped import SCHEMA
-from turnloom.agents.spec import Agent, McpServer, Script, Tool
+from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
 from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
@@ -70,10 +70,10 @@ def _tools() -> FileSchema:
     keys = {
         "tools": _listed(Tool),
         "lifecycle_tools": _listed(LifecycleTool),
-        "mcp_servers": _named(McpServer),
+        "mcp_servers": _named(DeclaredServer),
     }
     shape = {"type": ["object", "null"], "properties": keys, "additionalProperties": False}
-    return FileSchema((Tool, LifecycleTool, McpServer), shape)
+    return FileSchema((Tool, LifecycleTool, DeclaredServer), shape)
 
 
 def _outputs() -> FileSchema:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turnloom.agents.logic.outputs.checking import check_response
-from turnloom.agents.spec import DIGEST, SELECTOR, Agent, McpServer, Outputs, Tool, Toolkit
+from turnloom.agents.spec import DIGEST, SELECTOR, Agent, DeclaredServer, Outputs, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
 from turnloom.hooks.logic import Checked, order_hooks, read_hooks
@@ -28,7 +28,7 @@ class Tooling(NamedTuple):
 
     document: DeclarationFile
     tools: Mapping[str, DeclaredTool]
-    servers: Mapping[str, McpServer]
+    servers: Mapping[str, DeclaredServer]
     complete: bool
 
     @property
@@ -57,11 +57,11 @@ def read_tooling(scope: Scope) -> Tooling:
             scope.report.unknown(document, (key,), _KEYS)
     tools, all_valid = _tools(scope, document, value.get("tools"))
     listed = DocumentEntry(("mcp_servers",), value.get("mcp_servers"))
-    servers = scope.report.named(document, listed, "McpServer")
+    servers = scope.report.named(document, listed, "DeclaredServer")
     read = {
         name: server
         for name, entry in servers.entries.items()
-        if (server := scope.report.model(document, entry, McpServer)) is not None
+        if (server := scope.report.model(document, entry, DeclaredServer)) is not None
     }
     complete = all_valid and "tools" not in scope.broken
     return Tooling(document, tools, read, complete)

@@ -32,7 +32,7 @@ from turnloom.runtime.calls import Waiting, exposed, side_by_side
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.spec import LoadedWorkflow, Staff
 from turnloom.runtime.turn.context import NOTHING, GatheredContext, Gatherer
-from turnloom.runtime.turn.frames import Frames, RecordedFrame, Surrounding
+from turnloom.runtime.turn.frames import RecordedFrame, Surrounding, TurnFrames
 from turnloom.runtime.turn.model_calls import EngineCall, ModelCalls
 from turnloom.runtime.turn.tools import OfferedTool, offers_to
 from turnloom.runtime.user_code import ask_user_code
@@ -59,7 +59,7 @@ class Answering:
         self,
         journal: Journal,
         loaded: LoadedWorkflow,
-        sights: Frames,
+        sights: TurnFrames,
         gatherer: Gatherer,
         messages: MessageHooks,
         components: Callable[[str], Sequence[Component]],

@@ -137,7 +137,8 @@ class Sourcing:
     ) -> Sequence[RetrievalResult]:
         search = self._loaded.search
         try:
-            return await search(collection, query, top_k, min_relevance, filters, reader, now)
+            given = (collection, query, top_k, min_relevance, filters, reader, now)
+            return await search(*given)
         except TurnloomError:
             raise
         except Exception as error:  # whatever stands behind a collection may raise anything

@@ -67,7 +67,7 @@ class RecordedFrame(NamedTuple):
         return not self.brief.hears_history or self.around.context is not NO_CONTEXT
 
 
-class Frames:
+class TurnFrames:
     """Makes and opens the frames of one run."""
 
     def __init__(self, journal: Journal, loaded: LoadedWorkflow) -> None:

@@ -22,7 +22,7 @@ from turnloom.runtime.journal import Journal
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.turn.answer import Answering
 from turnloom.runtime.turn.context import Gatherer
-from turnloom.runtime.turn.frames import Frames
+from turnloom.runtime.turn.frames import TurnFrames
 
 
 async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> None:
@@ -78,7 +78,7 @@ class Turns:
         window: int = 0,
     ) -> None:
         messages = MessageHooks(journal, loaded.message_hooks)
-        sights = Frames(journal, loaded)
+        sights = TurnFrames(journal, loaded)
         around = partial(every_component, components, loaded.staff)
         self._components: Callable[[str], Sequence[Component]] = around
         self._answering = Answering(

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Set
-from importlib import import_module
-from typing import Any
 
 from turnloom.agents.logic.outputs.language import OPTIONAL, TYPES, Default, FieldReader
 from turnloom.agents.logic.outputs.models import DeclaredModel, Types
+from turnloom.agents.logic.outputs.schemas import check_schema
 from turnloom.agents.logic.outputs.shipped import Shipped, check_shipped, is_shipped
 from turnloom.agents.spec.outputs import (
     ArrayOf,
@@ -151,9 +150,7 @@ def check_response(
     if isinstance(entry.value, str):
         return _named(report, document, entry, outputs)
     if isinstance(entry.value, dict):
-        # Only who writes a schema pays for what reads it.
-        schemas: Any = import_module("turnloom.agents.logic.outputs.schemas")
-        return schemas.check_schema(report, document, entry)
+        return check_schema(report, document, entry)
     message = (
         f"A response must be a JSON Schema or the name of a model, not {preview(entry.value)}."
     )

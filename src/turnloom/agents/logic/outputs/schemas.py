@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 from urllib.parse import unquote
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
-from jsonschema.validators import extend
 
 from turnloom.agents.logic.outputs.reading import told, unusable
 from turnloom.agents.spec.outputs import Validated
@@ -34,13 +31,28 @@ _VALUED = frozenset(
 _KNOWN = sorted(_ONE | _LISTED | _NAMED | _VALUED)
 
 
-def _pattern(_: Any, pattern: str, value: Json, __: Any) -> Iterator[ValidationError]:
-    """Patterns are RE2's, as everywhere: no text can stall them."""
-    if isinstance(value, str) and not compiled(pattern).search(value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
+class _Library(NamedTuple):
+    """The validator of JSON Schema: `checker` is ours, `plain` is as it comes."""
+
+    checker: Any
+    plain: Any
+    best_match: Any
 
 
-_Checker: Any = extend(Draft202012Validator, {"pattern": _pattern})
+@cache
+def _library() -> _Library:
+    """Import the validator. Only those who have a schema wait for it."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError, best_match
+    from jsonschema.validators import extend
+
+    def match(_: Any, pattern: str, value: Json, __: Any) -> Iterator[ValidationError]:
+        """Match patterns with RE2, as everywhere: no text can stall them."""
+        if isinstance(value, str) and not compiled(pattern).search(value):
+            yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+    checker: Any = extend(Draft202012Validator, {"pattern": match})
+    return _Library(checker, Draft202012Validator, best_match)
 
 
 @dataclass(frozen=True)
@@ -54,8 +66,8 @@ class SchemaModel:
         """The value as it is, or what is wrong with it."""
         if problem := unusable(value):
             return Validated(None, problem)
-        formats = Draft202012Validator.FORMAT_CHECKER
-        checker = _Checker(self.schema, format_checker=formats)
+        library = _library()
+        checker = library.checker(self.schema, format_checker=library.plain.FORMAT_CHECKER)
         try:
             faults = list(_faults(checker, value))
         except RecursionError:
@@ -83,7 +95,8 @@ def check_schema(
 ) -> SchemaModel | None:
     """The model of a JSON Schema that stands in a document, or nothing and all of its problems."""
     before = len(report.problems)
-    for path, fault in _faults(Draft202012Validator(Draft202012Validator.META_SCHEMA), entry.value):
+    plain = _library().plain
+    for path, fault in _faults(plain(plain.META_SCHEMA), entry.value):
         message = f"This is no JSON Schema: {fault}."
         report.add(document, (*entry.path, *path), "W012", message, remedy="Correct it.")
     if len(report.problems) == before:
@@ -147,6 +160,6 @@ def _subschemas(path: Path, schema: Json) -> Iterator[tuple[Path, Mapping[str, A
 def _faults(checker: Any, value: Json) -> Iterator[tuple[Path, str]]:
     """Each fault by its deepest cause, which says most; the value it is about is cut short."""
     for fault in checker.iter_errors(value):
-        cause = best_match([fault]) or fault
+        cause = _library().best_match([fault]) or fault
         shown, short = repr(cause.instance), preview(cause.instance)
         yield tuple(cause.absolute_path), cause.message.replace(shown, short)

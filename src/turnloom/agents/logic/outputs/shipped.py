@@ -1,9 +1,8 @@
 """Models that are given by a JSON Schema which ships with us, such as that of a workflow's file."""
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import Any
 
+from turnloom.agents.logic.outputs.schemas import SchemaModel
 from turnloom.agents.spec.outputs import OutputModel
 from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.models import DocumentEntry, Report
@@ -29,14 +28,12 @@ def check_shipped(
 ) -> dict[str, OutputModel]:
     """The models of these entries; one whose schema does not exist takes anything."""
     found: dict[str, OutputModel] = {}
-    # Only who names a schema pays for what reads it.
-    schemas: Any = import_module("turnloom.agents.logic.outputs.schemas") if entries else None
     for name, entry in entries.items():
         for key in entry.value:
             if key not in _KEYS:
                 report.unknown(document, (*entry.path, key), _KEYS)
         schema = _named(report, document, entry, shipped)
-        found[name] = schemas.SchemaModel(name, shipped[schema]() if schema else {})
+        found[name] = SchemaModel(name, shipped[schema]() if schema else {})
     return found
 
 
