@@ -20,7 +20,8 @@ def without(package: str, *importers: str) -> Generator[None]:
     names = (*importers, *BETWEEN)
 
     def forget() -> dict[str, ModuleType]:
-        known = [name for name in list(sys.modules) if name.startswith(tuple(f"{n}." for n in names))]
+        below = tuple(f"{name}." for name in names)
+        known = [name for name in list(sys.modules) if name.startswith(below)]
         return {name: sys.modules.pop(name) for name in (*names, *known) if name in sys.modules}
 
     forgotten, patch = forget(), pytest.MonkeyPatch()
