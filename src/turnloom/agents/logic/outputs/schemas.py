@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from turnloom.agents.logic.outputs.emptiness import Emptiness
 from turnloom.agents.logic.outputs.reading import told, unusable
 from turnloom.agents.spec.outputs import Validated
 from turnloom.kernel.documents import DeclarationFile, Path
@@ -28,6 +29,8 @@ _VALUED = frozenset(
     " minimum multipleOf pattern required type uniqueItems"
     " $comment $schema default deprecated description examples readOnly title writeOnly".split()
 )
+# What the schemas `true` and `false` mean.
+_BOOLEANS: dict[bool, dict[str, Json]] = {True: {}, False: {"not": {}}}
 _KNOWN = sorted(_ONE | _LISTED | _NAMED | _VALUED)
 
 
@@ -101,6 +104,9 @@ def check_schema(
         report.add(document, (*entry.path, *path), "W012", message, remedy="Correct it.")
     if len(report.problems) == before:
         _check_parts(report, document, entry)
+    if len(report.problems) == before and (reason := _emptiness(entry.value)):
+        message = f"No value fulfils this schema: {reason}."
+        report.add(document, entry.path, "W035", message, remedy="Correct what contradicts itself.")
     return SchemaModel(name, entry.value) if len(report.problems) == before else None
 
 
@@ -115,6 +121,18 @@ def _check_parts(report: Report, document: DeclarationFile, entry: DocumentEntry
             message = f"The schema has no schema at {preview(reference)}."
             remedy = "Declare it under `$defs`."
             report.add(document, (*where, "$ref"), "W039", message, remedy=remedy)
+
+
+def _emptiness(schema: dict[str, Json]) -> str | None:
+    parts = {_pointer(path): part for path, part in _subschemas((), schema)}
+    return Emptiness(_may_fit, parts).reason(schema)
+
+
+def _may_fit(value: Json, schema: Mapping[str, Any]) -> bool:
+    """Whether a value fulfils a part of a schema; yes, if that cannot be told from the part."""
+    if any("$ref" in part for _, part in _subschemas((), dict(schema))):
+        return True
+    return _library().checker(schema).is_valid(value)
 
 
 def _pointer(path: Path) -> str:
@@ -140,11 +158,10 @@ def _check_keys(
         report.add(document, (*path, "pattern"), "W025", str(error), remedy="Correct it.")
 
 
-def _subschemas(path: Path, schema: Json) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _subschemas(path: Path, schema: Any) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """A schema and all schemas inside of it, each with its place."""
-    mapping = as_object(schema) or {}  # a schema may also be true or false
-    if mapping is schema:
-        yield path, mapping
+    mapping: Mapping[str, Any] = _BOOLEANS[schema] if isinstance(schema, bool) else schema
+    yield path, mapping
     for key, value in mapping.items():
         inside: Iterable[tuple[str | int, Any]] = ()
         if key in _LISTED:
