@@ -60,7 +60,7 @@ async def test_the_timeline_has_steps_attempts_and_durations(events: Sequence[Ev
     steps = [each.who for each in told.rows if each.what == "step"]
     assert steps == [
         *("first", "branch:0/none", "loop[1]/count", "loop[2]/count", "fork.0/flaky"),
-        *("fork.1/side", "fork.0/!saved", "fork", "last", "!/told"),
+        *("fork.1/side", "fork.0/!saved", "fork/results", "last", "!/told"),
     ]
 
 

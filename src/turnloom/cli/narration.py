@@ -25,7 +25,7 @@ from turnloom.cli.page import AnswerStream, OutputPage
 from turnloom.cli.questions import tidy, told
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
-from turnloom.explain.logic.describe import FLOW_WORDS
+from turnloom.explain.logic.describe import FLOW_WORDS, step_name
 from turnloom.explain.logic.frames import Frames
 from turnloom.explain.spec.text import indent, moment, one_line
 from turnloom.flow import events as flow
@@ -109,7 +109,7 @@ def came_of(fact: agents.ToolReturned | agents.ToolFailed) -> str:
 def begun(fact: flow.StepStarted) -> str:
     """Which step is taken, and in which attempt if not in the first."""
     again = f", attempt {fact.attempt}" if fact.attempt > 1 else ""
-    return f"{fact.step} makes up for {fact.undoes}" if fact.undoes else f"{fact.place}{again}"
+    return f"{fact.step} makes up for {fact.undoes}" if fact.undoes else f"{step_name(fact)}{again}"
 
 
 def stepped(fact: Stepped) -> str:
@@ -437,7 +437,7 @@ class Story:
         if self._page.go_on(key, safe(f" → {stepped(fact)}", style)):
             self._page.end()
         else:
-            self._aside(f"{fact.place} → {stepped(fact)}", style)
+            self._aside(f"{step_name(fact)} → {stepped(fact)}", style)
 
     def _aside(self, text: str, style: str = "dim") -> None:
         self._page.show(safe(indent(text, "  "), style))

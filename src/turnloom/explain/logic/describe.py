@@ -41,11 +41,17 @@ from turnloom.reaction.logic.gates import (
 from turnloom.variables import events as variables
 
 
+def step_name(fact: Any) -> str:
+    """Where a step stands; one that joins paths stands at their fork, and is named beside it."""
+    last = fact.place.rpartition("/")[2].lstrip("!")
+    return fact.place if last.startswith(fact.step) else f"{fact.place}/{fact.step}"
+
+
 def _began(fact: flow.StepStarted) -> str:
     again = f", attempt {fact.attempt}" if fact.attempt > 1 else ""
     if fact.undoes:
         return f"{fact.step} began to make up for {fact.undoes}{again}"
-    return f"step {fact.place} began{again}"
+    return f"step {step_name(fact)} began{again}"
 
 
 def changed(fact: flow.StepCompleted) -> str:
@@ -63,7 +69,7 @@ def fault(fact: Any) -> str:
 
 def _retried(fact: flow.StepRetried) -> str:
     when = f", at {moment(fact.due)}" if fact.due else ""
-    return f"attempt {fact.attempt} of step {fact.place} failed, and there is another{when}: "
+    return f"attempt {fact.attempt} of step {step_name(fact)} failed, and there is another{when}: "
 
 
 def _compensated(fact: flow.StepCompensated) -> str:
@@ -111,12 +117,12 @@ FLOW_WORDS: dict[type[Fact], Callable[[Any], str]] = {
     flow.StateGiven: lambda fact: f"the state is {preview(fact.state)}",
     flow.StateMigrated: lambda fact: f"the state is now {preview(fact.states.get(''))}",
     flow.StepStarted: _began,
-    flow.StepCompleted: lambda fact: f"step {fact.place} {changed(fact)}",
+    flow.StepCompleted: lambda fact: f"step {step_name(fact)} {changed(fact)}",
     flow.StepRetried: lambda fact: f"{_retried(fact)}{fault(fact)}",
-    flow.StepFailed: lambda fact: f"{fact.what or f'step {fact.place}'} failed: {fault(fact)}",
+    flow.StepFailed: lambda fact: f"{fact.what or f'step {step_name(fact)}'} failed: {fault(fact)}",
     flow.StepRecovered: lambda fact: f"the failure of {fact.place} is handled: the flow goes on",
     flow.StepHandled: lambda fact: f"the failure of {fact.place} is handled, and stands",
-    flow.StepSkipped: lambda fact: f"step {fact.place} was stopped: {fact.reason}",
+    flow.StepSkipped: lambda fact: f"step {step_name(fact)} was stopped: {fact.reason}",
     flow.StepCompensated: _compensated,
     flow.BranchTaken: _taken,
     flow.ForkOpened: lambda fact: f"{fact.place} opens {counted(len(fact.paths), 'path')}",

@@ -19,7 +19,15 @@ from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import is_board
-from turnloom.explain.logic.describe import amounts, changed, fault, listed, words, words_for
+from turnloom.explain.logic.describe import (
+    amounts,
+    changed,
+    fault,
+    listed,
+    step_name,
+    words,
+    words_for,
+)
 from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.explain.logic.frames import call_of, step_of, turn_of
 from turnloom.explain.logic.steps import seconds_of
@@ -411,8 +419,10 @@ def _on_started(rows: Rows, event: Event, fact: flow.StepStarted) -> None:
         rows.place(f"t{fact.turn}", key)
     if key in rows:
         return  # another attempt
-    what = "compensation" if fact.undoes else "step"
-    rows.add(key, event, what, fact.place, note=f"by {fact.step}" if fact.undoes else "")
+    if fact.undoes:
+        rows.add(key, event, "compensation", fact.place, note=f"by {fact.step}")
+    else:
+        rows.add(key, event, "step", step_name(fact))
 
 
 def _on_retried(rows: Rows, event: Event, fact: flow.StepRetried) -> None:
@@ -428,7 +438,7 @@ def _end(rows: Rows, event: Event, fact: Any, note: str) -> None:
 
 def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
     if fact.cached:  # it did not begin
-        rows.add(event.id, event, "step", fact.place, note=changed(fact))
+        rows.add(event.id, event, "step", step_name(fact), note=changed(fact))
     _end(rows, event, fact, changed(fact))
 
 
