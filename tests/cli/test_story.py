@@ -88,18 +88,18 @@ def test_what_happens_is_told_briefly(turnloom: Call, tmp_path: Path) -> None:
         "  seen: false → true (hook:note)",
         "  hook note (before_chat) ran",
         '  Clerk calls add(a=3) → {"sum":5}',
-        "  Clerk calls add(a=4)",
-        '  add → {"sum":6}',
         "  Clerk hands over to Judge",
         "  Clerk → Judge (string_llm rule 1)",
         "  hook stumble (before_agent of Judge) failed: RuntimeError: no",
         "Scribe: Written.",
     ):
         assert f"{line}\n" in told
+    # Of two calls side by side, the one that ends first ends its line.
+    assert "  Clerk calls add(a=4)" in told and ' → {"sum":6}\n' in told
     assert "\n  tier was not written by hook:overstep: " in told
     assert "\n  hook overstep (before_chat) failed: WriteRefused: " in told
     assert "\n  hook note (after_chat) was skipped: " in told
-    assert '  Clerk calls fail(why="xxx' in told and "\n  fail → failed: ValueError: xxx" in told
+    assert '  Clerk calls fail(why="xxx' in told and " → failed: ValueError: xxx" in told
     assert "  an answer of Judge was refused, as it is no Verdict: `verdict`: " in told
     reasons = f'    "reasons": [\n      "{LONG}"\n    ]\n'
     output = f'Judge: {{\n    "verdict": "guilty",\n{reasons}  }}\n'
