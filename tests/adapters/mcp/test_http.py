@@ -184,6 +184,7 @@ async def test_a_session_that_was_forgotten() -> None:
     assert stub.seen[-1] == "DELETE"
 
 
+@pytest.mark.doors
 async def test_a_server_that_does_not_let_go() -> None:
     async with stubbed(fine, session="s1") as (server, stub):
         assert await server.call("say", {}) == "fine"

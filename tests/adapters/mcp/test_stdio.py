@@ -151,6 +151,7 @@ async def test_a_program_that_never_says_a_word() -> None:
             assert "0.5 s" in str(error)
 
 
+@pytest.mark.doors
 async def test_a_program_that_does_not_listen() -> None:
     """It reads nothing, so that what is sent to it has no place to go."""
     async with started(timeout=2.0) as server:
@@ -163,6 +164,7 @@ async def test_a_program_that_does_not_listen() -> None:
     assert not lives(pid)
 
 
+@pytest.mark.doors
 async def test_a_program_that_does_not_want_to_end() -> None:
     async with started(stubborn=True) as server:
         pid = await pid_of(server)

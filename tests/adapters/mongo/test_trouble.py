@@ -90,6 +90,7 @@ async def test_a_server_that_speaks_something_else(mongo_server: MongoServer) ->
     await store.aclose()
 
 
+@pytest.mark.doors
 async def test_a_server_that_falls_silent(mongo_server: MongoServer, mongo_url: str) -> None:
     await add(mongo_url, [{"key": "x"}])
     relay = Relay(mongo_server.port)
@@ -106,6 +107,7 @@ async def test_a_server_that_falls_silent(mongo_server: MongoServer, mongo_url: 
         await store.aclose()
 
 
+@pytest.mark.doors
 async def test_a_server_that_is_killed_and_comes_back(own_server: MongoServer) -> None:
     await add(own_server.url("app"), [{"key": "x"}])
     store = MongoDocuments(own_server.url("app"), LONG)

@@ -85,6 +85,7 @@ async def test_a_missing_database(postgres_server: PostgresServer) -> None:
     await store.aclose()
 
 
+@pytest.mark.doors
 async def test_a_server_that_falls_silent(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
