@@ -70,6 +70,12 @@ def test_schemas_that_share_parts_are_looked_into_once() -> None:
     schema_model("answer", {"$ref": "#/$defs/d0", "$defs": {**pair, "d60": {"type": "null"}}})
 
 
+def test_what_is_too_deep_or_too_large_to_tell_is_not_refused() -> None:
+    chain = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}]} for n in range(600)}
+    schema_model("answer", {"$ref": "#/$defs/d0", "$defs": {**chain, "d600": {"type": "null"}}})
+    schema_model("answer", {"const": 10**400, "multipleOf": 0.5})
+
+
 NUMBERS = st.integers(-2, 3)
 VALUES = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.sampled_from(["", "a", "ab"]) | st.just(0.5),

@@ -125,7 +125,10 @@ def _check_parts(report: Report, document: DeclarationFile, entry: DocumentEntry
 
 def _emptiness(schema: dict[str, Json]) -> str | None:
     parts = {_pointer(path): part for path, part in _subschemas((), schema)}
-    return Emptiness(_may_fit, parts).reason(schema)
+    try:
+        return Emptiness(_may_fit, parts).reason(schema)
+    except (RecursionError, OverflowError):  # too deep or too large to tell
+        return None
 
 
 def _may_fit(value: Json, schema: Mapping[str, Any]) -> bool:
