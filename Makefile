@@ -8,7 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors coverage check bench health docs schemas lock local-model clean
+.PHONY: help run test test-doors coverage check bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,7 +21,6 @@ help:
 	@echo "bench        measure speed and memory"
 	@echo "health       the size and shape of the code, beside Starlette's"
 	@echo "docs         execute the snippets of the documentation"
-	@echo "schemas      write the JSON Schemas of src/turnloom/schemas again, from the models"
 	@echo "lock         resolve requirements.lock again (LOCK=--upgrade for newer releases)"
 	@echo "local-model  install a small model, for \`turnloom run PATH --model local\`"
 	@echo "clean        remove .venv, caches and results"
@@ -55,9 +54,6 @@ health: $(STAMP)
 
 docs: $(STAMP)
 	@$(BIN)/python -m pytest tests/docs
-
-schemas: $(STAMP)
-	@$(BIN)/python -m gates.schemas
 
 lock: $(STAMP)
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes $(LOCK) \

@@ -1,9 +1,6 @@
-"""Schemas say what the check says, as far as a schema can; and they are shipped."""
+"""Schemas say what the check says, as far as a schema can."""
 
 import json
-import subprocess
-import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -13,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
-from gates.schemas import SHIPPED, texts
 from tests.conversation.mistakes import RIGHT, Mistake, mistakes
 from tests.conversation.talks import examine
 from tests.conversation.test_fuzz import folders
@@ -244,16 +240,3 @@ def test_a_file_that_there_is_not_has_no_schema() -> None:
         schema_of("agent")
     with pytest.raises(UsageError, match="'xyz'.* context_variables, "):
         schema_of("xyz")
-
-
-def test_the_shipped_schemas_are_those_of_the_models() -> None:
-    shipped = {path.name: path.read_bytes() for path in (ROOT / SHIPPED).iterdir()}
-    assert shipped == texts(), "Run `make schemas`."
-
-
-def test_the_wheel_has_the_schemas(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=50)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as held:
-        assert {f"turnloom/schemas/{name}" for name in texts()} <= set(held.namelist())
