@@ -18,7 +18,7 @@ from turnloom.adapters.sqlite.vectors import SqliteVectors
 from turnloom.assembly.ports import VectorStore
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import Chunk, Probe, Space, StoredDocument
-from turnloom.kernel.code import LOCAL
+from turnloom.log.spec import LOCAL
 from turnloom.testing import ParagraphSplitter
 
 LIMIT = 1.5

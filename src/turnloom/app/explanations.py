@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from turnloom.app.history import History
 from turnloom.kernel.arguments import as_count, as_string
-from turnloom.kernel.code import LOCAL
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.explain.spec.explanations import RouteExplanation

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.durations import length
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.agents.spec import Engine

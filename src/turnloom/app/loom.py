@@ -13,7 +13,7 @@ from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_string
-from turnloom.kernel.code import LOCAL
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -13,6 +13,7 @@ from turnloom.cli.programs import file_of, is_program
 from turnloom.cli.stored import present_store
 from turnloom.errors import TurnloomError, UsageError
 from turnloom.kernel.values import nearest
+from turnloom.log.spec import LOCAL
 from turnloom.wiring.programs import board_program
 
 _REMEDY = "Declare it in a function of the app: `def declare(app): …; return board`."
@@ -87,7 +88,7 @@ def _check_own(file: str, board: Board, store: str | None, app_id: str) -> None:
             f"Board {board.name!r} of {file!r} belongs to an app that has its store. Leave "
             f"`--store` out. {_REMEDY}"
         )
-    if app_id not in (board.app_id, "local"):
+    if app_id not in (board.app_id, LOCAL):
         raise UsageError(f"Board {board.name!r} of {file!r} is of app {board.app_id!r}.")
 
 

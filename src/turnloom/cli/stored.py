@@ -15,7 +15,7 @@ from turnloom.cli import invocation
 from turnloom.cli.command import Command, as_text
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UnknownRun, UsageError
-from turnloom.kernel.code import LOCAL
+from turnloom.log.spec import LOCAL
 from turnloom.wiring import missing_store, settings
 
 MASK = "***"

@@ -4,9 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from inspect import signature
 
-# The tenant of whatever names none.
-LOCAL = "local"
-
 
 def qualified(thing: object) -> str:
     """Where a function or class stands, as in `module.Class.method`; other objects by their class.

@@ -9,6 +9,9 @@ from typing_extensions import TypeVar
 K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
 D_co = TypeVar("D_co", default=Any, covariant=True)
 
+# The tenant of whatever names none.
+LOCAL = "local"
+
 
 class RunKey(NamedTuple):
     """Which run is meant: its tenant, and its id among the runs of that tenant."""

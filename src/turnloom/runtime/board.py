@@ -43,6 +43,7 @@ from turnloom.reaction.spec.state import Tray
 from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
 from turnloom.runs.brief import (
     UNSETTLED,
+    Brief,
     Choice,
     DeclaredContexts,
     Settlement,
@@ -50,6 +51,7 @@ from turnloom.runs.brief import (
     TurnOutcome,
     contexts_of,
 )
+from turnloom.runtime.agent_turns import AgentTurns
 from turnloom.runtime.around.selection import Selections, Wanted
 from turnloom.runtime.calls import as_json, opened
 from turnloom.runtime.drive.live import LiveRun, Post
@@ -180,12 +182,11 @@ async def _keyed(
 DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50))
 
 
-class BoardRuntime:
+class BoardRuntime(AgentTurns):
     """The acting half of a board's agents, for one run."""
 
     def __init__(self, live: LiveRun) -> None:
-        self._live = live
-        self._journal = live.journal
+        super().__init__(live)
         form = live.journal.workflow
         assert isinstance(form, Reacting)
         self._form = form
@@ -219,20 +220,9 @@ class BoardRuntime:
             raise UsageError("Nothing here goes from one run to another. Use `Loom.board`.")
         return post
 
-    async def run(self, work: Work) -> None:
-        """Take a turn."""
-        sinks = self._live.sinks(work.turn, work.agent)
-        await self._live.turns.take(ReactionBrief(self._live, work), sinks)
-
-    async def cut_off(self, work: Work) -> None:
-        """Record that a turn was cancelled."""
-        await self._live.cut_off_turn(work)
-
-    async def fail(self, work: Work, error: str) -> None:
-        """Record that a turn ended itself."""
-        outcome = TurnOutcome(f"CancelledError: {error}")
-        brief = ReactionBrief(self._live, work)
-        await self._live.turns.end(brief, outcome, UNSETTLED)
+    def brief(self, work: Work) -> Brief:
+        """What a turn is about."""
+        return ReactionBrief(self._live, work)
 
 
 class ReactionBrief:

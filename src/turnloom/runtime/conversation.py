@@ -31,6 +31,7 @@ from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Draw, Pick, Select, Work
 from turnloom.runs.brief import (
     UNSETTLED,
+    Brief,
     Choice,
     DeclaredContexts,
     Settlement,
@@ -38,6 +39,7 @@ from turnloom.runs.brief import (
     TurnOutcome,
     contexts_of,
 )
+from turnloom.runtime.agent_turns import AgentTurns
 from turnloom.runtime.around.components import around_calls
 from turnloom.runtime.around.guards import (
     begin_model_call,
@@ -167,12 +169,8 @@ def _outcome(turn: int, name: Json, among: tuple[str, ...]) -> Fact:
     return ModelFailed(turn, SELECTOR, EngineError.__name__, message)
 
 
-class TalkRuntime:
+class TalkRuntime(AgentTurns):
     """The acting half of a conversation, for one run."""
-
-    def __init__(self, live: LiveRun) -> None:
-        self._live = live
-        self._journal = live.journal
 
     async def act(self, action: Action) -> Action | None:
         """Let chance, a model or a guard say who speaks next."""
@@ -192,19 +190,9 @@ class TalkRuntime:
                 raise AssertionError(f"a conversation does not decide on {action!r}")
         return None
 
-    async def run(self, work: Work) -> None:
-        """Take a turn."""
-        sinks = self._live.sinks(work.turn, work.agent)
-        await self._live.turns.take(TalkBrief(self._live, work), sinks)
-
-    async def cut_off(self, work: Work) -> None:
-        """Record that a turn was cancelled."""
-        await self._live.cut_off_turn(work)
-
-    async def fail(self, work: Work, error: str) -> None:
-        """Record that a turn ended itself."""
-        outcome = TurnOutcome(f"CancelledError: {error}")
-        await self._live.turns.end(TalkBrief(self._live, work), outcome, UNSETTLED)
+    def brief(self, work: Work) -> Brief:
+        """What a turn is about."""
+        return TalkBrief(self._live, work)
 
 
 class TalkBrief:

@@ -18,8 +18,8 @@ from turnloom.assembly.spec.retrieval import (
     RetrievalResults,
 )
 from turnloom.board.spec import Public, Reader
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json
+from turnloom.log.spec import LOCAL
 
 # In how many places of a vector a word leaves its mark.
 MARKS = 8

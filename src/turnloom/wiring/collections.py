@@ -17,8 +17,8 @@ from turnloom.assembly.spec.sources import Assembly, RetrievalSource
 from turnloom.board.spec import Public, Reader, Shared, Visibility
 from turnloom.errors import UsageError
 from turnloom.guards.spec import Guards
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json, preview
+from turnloom.log.spec import LOCAL
 from turnloom.wiring.adapters import adapter
 
 # What a collection is filled and searched through, or what makes that.

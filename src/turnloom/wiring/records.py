@@ -9,7 +9,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
-from turnloom.log.spec import Fact, RunKey
+from turnloom.log.spec import LOCAL, Fact, RunKey
 from turnloom.runs.undriven import CHAT, Undriven
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import base_context, fresh
@@ -37,7 +37,7 @@ class ChatRecords:
         *,
         documents: str | None = None,
         user_id: str = "local",
-        app_id: str = "local",
+        app_id: str = LOCAL,
     ) -> None:
         self.runs: list[str] = []
         self._chosen = settings({"store": store, "documents": documents})

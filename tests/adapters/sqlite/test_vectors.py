@@ -20,7 +20,7 @@ from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.service.retrieval import space_of
 from turnloom.assembly.spec.retrieval import Document, Matching
 from turnloom.errors import CollectionUnavailable, UsageError
-from turnloom.kernel.code import LOCAL
+from turnloom.log.spec import LOCAL
 from turnloom.testing import HashingEmbedder
 from turnloom.testing.contracts import PruningContract, VectorSearchContract, WordsContract
 from turnloom.testing.contracts.retrieval.samples import (

@@ -15,8 +15,8 @@ from turnloom.assembly.spec.retrieval import (
     Visibilities,
 )
 from turnloom.board.spec import Reader
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json
+from turnloom.log.spec import LOCAL
 
 # A search that names no reader sees what everybody of the tenant `local` may see.
 NOBODY = Reader()

@@ -37,8 +37,8 @@ from turnloom.assembly.spec.retrieval import (
 )
 from turnloom.board.spec import Reader, is_shared
 from turnloom.errors import UsageError
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json
+from turnloom.log.spec import LOCAL
 
 # How many documents are kept at once, and how many characters of them unless one has more: vectors
 # take a multiple of their texts' memory.

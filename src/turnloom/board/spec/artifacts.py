@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from turnloom.errors import InvalidArtifact
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import Json, is_name, preview
+from turnloom.log.spec import LOCAL
 
 
 class Names(frozenset[str]):

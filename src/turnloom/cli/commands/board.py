@@ -35,8 +35,8 @@ from turnloom.cli.times import instant
 from turnloom.cli.visibility import visibility_of
 from turnloom.errors import InvalidArtifact, UnknownType, UsageError
 from turnloom.explain.spec.text import moment, one_line
-from turnloom.kernel.code import LOCAL
 from turnloom.kernel.values import as_data, nearest
+from turnloom.log.spec import LOCAL
 
 SUMMARY = "List and query artifacts on a board, and publish one."
 

@@ -22,7 +22,7 @@ from turnloom.cli.stored import AppId, Json
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.visibility import visibility_of
 from turnloom.errors import UsageError
-from turnloom.kernel.code import LOCAL
+from turnloom.log.spec import LOCAL
 from turnloom.wiring import (
     PATH,
     open_search,

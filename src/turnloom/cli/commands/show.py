@@ -21,8 +21,8 @@ from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.flow.logic.plans import describe_plan
-from turnloom.kernel.code import LOCAL
 from turnloom.log.logic import started_of
+from turnloom.log.spec import LOCAL
 from turnloom.wiring import Folders, describe_staff, in_force
 
 
