@@ -2,11 +2,15 @@
 
 import json
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from turnloom import Loom
 from turnloom.wiring import Folders
 
 COUNT = 200
@@ -34,18 +38,39 @@ def folder(where: Path) -> str:
     return str(where)
 
 
-def test_many_tools_cost_little_each(tmp_path: Path) -> None:
-    path, calls = folder(tmp_path / "Many"), Counter[str]()
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """How often functions are called meanwhile, by their names."""
+    calls = Counter[str]()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
             calls[frame.f_code.co_name] += 1
 
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
-        loaded, problems = Folders().examine(path)
+        yield calls
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
+
+
+async def test_each_tool_is_made_once_for_a_run(tmp_path: Path) -> None:
+    path = folder(tmp_path / "Many")
+    with counted() as calls:
+        async with Loom(store="memory") as app:
+            run = await app.start(path)
+            await run.finished()
+    assert calls["_callee"] == COUNT + 5
+    assert 0 < calls["classic"] < 5
+    assert calls["import_module"] < COUNT
+
+
+def test_many_tools_cost_little_each(tmp_path: Path) -> None:
+    path = folder(tmp_path / "Many")
+    with counted() as calls:
+        loaded, problems = Folders().examine(path)
     assert loaded and not problems and len(loaded.tools) == COUNT + 5
     assert 0 < calls["create_model"] <= 6
     assert 0 < calls["realpath"] < COUNT

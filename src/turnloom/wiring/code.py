@@ -7,7 +7,7 @@ from typing import Any
 
 from turnloom.agents.spec import Callee, Component, ComponentChoice, Tool
 from turnloom.agents.spec.arguments import as_component
-from turnloom.conversation.logic.chats import check_tool, classic
+from turnloom.conversation.logic.chats import SourceProgram, check_tool, classic
 from turnloom.conversation.logic.rosters import (
     declared_components,
     declared_hooks,
@@ -43,6 +43,7 @@ class Code:
         self._folder = folder
         self._broken = broken
         self._models: Any = {}
+        self._programs: dict[str, SourceProgram | None] = {}
 
     def tools(self) -> dict[str, Callee]:
         """The tools by name."""
@@ -58,7 +59,9 @@ class Code:
     def _examine(self, tool: Tool) -> None:
         """Note what a tool does in one world only: in this one, or in that of AG2."""
         file, text = self.modules.text(tool.file)
-        if program := classic(text.encode()):
+        if file not in self._programs:
+            self._programs[file] = classic(text.encode())
+        if program := self._programs[file]:
             self._note(*check_tool(program, file, tool.function))
 
     def hooks(self) -> dict[int, Callee]:

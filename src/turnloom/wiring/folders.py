@@ -81,11 +81,15 @@ class Folders:
         if problems:
             lines = "\n".join(f"  {problem}" for problem in problems)
             log.warning("Workflow %r %s:\n%s", loaded.workflow.name, _outcome(loaded), lines)
+        # The runs that begin with it need it soon, and share its modules.
+        self._restored.setdefault(
+            _identity(loaded.root, loaded.definition, loaded.set_aside, loaded.code), loaded
+        )
         return loaded
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow as a run began with it; its code is the code of today."""
-        key = (started.root, started.definition, started.set_aside, *started.code.values())
+        key = _identity(started.root, started.definition, started.set_aside, started.code)
         if key not in self._restored:
             self._restored[key] = await to_thread.run_sync(
                 self._restore, started, "run", limiter=threads(LOADING)
@@ -126,10 +130,9 @@ class Folders:
         return loaded, [*found, *(problem for problem in more if problem not in found)]
 
     def _restore(self, started: RunStarted, depth: Depth) -> LoadedWorkflow:
-        files = adapter("files")
         name = FilePath(started.root).name
-        folder, problems = files.restore_folder(name, started.root, started.files, started.code)
-        current, _ = files.read_folder(started.root)
+        folder, problems = self._remembered.restore(name, started)
+        current, _ = self._remembered.read(started.root)
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
@@ -256,6 +259,14 @@ class Folders:
         for connected in (self._unused, *self._used.values()):
             while connected:
                 await connected.popitem()[1].aclose()
+
+
+def _identity(
+    root: str, definition: str, set_aside: tuple[str, ...], code: Mapping[str, str]
+) -> tuple[Any, ...]:
+    """What workflows have in common that behave alike: where they are, what they declare and what
+    their code is."""
+    return (root, definition, set_aside, *code.values())
 
 
 def _outcome(loaded: LoadedWorkflow) -> str:

@@ -10,6 +10,7 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import Diagnostic
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import Folder
+from turnloom.log.events import RunStarted
 from turnloom.wiring.adapters import adapter
 
 # How many files and folders are remembered.
@@ -33,6 +34,11 @@ class RememberedFolders:
     def read(self, source: str) -> tuple[Folder, list[Diagnostic]]:
         """A folder as it stands on disk now, and every problem of reading it."""
         return adapter("files").read_folder(source, self._parse)
+
+    def restore(self, name: str, started: RunStarted) -> tuple[Folder, list[Diagnostic]]:
+        """A folder as a run began with it, and every problem of its texts."""
+        files, code = started.files, started.code
+        return adapter("files").restore_folder(name, started.root, files, code, parse=self._parse)
 
     def check(
         self, folder: Folder, broken: frozenset[str], set_aside: frozenset[str]

@@ -147,12 +147,13 @@ def _file_of(path: str, part: str) -> str:
 
 
 def restore_folder(
-    name: str, root: str, texts: Mapping[str, str], code: Mapping[str, str]
+    name: str, root: str, texts: Mapping[str, str], code: Mapping[str, str], parse: Parse = parse
 ) -> tuple[Folder, list[Diagnostic]]:
-    """The folder that stored texts make, whatever stands on disk by now."""
+    """The folder that stored texts make, whatever stands on disk by now. `parse` may remember what
+    it parsed."""
     problems = _name_problems(name, texts)
     known = {file: text for file, text in texts.items() if _part(file)}
-    documents = _documents(name, known, problems)
+    documents = _documents(name, known, problems, parse)
     return Folder(name, root, documents, dict(code)), sorted(set(problems))
 
 

@@ -54,9 +54,7 @@ class FunctionCallee:
         self, name: str, hints: Mapping[str, Any], models: Models
     ) -> tuple[type[BaseModel], dict[str, Any]]:
         """A model of the parameters that are given from outside, and its schema."""
-        fields: dict[str, Any] = {}
-        # Equal types may be written in another order, and `True` equals 1: their texts differ.
-        key: list[Any] = []
+        hinted: dict[int, tuple[inspect.Parameter, Any]] = {}
         extra = "forbid"
         for number, each in enumerate(self._signature.parameters.values()):
             if each.name in self._context or each.kind is each.VAR_POSITIONAL:
@@ -64,18 +62,18 @@ class FunctionCallee:
             if each.kind is each.VAR_KEYWORD:
                 extra = "allow"
                 continue
-            required = each.default is each.empty
-            default = Field(alias=each.name) if required else Field(each.default, alias=each.name)
-            # Names that a model has of its own are taken, so fields are numbered.
-            hint = hints.get(each.name, Any)
-            fields[f"p{number}"] = (hint, default)
-            key.append((number, each.name, hint, each.default, repr((hint, each.default))))
-        config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
+            hinted[number] = each, hints.get(each.name, Any)
+        # Equal types may be written in another order, and `True` equals 1: their texts differ.
+        key = tuple(
+            (number, each.name, hint, each.default, repr((hint, each.default)))
+            for number, (each, hint) in hinted.items()
+        )
         known = (extra, *key)
+        config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
         if not _is_hashable(known):
-            return _model(name, config, fields)
+            return _model(name, config, hinted)
         if known not in models:
-            models[known] = _model(name, config, fields)
+            models[known] = _model(name, config, hinted)
         return models[known]
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
@@ -109,8 +107,10 @@ class FunctionCallee:
 
 
 def _model(
-    name: str, config: ConfigDict, fields: Mapping[str, Any]
+    name: str, config: ConfigDict, hinted: Mapping[int, tuple[inspect.Parameter, Any]]
 ) -> tuple[type[BaseModel], dict[str, Any]]:
+    # Names that a model has of its own are taken, so fields are numbered.
+    fields = {f"p{number}": (hint, _field(each)) for number, (each, hint) in hinted.items()}
     try:
         model: type[BaseModel] = _create(name, __config__=config, **fields)
         schema = model.model_json_schema()
@@ -120,6 +120,12 @@ def _model(
     for each in schema.get("properties", {}).values():
         each.pop("title", None)
     return model, schema
+
+
+def _field(parameter: inspect.Parameter) -> Any:
+    if parameter.default is parameter.empty:
+        return Field(alias=parameter.name)
+    return Field(parameter.default, alias=parameter.name)
 
 
 def _is_hashable(key: tuple[Any, ...]) -> bool:
