@@ -12,6 +12,7 @@ from turnloom.agents.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    ModelRetried,
     OutputRefused,
     QuestionAnswered,
     QuestionAsked,
@@ -161,6 +162,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["turn.finished"], TurnFinished]
     | Event[Literal["model.called"], ModelCalled]
     | Event[Literal["model.answered"], ModelAnswered]
+    | Event[Literal["model.retried"], ModelRetried]
     | Event[Literal["model.failed"], ModelFailed]
     | Event[Literal["agent.text"], AgentText]
     | Event[Literal["agent.output"], AgentOutput]
@@ -289,6 +291,7 @@ __all__ = [
     "ModelAnswered",
     "ModelCalled",
     "ModelFailed",
+    "ModelRetried",
     "OutputRefused",
     "PathEnded",
     "ProviderCall",

@@ -371,6 +371,20 @@ async def a_model_that_fails(world: World, where: Path) -> None:
 
 
 @scene
+async def a_model_that_is_asked_again(world: World, where: Path) -> None:
+    """An engine tries a model twice before it answers. Killed between two attempts, it begins
+    again."""
+
+    async def engine(task: Task) -> Answer:
+        await task.retry("RateLimitError", "refused with status 429: Too many.", 0.5)
+        await task.retry("TimeoutError", "was silent for 30 s", 1.0)
+        return Answer("Hello.")
+
+    folder = written(where, agents={"A": {"system_message": "Answer."}})
+    await world.lives(conversing(folder), Kill("model.retried"), engine=engine)
+
+
+@scene
 async def a_run_cancelled_while_it_waits(world: World, where: Path) -> None:
     """Somebody ends a run that waits for a tool's question: killed when that is on record."""
     tools = {**ORDER["tools"], "lifecycle_tools": [hook("after_chat", "mourn", on="failure")]}

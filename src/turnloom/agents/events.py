@@ -66,6 +66,18 @@ class ModelAnswered(Fact, frozen=True):
     visibility: Audience = ()
 
 
+class ModelRetried(Fact, frozen=True):
+    """An attempt to ask a model failed, and its engine makes another one after `pause` seconds."""
+
+    kind: ClassVar[str] = "model.retried"
+    turn: int
+    agent: str
+    engine: str
+    error: str
+    message: str
+    pause: float
+
+
 class ModelFailed(Fact, frozen=True):
     """An engine could not answer; `stack` is where, in the code of users."""
 

@@ -15,6 +15,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NoReturn, TypeVar, cast, get_args
 
 import msgspec
@@ -22,10 +23,12 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from turnloom.agents.events import (
     EffectDone,
+    ModelRetried,
     QuestionAnswered,
     QuestionAsked,
     QuestionExpiredFact,
 )
+from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import (
     ASKING,
     SELECTOR,
@@ -42,7 +45,7 @@ from turnloom.assembly.spec.sources import Assembly, VariableSource
 from turnloom.board.spec import Artifact, Audience, Visibility
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_string
+from turnloom.kernel.arguments import as_seconds, as_string
 from turnloom.kernel.contained import Interrupted, Quit, called, contained, named
 from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
@@ -522,6 +525,38 @@ class BoardReads:
     def visibility(self) -> Audience:
         """Who may see all of them."""
         return together(self._seen.values())
+
+
+class Retries:
+    """Records the attempts of one model call that fail and are followed by another."""
+
+    def __init__(self, journal: Journal, key: str, task: Task, engine: str) -> None:
+        self._journal = journal
+        self._key = key
+        self._whose = (task.turn, task.agent, engine)
+        self._is_over = False
+
+    async def note(self, error: str, message: str, pause: float) -> None:
+        """Store a failed attempt and the seconds until the next one.
+
+        Raises:
+            UsageError: the call is over, or the pause is not a number.
+        """
+        if self._is_over:
+            raise UsageError("The call of this task is over. Do not ask its model again.")
+        seconds = as_seconds(pause, "`pause` of a retry") or 0.0
+        text = without_keys(writable(str(message)))
+        fact = ModelRetried(*self._whose, writable(str(error)), text, round(seconds, 3))
+        await self._journal.put(self._next(), fact)
+
+    def _next(self) -> str:
+        """The id of the next attempt; those of a process that is gone count too."""
+        ids = (f"{self._key}/retry.{number}" for number in count())
+        return next(id for id in ids if self._journal.recorded(id) is None)
+
+    def end(self) -> None:
+        """Record nothing more."""
+        self._is_over = True
 
 
 class EngineCallee:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from turnloom.agents.events import ChanceDrawn, ModelCalled, ModelFailed, SpeakerPicked
 from turnloom.agents.logic.answers import answered_by, check_making
 from turnloom.agents.logic.outputs.reading import read_output
@@ -49,7 +51,7 @@ from turnloom.runtime.around.guards import (
     window_of,
 )
 from turnloom.runtime.around.selection import Wanted
-from turnloom.runtime.calls import ask_engine
+from turnloom.runtime.calls import Retries, ask_engine
 from turnloom.runtime.drive.live import LiveRun, Means
 from turnloom.runtime.journal import Diverged, Journal
 from turnloom.runtime.spec import LoadedWorkflow
@@ -70,8 +72,10 @@ REMEDY = (
 async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: Means) -> None:
     """Ask the selector, with components around the call, and put on record whom it picked, or that
     it could not."""
-    task = _task(journal, loaded, decision)
     history, selector = journal.state.history, loaded.selector
+    task = _task(journal, loaded, decision)
+    retries = Retries(journal, decision.id, task, type(selector).__name__)
+    task = msgspec.structs.replace(task, retry=retries.note)
     told = estimate(task.system)
     size = CallSize(history.tokens + told, COUNTER, {HISTORY: history.tokens, BRIEFS: told})
 
@@ -87,6 +91,8 @@ async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: 
             if isinstance(error, ContextTooLarge):
                 message = f"{message} {told_size(size)} {REMEDY}"
             return (ModelFailed(task.turn, SELECTOR, named(error), message),)
+        finally:
+            retries.end()
         raw = answer.text or as_data(answer.output)
         answered = answered_by(task, answer, raw=raw)
         return answered, _outcome(task.turn, _named(answer), decision.among)

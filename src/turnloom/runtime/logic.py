@@ -50,6 +50,7 @@ FACTS = (
     agents.TurnFinished,
     agents.ModelCalled,
     agents.ModelAnswered,
+    agents.ModelRetried,
     agents.ModelFailed,
     agents.AgentText,
     agents.AgentOutput,

@@ -194,7 +194,7 @@ class AskedModel(ModelConfig):
 
     async def _ask(self, *what: Any, **how: Any) -> ModelResponse:
         """One request, made again after trouble that may pass."""
-        trying = attempts(self._patience, may_pass)
+        trying = attempts(self.task, self._patience, may_pass)
         try:
             return await trying(partial(self._request, *what, **how))
         except Exception as error:

@@ -52,7 +52,7 @@ class AG2Engine:
         """
         client = self._client(task.model)
         names = spelled(tool.name for tool in task.tools)
-        trying = attempts(self._patience, may_pass)
+        trying = attempts(task, self._patience, may_pass)
         try:
             ask = partial(self._ask, task, client, messages_of(task, names), offer_of(task, names))
             asked: tuple[ModelResponse, Ending] = await trying(ask)

@@ -99,7 +99,7 @@ class Relay:
     ) -> None:
         self.usage, self.model, self.ending = Usage(), "", Ending()
         self._asking = asking
-        self._say = task.say
+        self._task = task
         self._line: tuple[CallTransport, Hearing] | None = None
         if agent.llm_config:
             self._demands = demands_of(task, names, own)
@@ -118,7 +118,7 @@ class Relay:
             self._line = way, hearing
             return agent.generate_oai_reply(messages, sender)
 
-        return await self._asking(self._clients.model, ask, self._say)
+        return await self._asking(self._task, self._clients.model, ask)
 
     def create(self, *, messages: Any, **more: Any) -> Response:
         """What the model answers, as the agent's own client would give it.

@@ -14,7 +14,7 @@ from anyio import from_thread
 
 from turnloom.agents.logic.trouble import failure, may_pass
 from turnloom.agents.service.patience import attempts
-from turnloom.agents.spec import Patience
+from turnloom.agents.spec import Patience, Task
 from turnloom.errors import EngineError
 from turnloom.kernel.threads import in_thread, threads
 
@@ -167,9 +167,9 @@ class ModelAsker:
 
     async def __call__(
         self,
+        task: Task,
         model: str,
         ask: Callable[[CallTransport, Hearing], T],
-        say: Callable[[str | None], None],
     ) -> T:
         """What `ask` gives in a thread, called again after trouble that may pass.
 
@@ -177,9 +177,9 @@ class ModelAsker:
             ContextTooLarge: the request does not fit into the window of the model.
             EngineError: the model does not answer, or refuses to.
         """
-        trying = attempts(self._patience, may_pass)
+        trying = attempts(task, self._patience, may_pass)
         try:
-            given: T = await trying(partial(self._ask, ask, say))
+            given: T = await trying(partial(self._ask, ask, task.say))
         except Exception as error:
             tried = trying.statistics["attempt_number"]
             raise failure(error, model, tried, self._patience) from error

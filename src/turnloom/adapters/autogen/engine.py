@@ -121,7 +121,7 @@ class AutogenEngine:
         clients = self._models.named(task.model)
         names = spelled(tool.name for tool in task.tools)
         ask = partial(clients.ask, request_of(task, names))
-        return answer_of(task, names, await self._asking(clients.model, ask, task.say))
+        return answer_of(task, names, await self._asking(task, clients.model, ask))
 
     async def aclose(self) -> None:
         """Part from the providers."""

@@ -106,6 +106,11 @@ def failure(error: BaseException, model: str, tried: int, patience: Patience) ->
     return kind(_ADVICE.sub("", trouble.told(error, model, tried, patience)))
 
 
+def describe(error: BaseException, patience: Patience) -> str:
+    """What a model did instead of answering, in the provider's words and without DSPy's advice."""
+    return _ADVICE.sub("", trouble.describe(error, patience))
+
+
 # What DSPy calls arguments that it could not read.
 UNREAD = "partial_json"
 
@@ -260,7 +265,7 @@ class DSPyEngine:
         """
         name = named(task, self._default)
         names = spelled(tool.name for tool in task.tools)
-        trying = attempts(self._patience, may_pass)
+        trying = attempts(task, self._patience, may_pass, describe)
         async with self._models.opened(name) as model:
             request = request_of(task, names, model.name, self._settings)
             try:

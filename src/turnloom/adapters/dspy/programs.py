@@ -17,6 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from turnloom.adapters.dspy.engine import (
     ask,
+    describe,
     failure,
     may_pass,
     model_of,
@@ -216,7 +217,7 @@ class Wire:
         return await self._task.variables.once(f"model:{name}#{self._counted[name]}", effect)
 
     async def _answer(self, request: Request) -> Json:
-        trying = attempts(self._patience, may_pass)
+        trying = attempts(self._task, self._patience, may_pass, describe)
         try:
             response: Response = await trying(partial(ask, self._asked.lm, request))
         except (LMError, TimeoutError) as error:

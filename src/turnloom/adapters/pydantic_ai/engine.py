@@ -284,7 +284,7 @@ class PydanticAIEngine:
         await self._keep(model)
         names = spelled(tool.name for tool in task.tools)
         messages, parameters = messages_of(task, names), parameters_of(task, names, model)
-        trying = attempts(self._patience, _may_pass)
+        trying = attempts(task, self._patience, _may_pass)
         try:
             async with model:
                 ask = partial(self._ask, task, model, messages, parameters)

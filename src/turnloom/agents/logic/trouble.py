@@ -153,11 +153,17 @@ def is_too_large(error: BaseException) -> bool:
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
     """What went wrong, with what the provider says to it."""
     who = f"Model {model!r}, asked {tried} times," if tried > 1 else f"Model {model!r}"
+    remedy = ". Let `Patience` be longer." if isinstance(error, TimeoutError) else ""
+    return f"{who} {describe(error, patience)}{remedy}"
+
+
+def describe(error: BaseException, patience: Patience) -> str:
+    """What a model did instead of answering, with what its provider says."""
     if isinstance(error, TimeoutError):
-        return f"{who} was silent for {patience.timeout:g} s. Let `Patience` be longer."
+        return f"was silent for {patience.timeout:g} s"
     if (refused := _refusal(error)) is not None:
-        return f"{who} refused with status {_status(refused)}: {_message(refused)}"
-    return f"{who} gave no answer: {_reason(error)}"
+        return f"refused with status {_status(refused)}: {_message(refused)}"
+    return f"gave no answer: {_reason(error)}"
 
 
 def _reason(error: BaseException) -> str:

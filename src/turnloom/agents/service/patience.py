@@ -11,12 +11,18 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from turnloom.agents.logic.trouble import asked_pause
-from turnloom.agents.spec import Patience
+from turnloom.agents.logic.trouble import asked_pause, describe
+from turnloom.agents.spec import Patience, Task
 
 
-def attempts(patience: Patience, may_pass: Callable[[BaseException], bool]) -> AsyncRetrying:
-    """Calls a function until it succeeds, or fails in a way that will not pass soon enough."""
+def attempts(
+    task: Task,
+    patience: Patience,
+    may_pass: Callable[[BaseException], bool],
+    describe: Callable[[BaseException, Patience], str] = describe,
+) -> AsyncRetrying:
+    """Calls a function until it succeeds, or fails in a way that will not pass soon enough. Each
+    attempt that is followed by another is recorded with the task."""
 
     def is_tried_again(error: BaseException) -> bool:
         return may_pass(error) and asked_pause(error, _now()) <= patience.longest_pause
@@ -26,10 +32,17 @@ def attempts(patience: Patience, may_pass: Callable[[BaseException], bool]) -> A
         error = state.outcome.exception() if state.outcome else None
         return max(asked_pause(error, _now()), grown)
 
+    async def record(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if error is not None:
+            message = describe(error, patience)
+            await task.retry(type(error).__name__, message, state.upcoming_sleep)
+
     return AsyncRetrying(
         stop=stop_after_attempt(1 + patience.retries),
         wait=wait,
         retry=retry_if_exception(is_tried_again),
+        before_sleep=record,
         reraise=True,
     )
 

@@ -1,6 +1,6 @@
 """What an engine receives and returns; questions and published outputs."""
 
-from collections.abc import Callable, Set
+from collections.abc import Awaitable, Callable, Set
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -60,6 +60,10 @@ def _unheard(text: str | None) -> None:
     """Nobody listens."""
 
 
+async def _unrecorded(error: str, message: str, pause: float) -> None:
+    """Discard the failed attempt."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """What an engine is given: the recorded frame, opened, and the calls of this turn before.
 
@@ -68,7 +72,8 @@ class Task(msgspec.Struct, frozen=True):
     `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
     value without the run's secrets, for whoever writes it down. `variables` are the run's own, for
     engines that take them: what is written there is on record as the agent's. `board` is the board
-    as the agent may read it, until this call has its answer.
+    as the agent may read it, until this call has its answer. `retry(error, message, pause)`, to be
+    awaited, records a failed attempt that another one follows after a pause in seconds.
     """
 
     run: str
@@ -88,6 +93,7 @@ class Task(msgspec.Struct, frozen=True):
     mask: Callable[[Json], Json] = _as_it_is
     variables: Context | None = None
     board: BoardHandle | None = None
+    retry: Callable[[str, str, float], Awaitable[None]] = _unrecorded
 
     @property
     def prompt(self) -> str:

@@ -16,7 +16,7 @@ from turnloom.board.events import ArtifactConsumed
 from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
 from turnloom.explain.spec.route import belief_of
-from turnloom.explain.spec.text import counted, moment, one_line
+from turnloom.explain.spec.text import counted, lasting, moment, one_line
 from turnloom.flow import events as flow
 from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
 from turnloom.guards import events as guards
@@ -283,6 +283,9 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     agents.TurnFinished: lambda fact: f"turn {fact.turn} of {fact.agent} ended",
     agents.ModelCalled: lambda fact: f"{fact.engine} was asked",
     agents.ModelAnswered: _answered,
+    agents.ModelRetried: lambda fact: (
+        f"{fact.engine} asks again in {lasting(fact.pause)}, after {fault(fact)}"
+    ),
     agents.ModelFailed: lambda fact: f"the engine failed: {one_line(fact.message)}",
     agents.AgentText: lambda fact: f"{fact.agent} said {preview(fact.text)}",
     agents.AgentOutput: lambda fact: f"{fact.agent} gave {fact.model} {preview(fact.output)}",

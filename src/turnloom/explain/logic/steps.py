@@ -345,12 +345,20 @@ def _refused(call: CallEvents, seq: int, fact: agents.OutputRefused) -> details.
     return details.Rejected(seq, fact.model, answered[1].raw if answered else "", fact.problem)
 
 
+def _retried(call: CallEvents, seq: int, fact: agents.ModelRetried) -> details.Detail:
+    before = [
+        event for event in call.events if event.kind == agents.ModelRetried.kind and event.seq < seq
+    ]
+    return details.AttemptFailed(seq, len(before) + 1, fact.error, fact.message, pause=fact.pause)
+
+
 _DETAILS: dict[str, Callable[[CallEvents, int, Any], details.Detail]] = {
     agents.AgentText.kind: lambda _, seq, fact: details.Spoken(seq, fact.text, fact.hidden),
     agents.AgentOutput.kind: lambda _, seq, fact: details.Gave(
         seq, fact.model, fact.output, fact.hidden
     ),
     agents.OutputRefused.kind: _refused,
+    agents.ModelRetried.kind: _retried,
     agents.EffectDone.kind: lambda _, seq, fact: details.Effect(seq, fact.name, fact.result),
     variables.ContextChanged.kind: lambda _, seq, fact: details.Became(
         seq, fact.name, fact.previous, fact.value, writer=fact.writer, removed=fact.removed

@@ -1,5 +1,6 @@
 """The timeline of a run, row by row, from its log."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -62,6 +63,7 @@ class Rows:
         self._rows: dict[str, TimelineRow] = {}
         self._paths: dict[str, tuple[int, ...]] = {}
         self._asked: dict[str, int] = {}
+        self._retries: Counter[str] = Counter()
         self._models: dict[str, list[str]] = {}
         self._notes: dict[str, str] = {}
         self._within: dict[str, str] = {}
@@ -122,7 +124,8 @@ class Rows:
         if key in self._rows:
             row = self._rows[key]
             took = (event.at - row.at).total_seconds()
-            self.fill(key, seconds=took, note=note or row.note)
+            notes = (note or row.note, *self._retried(key))
+            self.fill(key, seconds=took, note=", ".join(filter(None, notes)))
 
     def begin_turn(self, event: Event, fact: agents.TurnStarted) -> None:
         """A turn begins; what follows stands in it."""
@@ -141,6 +144,14 @@ class Rows:
         notes += [f"{fact.status} {fact.error}".strip()] if fact.status != "done" else []
         self.close(key, event, ", ".join(notes))
         self._turn = ""
+
+    def retry(self, key: str) -> None:
+        """Count an attempt of a model call that another one followed."""
+        self._retries[key] += 1
+
+    def _retried(self, key: str) -> list[str]:
+        retries = self._retries[key]
+        return [f"{retries} {'retry' if retries == 1 else 'retries'}"] if retries else []
 
     def spend(self, key: str, usage: Usage, model: str) -> None:
         """Count what a model call used, for its row and for the run, and keep who answered."""
@@ -165,6 +176,10 @@ def _on_frame(rows: Rows, event: Event, fact: FrameAssembled) -> None:
 def _on_called(rows: Rows, event: Event, fact: agents.ModelCalled) -> None:
     if fact.agent == SELECTOR:
         rows.add(call_of(event), event, "pick", SELECTOR)
+
+
+def _on_model_retried(rows: Rows, event: Event, fact: agents.ModelRetried) -> None:
+    rows.retry(call_of(event) if fact.agent == SELECTOR else f"t{fact.turn}")
 
 
 def _on_answer(rows: Rows, event: Event, fact: agents.ModelAnswered) -> None:
@@ -277,6 +292,7 @@ HANDLERS: Handlers = {
     agents.TurnStarted.kind: Rows.begin_turn,
     FrameAssembled.kind: _on_frame,
     agents.ModelCalled.kind: _on_called,
+    agents.ModelRetried.kind: _on_model_retried,
     agents.ModelAnswered.kind: _on_answer,
     agents.ModelFailed.kind: _on_failed,
     agents.SpeakerPicked.kind: _on_picked,

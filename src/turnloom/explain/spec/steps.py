@@ -148,6 +148,23 @@ class Effect(msgspec.Struct, frozen=True, tag="effect"):
         return f"did {self.name} once: {data(self.result)}"
 
 
+class AttemptFailed(msgspec.Struct, frozen=True, tag="retry"):
+    """The `n`th attempt of a model call; it failed, and another one followed after `pause`
+    seconds."""
+
+    seq: int
+    n: int
+    error: str
+    message: str
+    pause: float
+
+    @property
+    def says(self) -> str:
+        """What went wrong, and how long the engine waited before the next attempt."""
+        fault = one_line(f"{self.error}: {self.message}", LINE)
+        return f"attempt {self.n} failed, next one after {lasting(self.pause)}: {fault}"
+
+
 class Questioned(msgspec.Struct, frozen=True, tag="question"):
     """A question, and what became of it: `answered`, `expired`, or `open`."""
 
@@ -202,7 +219,7 @@ class OtherEvent(msgspec.Struct, frozen=True, tag="event"):
 
 
 OnBoard = Consulted | Unprovided | Offered | Chose
-Told = OwnTool | ShownBeside | Spoken | Gave | Rejected
+Told = OwnTool | ShownBeside | Spoken | Gave | Rejected | AttemptFailed
 Detail = Told | Became | Declined | Unset | Effect | Questioned | Raised | OtherEvent | OnBoard
 
 

@@ -112,6 +112,7 @@ def _closed(task: Task) -> Task:
         transcript=task.transcript.closed(),
         say=sealed(task.say),
         mask=sealed(task.mask),
+        retry=sealed(task.retry),
         variables=variables,
     )
 

@@ -61,6 +61,7 @@ from turnloom.runtime.calls import (
     Call,
     Caller,
     Parked,
+    Retries,
     Waiting,
     as_json,
     ask,
@@ -187,21 +188,24 @@ class ModelCalls:
     async def _ask(
         self, key: str, number: int, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> Sequence[Fact]:
-        reads = BoardReads()
-        task = self._call(number, exchanges, reads)
+        reads, name = BoardReads(), type(self._asked.engine).__name__
+        retries = Retries(self._journal, key, self._task, name)
+        task = self._call(number, exchanges, reads, retries)
         call = self._engine_call(key, task)
 
         async def effect() -> Sequence[Fact]:
             try:
                 await self._heed_window(task, shown, exchanges)
-                facts = await self._answered(key, task, call, reads)
+                try:
+                    facts = await self._answered(key, task, call, reads)
+                finally:
+                    retries.end()
                 if self._journal.has_secrets:
                     facts = self._masked_names(facts)
             except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
                 facts = (self._failure(task, error, shown, exchanges),)
             return facts if call is None else (*facts, *call.facts())
 
-        name = type(self._asked.engine).__name__
         intent = ModelCalled(request(shown.digest, exchanges), task.turn, task.agent, name)
         begin_model_call(self._journal, key, task.model, shown.tokens, exchanges=exchanges)
         try:
@@ -284,15 +288,21 @@ class ModelCalls:
         calls = tuple(msgspec.structs.replace(call, tool=name) for call, name in pairs)
         return msgspec.structs.replace(answered, calls=calls), *rest
 
-    def _call(self, number: int, exchanges: Sequence[Exchange], reads: BoardReads) -> Task:
-        """The task of the call of that number, from 0; what its engine reads is noted."""
+    def _call(
+        self, number: int, exchanges: Sequence[Exchange], reads: BoardReads, retries: Retries
+    ) -> Task:
+        """The task of the call of that number, from 0; what its engine reads is noted, and the
+        attempts of it that fail."""
         task, bind = self._task, self._asked.board
         board = None if bind is None else bind(reads.note)
         if not number:
-            return msgspec.structs.replace(task, exchanges=tuple(exchanges), board=board)
+            return msgspec.structs.replace(
+                task, exchanges=tuple(exchanges), board=board, retry=retries.note
+            )
         return msgspec.structs.replace(
             task,
             board=board,
+            retry=retries.note,
             number=task.number + number,
             key=f"{task.run}/{model_key(self._scope, number)}",
             exchanges=tuple(exchanges),

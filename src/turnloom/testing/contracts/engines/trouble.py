@@ -56,7 +56,7 @@ class TroubleContract(EngineSuite):
     """What a call came to is on record once, or not at all."""
 
     async def test_a_rate_limit(self) -> None:
-        """It is waited as long as the provider asks, and then tried again."""
+        """It is waited as long as the provider asks, and then tried again, which is on record."""
         arrivals: list[float] = []
 
         def limited(request: ModelRequest) -> Line:
@@ -64,9 +64,13 @@ class TroubleContract(EngineSuite):
             return TEXT if len(arrivals) > 1 else HttpRefusal(429, "Too many.", retry_after=1)
 
         async with LoopbackModel(limited) as model:
-            self._said_once(await self.converse(model))
+            done = await self.converse(model)
+        self._said_once(done)
         first, second = arrivals
         assert second - first >= 1
+        (retried,) = done.facts("model.retried")
+        assert retried.error and retried.pause >= 1
+        assert "429" in retried.message and "Too many." in retried.message
 
     async def test_a_server_in_trouble(self) -> None:
         """Errors of the server are tried again."""
@@ -79,12 +83,15 @@ class TroubleContract(EngineSuite):
         done, model = await self._failed([HttpRefusal(503, "Out for lunch.")] * 9)
         assert len(model.requests) == 1 + RETRIES
         assert "Out for lunch." in done.end.data.message
+        retried = done.facts("model.retried")
+        assert ["Out for lunch." in each.message for each in retried] == [True] * RETRIES
 
     async def test_a_request_that_is_refused(self) -> None:
         """What the provider does not accept is not tried again."""
         for status in (400, 401, 404, 422):
             done, model = await self._failed([HttpRefusal(status, "It must not be so."), TEXT])
             assert len(model.requests) == 1
+            assert "model.retried" not in done.kinds
             assert "It must not be so." in done.end.data.message
 
     async def test_a_request_that_is_too_large(self) -> None:
