@@ -23,6 +23,7 @@ from turnloom.explain.spec.route import (
     Weighed,
 )
 from turnloom.explain.spec.steps import (
+    AttemptFailed,
     Became,
     Declined,
     Effect,
@@ -63,6 +64,7 @@ from turnloom.explain.spec.variable import (
 __all__ = [
     "ShownBeside",
     "Arrived",
+    "AttemptFailed",
     "Became",
     "Cause",
     "VariableChange",
