@@ -4,10 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field, create_model
 
 from tests.flow.scenes import Work, facts, flow_of, note, play
 from tests.support.timed import Timed
-from turnloom import Cache, Flow, Loom, StepContext, Update
+from turnloom import AgentStep, Answer, Cache, Flow, Loom, StepContext, Task, Update
 from turnloom.explain.spec.timeline import Timeline
 
 
@@ -44,6 +45,36 @@ async def test_another_state_step_or_flow_is_another_matter(app: Loom, change: s
     else:
         await app.run(Flow("other", Work).start_with(step, cache=True))
     assert step.taken == 2
+
+
+async def test_an_output_that_is_described_otherwise_is_another_matter() -> None:
+    tasks: list[Task] = []
+
+    async def engine(task: Task) -> Answer:
+        tasks.append(task)
+        return Answer(output={"words": "Hm."})
+
+    def telling(text: str) -> Flow[Work]:
+        words = Field(description=text)
+
+        class Tell(AgentStep[Work, BaseModel]):
+            output_type = create_model("Said", words=(str, words))
+
+            def instructions(self) -> str:
+                return "Tell."
+
+            def user_prompt(self, state: Work) -> str:
+                return "Tell."
+
+            def apply(self, state: Work, answer: Any, context: StepContext) -> dict[str, Any]:
+                return {"text": answer.words}
+
+        return flow_of(Tell(), cache=True)
+
+    async with Loom(store="memory", engine=engine) as app:
+        for text in ("In short.", "In short.", "At length."):
+            await app.run(telling(text))
+    assert len(tasks) == 2
 
 
 @pytest.mark.parametrize("seconds", [60, 1])

@@ -4,6 +4,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field, create_model
 
 from tests.flow.scenes import Work, note
 from turnloom import (
@@ -62,10 +63,14 @@ async def test_a_changed_plan_is_refused_with_what_differs(store: str) -> None:
     assert any(line.lstrip().startswith("+") and "post" in line for line in lines)
 
 
-def described(text: str, answer: str = "approve") -> Flow[Work]:
+def described(text: str, answer: str = "approve", most: int = 9) -> Flow[Work]:
     """A flow in which everything that can be described is."""
+    words = Field(max_length=most, description=text, title=text, examples=[text])
+    said: type[BaseModel] = create_model("Said", __doc__=text, description=(str, words))
 
-    class Tell(AgentStep[Work]):
+    class Tell(AgentStep[Work, BaseModel]):
+        output_type = said
+
         def instructions(self) -> str:
             """What it is for."""
             return text
@@ -76,7 +81,7 @@ def described(text: str, answer: str = "approve") -> Flow[Work]:
 
         def apply(self, state: Work, answer: Any, context: Any) -> dict[str, Any]:
             """What it said."""
-            return {"notes": [answer]}
+            return {"notes": [answer.description]}
 
     tier = {"type": "string", "description": text, "source": {"type": "static", "value": "a"}}
     late = escalate_to("owner", options=[Option(answer, "Yes", text)])
@@ -88,21 +93,31 @@ def described(text: str, answer: str = "approve") -> Flow[Work]:
     return flow.fork(Path().then(Tell(), name="one"), Path().then(Tell(), name="two"), join=Tell())
 
 
-async def test_a_run_continues_when_a_description_changed(store: str) -> None:
-    async def engine(task: Task) -> Answer:
-        return Answer(task.system)
+async def repeat(task: Task) -> Answer:
+    """What an agent was told."""
+    return Answer(output={"description": task.system})
 
-    async with Loom(store=store, engine=engine) as app:
+
+async def test_a_run_continues_when_a_description_changed(store: str) -> None:
+    async with Loom(store=store, engine=repeat) as app:
         run = (await app.run(described("Be short."))).run_id
-    async with Loom(store=store, engine=engine) as app:
-        app.register_flow(described("Be kind.", "agree"))
-        with pytest.raises(PlanChanged):
-            await (await app.resume(run)).outcome()
-    async with Loom(store=store, engine=engine) as app:
+    async with Loom(store=store, engine=repeat) as app:
         app.register_flow(described("Be kind."))
         again = await app.resume(run)
         await again.answer(None, "approve", user_id="boss")
         assert (await again.outcome()).state.notes == ["book", *["Be kind."] * 3]
+
+
+@pytest.mark.parametrize("change", [{"answer": "agree"}, {"most": 8}])
+async def test_a_run_does_not_continue_when_what_decides_changed(
+    store: str, change: dict[str, Any]
+) -> None:
+    async with Loom(store=store, engine=repeat) as app:
+        run = (await app.run(described("Be kind."))).run_id
+    async with Loom(store=store, engine=repeat) as app:
+        app.register_flow(described("Be kind.", **change))
+        with pytest.raises(PlanChanged):
+            await (await app.resume(run)).outcome()
 
 
 async def test_a_flow_that_nobody_has_is_named(store: str) -> None:

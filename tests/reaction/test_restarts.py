@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field, create_model
 
 from tests.reaction.scenes import (
     Clerk,
@@ -21,6 +22,7 @@ from tests.reaction.scenes import (
     statuses,
 )
 from turnloom import Board, Loom
+from turnloom.board.spec import artifact_type
 from turnloom.errors import PlanChanged, UsageError
 from turnloom.reaction.spec import Batch
 
@@ -96,13 +98,22 @@ async def test_a_run_is_pinned_to_all_that_its_board_declares(file: str, part: s
         assert len(await everything(board, "Parcel")) == 1
 
 
-def described(app: Loom, gate: Gate, text: str) -> Board:
-    """A board on which everything that can be described is."""
+def described_type(text: str, field: str, least: int) -> type[BaseModel]:
+    """A type of artifacts that says something to readers wherever it can."""
+    inner = create_model("Label", __doc__=text, title=(str, Field("", title=text)))
+    said = Field("", min_length=least, description=text, examples=[text])
+    fields: dict[str, Any] = {field: (str, said), "labels": (list[inner], [])}
+    return artifact_type(name="shop.Note")(create_model("Note", __doc__=text, **fields))
 
+
+def described(
+    app: Loom, gate: Gate, text: str, field: str = "description", least: int = 0
+) -> Board:
+    """A board on which everything that can be described is."""
     tier = {"type": "string", "description": text, "source": {"type": "static", "value": "a"}}
     board = app.board(variables={"definitions": {"tier": tier}})
     clerk = board.agent("clerk").description(text).consumes(Order).publishes(Parcel)
-    clerk.with_engines(gate)
+    clerk.consumes(described_type(text, field, least)).with_engines(gate)
     return board
 
 
@@ -117,6 +128,20 @@ async def test_a_run_continues_when_a_description_changed(file: str) -> None:
         assert await board.resume() == [order.run]
         await idle(board)
         assert await statuses(app) == ["finished"]
+
+
+@pytest.mark.parametrize("change", [{"field": "title"}, {"least": 2}])
+async def test_a_run_does_not_continue_when_a_type_takes_other_values(
+    file: str, change: dict[str, Any]
+) -> None:
+    gate = Gate()
+    async with Loom(store=file) as app:
+        await described(app, gate, "Pack.").publish(Order())
+        await gate.holds(1)
+    gate.open()
+    async with Loom(store=file) as app:
+        with pytest.raises(PlanChanged, match="shop.Note"):
+            await described(app, gate, "Pack.", **change).resume()
 
 
 async def test_a_board_that_a_program_does_not_declare_is_named(file: str) -> None:

@@ -101,19 +101,68 @@ def _declared_data(value: object, how: PlanWriter) -> Json:
 
 
 def schema_digest(model: type[BaseModel], name: str) -> str:
-    """The digest of a model's JSON Schema.
+    """The digest of what a model's JSON Schema accepts, whatever it says to readers.
 
     Raises:
         UsageError: it has none.
     """
+    return fingerprint(json.dumps(_undescribed(_schema(model, name)), sort_keys=True))
+
+
+def told_digest(model: type[BaseModel], name: str) -> str:
+    """The digest of a model's whole JSON Schema, as other models are told it.
+
+    Raises:
+        UsageError: it has none.
+    """
+    return fingerprint(json.dumps(_schema(model, name), sort_keys=True))
+
+
+def _schema(model: type[BaseModel], name: str) -> Json:
     try:
-        schema = model.model_json_schema(schema_generator=_SteadySchema)
+        return model.model_json_schema(schema_generator=_SteadySchema)
     except PydanticUserError as error:
         said = str(error).splitlines()[0]
         raise UsageError(
             f"Type {name!r} has no JSON Schema: {said} Annotate that field with `WithJsonSchema`."
         ) from error
-    return fingerprint(json.dumps(schema, sort_keys=True))
+
+
+# Keywords of a schema that say something to its readers, and refuse nothing.
+_REMARKS = frozenset({"title", "description", "examples", "$comment"})
+
+# Keywords that hold schemas by name: a field may have the name of a keyword.
+_NAMED = frozenset({"$defs", "properties", "patternProperties", "dependentSchemas"})
+
+# Keywords that hold a schema or a list of them. All others hold data.
+_NESTED = frozenset(
+    (
+        "items prefixItems contains additionalProperties propertyNames unevaluatedItems "
+        "unevaluatedProperties allOf anyOf oneOf not if then else"
+    ).split()
+)
+
+
+def _undescribed(schema: Json) -> Json:
+    """A schema, or a list of some, without remarks."""
+    if (several := as_array(schema)) is not None:
+        return [_undescribed(each) for each in several]
+    keywords = as_object(schema)
+    if keywords is None:
+        return schema
+    return {
+        keyword: _undescribed_within(keyword, value)
+        for keyword, value in keywords.items()
+        if keyword not in _REMARKS
+    }
+
+
+def _undescribed_within(keyword: str, value: Json) -> Json:
+    """The value of a keyword without remarks."""
+    by_name = as_object(value)
+    if keyword in _NAMED and by_name is not None:
+        return {name: _undescribed(each) for name, each in by_name.items()}
+    return _undescribed(value) if keyword in _NESTED else value
 
 
 class _SteadySchema(GenerateJsonSchema):

@@ -15,6 +15,7 @@ from turnloom.agents.logic.plans import (
     data_of,
     parts_diff,
     schema_digest,
+    told_digest,
     without,
     without_descriptions,
 )
@@ -205,8 +206,16 @@ def _step_data(node: StepNode) -> dict[str, Json]:
 
 
 def step_text(node: StepNode) -> str:
-    """What is declared of a step, and its code as far as that can be read."""
-    return as_text({"name": node.name, "code": code_of(node.step), **_step_data(node)})
+    """What is declared of a step, with all that its model is told, and its code as far as that can
+    be read."""
+    told = {"name": node.name, "code": code_of(node.step), **_step_data(node)}
+    output = _output_of(node.step)
+    return as_text(told | ({"output": told_digest(output, output.__name__)} if output else {}))
+
+
+def _output_of(step: Any) -> type[BaseModel] | None:
+    """The type of what an agent step gives, if it has one."""
+    return cast(Any, step).output_type if isinstance(step, AgentStep) else None
 
 
 def code_of(step: Any) -> str:
@@ -285,7 +294,7 @@ def _step_codes(node: StepNode) -> Iterator[tuple[str, Any]]:
 def _agent_data(step: Any) -> dict[str, Json]:
     if not isinstance(step, AgentStep):
         return {}
-    output = cast(type[BaseModel] | None, cast(Any, step).output_type)
+    output = _output_of(step)
     return {
         "instructions": fixed_text(step.instructions(), "instructions()"),
         "output": schema_digest(output, output.__name__) if output else None,
