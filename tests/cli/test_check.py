@@ -248,3 +248,42 @@ def test_the_check_and_a_run_agree_on_who_answers(turnloom: Call, tmp_path: Path
     (tmp_path / "turnloom.toml").write_text('model = "openai:gpt-5"\n')
     assert turnloom("check", "Lone").out == ""
     assert "oracle" in turnloom("check", "Lone", "--engine", "oracle", code=2).err
+
+
+FLOW = """
+from pydantic import BaseModel
+from turnloom import AgentStep, Flow
+
+class State(BaseModel, frozen=True):
+    text: str = ""
+
+class Write(AgentStep[State, str]):
+    ENGINE
+    def instructions(self): return "Write."
+    def user_prompt(self, state): return "What?"
+    def apply(self, state, answer, context): return {}
+
+flow = (
+    Flow("letter", State)
+    .start_with(Write)
+    .finally_(lambda state: {}, name="end")
+)
+"""
+
+
+def test_the_check_and_a_run_of_a_flow_agree_on_who_answers(turnloom: Call, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW.replace("ENGINE", ""), "utf-8")
+    for call in (("check", "flow.py"), ("check", "flow.py:letter"), ("run", "flow.py")):
+        done = turnloom(*call, code=2)
+        told = done.out + done.err
+        assert "flow.py:16: W050 " in told and "'Write'" in told
+        assert "does not pass its check" not in told
+    assert turnloom("check", "flow.py", "--model", "openai:gpt-5").out == ""
+    assert turnloom("check", "flow.py", TURNLOOM_MODEL="openai:gpt-5").out == ""
+
+
+def test_a_run_of_a_flow_says_which_step_lacks_its_model(turnloom: Call, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW.replace("ENGINE", 'engine = "opnai:gpt-5"'), "utf-8")
+    assert turnloom("check", "flow.py").out == ""
+    told = turnloom("run", "flow.py", code=2).err
+    assert "flow.py:16: W050 " in told and "'Write'" in told and "'openai:gpt-5'" in told

@@ -12,7 +12,7 @@ from tests.support.folders import write_folder
 from tests.support.plays import solo
 from turnloom.conversation.logic import chats
 from turnloom.errors import Diagnostic
-from turnloom.wiring import examine_code
+from turnloom.wiring import ModelEngines, examine_code
 
 PRELUDE = """\
 import asyncio
@@ -35,7 +35,7 @@ def told_of(folder: Path, text: str) -> list[Diagnostic]:
     """What is said about a program."""
     file = folder / "program.py"
     file.write_text(text, "utf-8")
-    return examine_code(str(file))
+    return examine_code(str(file), ModelEngines("openai:gpt-5"))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: f"{each.code} {each.says}"[:60])

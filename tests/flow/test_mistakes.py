@@ -8,7 +8,7 @@ import pytest
 
 from tests.flow.mistakes import PRELUDE, Mistake, mistakes
 from turnloom import DefinitionError, Diagnostic, flow
-from turnloom.wiring import examine_code, flows_in
+from turnloom.wiring import ModelEngines, examine_code, flows_in
 
 MISTAKES = mistakes()
 SEVERITIES = {
@@ -27,7 +27,7 @@ def examined(folder: Path, text: str) -> list[Diagnostic]:
     """What is said about a program."""
     file = folder / "program.py"
     file.write_text(text, "utf-8")
-    return examine_code(str(file))
+    return examine_code(str(file), ModelEngines("openai:gpt-5"))
 
 
 def told(folder: Path, text: str) -> list[tuple[str, int]]:

@@ -40,7 +40,7 @@ from turnloom.wiring.declared import (
     warn_of,
 )
 from turnloom.wiring.doors import Capabilities
-from turnloom.wiring.models import ModelEngines, own_contexts
+from turnloom.wiring.models import ModelEngines, Unanswered, own_contexts
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -199,7 +199,11 @@ class Boards:
         )
 
     def _staff(self, member: Member, tenant: str) -> Staff:
-        given = [self._models.answering(each) for each in member.engines] or self._common(member)
+        try:
+            given = [*map(self._models.answering, member.engines)] or self._common(member)
+        except Unanswered as error:
+            message = f"Nothing answers for agent {member.agent.name!r}. {error.message}"
+            raise UsageError(f"{message} {error.remedy}".rstrip()) from error
         return Staff(
             tuple(given),
             _chosen(member.context),
@@ -218,10 +222,10 @@ class Boards:
         common = self._models.common()
         if common is not None:
             return [common]
-        raise UsageError(
-            f"Agent {member.agent.name!r} has no engine. Give it one: `.with_engines(…)`, or one "
-            "for all: `Loom(model=…)` or `Loom(engine=…)`."
+        remedy = (
+            "Give it one: `.with_engines(…)`, or one for all: `Loom(model=…)`, `Loom(engine=…)`."
         )
+        raise Unanswered("No engine is named.", remedy)
 
 
 def _plan(loaded: LoadedWorkflow) -> BoardPlan:

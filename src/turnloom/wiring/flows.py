@@ -53,7 +53,13 @@ from turnloom.wiring.declared import (
     warn_of,
 )
 from turnloom.wiring.doors import Capabilities
-from turnloom.wiring.models import ModelEngines, own_contexts
+from turnloom.wiring.models import (
+    ASKING,
+    ModelEngines,
+    Unanswered,
+    UnaskedModels,
+    own_contexts,
+)
 
 # What the root of a run says that belongs to a flow: the file in which it was built, for people to
 # know; or the file that was named as the entry by which other programs find it.
@@ -167,9 +173,7 @@ class Flows:
     def _make(self, flow: Flow[Any], plan: FlowPlan, root: str) -> LoadedWorkflow:
         self._can.need_for_steps(steps_of(plan.paths))
         where = f"{ROOT}{flow.name}"
-        steps = {
-            node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)
-        }
+        steps = _agent_steps(plan)
         toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
         agents = {name: _agent(node) for name, node in steps.items()}
         variables, functions, warnings = read_variables(where, flow.variables, agents, toolkit)
@@ -178,7 +182,7 @@ class Flows:
         guards = read_guards(where, flow.guards, models)
         if guards.selection is not None:
             raise DefinitionError(flow.name, [_no_selection(flow)])
-        staff = {name: self._staff(node) for name, node in steps.items()}
+        staff = self._staffed(flow.name, steps)
         around = Around(
             agents,
             _outputs(steps),
@@ -207,6 +211,35 @@ class Flows:
             warnings=warnings,
         )
 
+    def _staffed(self, name: str, steps: Mapping[str, StepNode]) -> dict[str, Staff]:
+        """Who answers for each step.
+
+        Raises:
+            DefinitionError: nothing answers for some of them.
+        """
+        found: dict[str, Staff] = {}
+        problems: list[Diagnostic] = []
+        for step, node in steps.items():
+            try:
+                found[step] = self._staff(node)
+            except Unanswered as error:
+                problems.append(_unanswered(node, error))
+        if problems:
+            raise DefinitionError(name, problems)
+        return found
+
+    def unanswered(self, flow: Flow[Any]) -> list[Diagnostic]:
+        """The steps that nothing answers for by the settings; not whether models can be
+        reached."""
+        problems: list[Diagnostic] = []
+        for node in _agent_steps(flow.plan).values():
+            try:
+                if not agent_of(node.step).engines:
+                    self._engine_of(node)
+            except Unanswered as error:
+                problems.append(_unanswered(node, error))
+        return problems
+
     def _staff(self, node: StepNode) -> Staff:
         step: AgentStep[Any, Any] = node.step
         declared = agent_of(step)
@@ -231,13 +264,26 @@ class Flows:
 
     def _common(self, node: StepNode) -> Any:
         """What answers for a step that is given no engine."""
-        given = self._engine or node.step.model or self._models.common()
-        if not given:
-            raise UsageError(
-                f"Step {node.name!r} has no engine. Give it one: `engine = …` or `model = …` in "
-                "its class, or one for all: `Loom(model=…)` or `Loom(engine=…)`."
-            )
-        return given
+        given = self._engine or node.step.model or self._models.default
+        if not given and self._models.kind in ASKING:
+            raise Unanswered("No engine is named.", UNNAMED)
+        return given or ""
+
+
+UNNAMED = (
+    "Give it one: `engine = …` or `model = …` in its class; or say it for all that lack one: "
+    "`--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
+)
+
+
+def _agent_steps(plan: FlowPlan) -> dict[str, StepNode]:
+    """The steps that agents take, by name."""
+    return {node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)}
+
+
+def _unanswered(node: StepNode, error: Unanswered) -> Diagnostic:
+    message = f"Nothing answers for step {node.name!r}. {error.message}"
+    return Diagnostic(*node.site, "W050", message, remedy=error.remedy)
 
 
 def _no_selection(flow: Flow[Any]) -> Diagnostic:
@@ -310,13 +356,13 @@ def _loaded(file: str) -> Mapping[Flow[Any], Sequence[str]]:
     return flows
 
 
-def examine(file: str) -> list[Diagnostic]:
+def examine(file: str, models: ModelEngines) -> list[Diagnostic]:
     """Everything that is wrong with a file of code that builds flows, and with these."""
     flows, problems = _built(file)
     if not flows and not problems:
         message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
         return [Diagnostic(FilePath(file).name, 1, "W000", message, remedy=remedy)]
-    return sorted({*problems, *(each for flow in flows for each in examine_flow(flow))})
+    return sorted({*problems, *(each for flow in flows for each in examine_flow(flow, models))})
 
 
 def _built(file: str) -> tuple[Mapping[Flow[Any], Sequence[str]], Sequence[Diagnostic]]:
@@ -336,20 +382,25 @@ def _built(file: str) -> tuple[Mapping[Flow[Any], Sequence[str]], Sequence[Diagn
     return flows, problems
 
 
-def examine_flow(flow: Flow[Any]) -> Sequence[Diagnostic]:
-    """What is wrong with a flow, and with what it declares beside its steps; who answers for its
-    agents is asked when a run starts."""
+def examine_flow(flow: Flow[Any], models: ModelEngines) -> Sequence[Diagnostic]:
+    """What is wrong with a flow, and with what it declares beside its steps; once that is right,
+    whether something answers for each agent by the settings, and not whether models can be
+    reached."""
     found, (file, line) = flow.check(), flow.line.site
     if any(each.severity == "error" for each in found):
         return found
+    stand_in = adapter("scripted").ScriptedEngine({})
+    unanswered: Sequence[Diagnostic] = ()
     try:
-        beside = Flows(adapter("scripted").ScriptedEngine({})).declare(flow).warnings
+        beside = Flows(stand_in, models=UnaskedModels(stand_in)).declare(flow).warnings
+        unanswered = Flows(None, models=models).unanswered(flow)
     except DefinitionError as error:
         beside = error.diagnostics
     except UsageError as error:
         message, _, remedy = str(error).partition(". ")
         return [*found, Diagnostic(file, line, "W126", f"{message}.", remedy=remedy)]
-    return [*found, *(replace(each, file=file, line=line) for each in beside)]
+    located = (replace(each, file=file, line=line) for each in beside)
+    return [*found, *located, *unanswered]
 
 
 def _agent(node: StepNode) -> Agent:

@@ -131,7 +131,7 @@ class ModelEngines:
         package's engine needs no model.
 
         Raises:
-            UsageError: it cannot be asked.
+            Unanswered: it cannot be asked.
         """
         return self.answering(self.default) if self.default or self.kind not in ASKING else None
 
@@ -154,16 +154,11 @@ class ModelEngines:
         """An engine, a function that answers as one, or a model by its name.
 
         Raises:
-            UsageError: the model cannot be asked.
+            Unanswered: the model cannot be asked.
         """
         if inspect.isroutine(given):
             return adapter("functions").FunctionEngine(given)
-        if not isinstance(given, str):
-            return given
-        try:
-            return self.engine(given)
-        except Unanswered as error:
-            raise UsageError(error.message) from error
+        return self.engine(given) if isinstance(given, str) else given
 
     def unheeded(self, staff: Iterable[Staff]) -> tuple[str, ...]:
         """What the program chose, and makes no difference to who answers: `model`, `engine`."""
@@ -181,6 +176,18 @@ class ModelEngines:
             engine = self._made.popitem()[1]
             if hasattr(engine, "aclose"):
                 await engine.aclose()
+
+
+class UnaskedModels(ModelEngines):
+    """Models where a definition is only looked at: `engine` stands for all of them."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._stand_in = engine
+
+    def engine(self, model: str, kind: str = "") -> Engine:
+        """What stands for the model."""
+        return self._stand_in
 
 
 def _make_engine(kind: str, model: str) -> Any:

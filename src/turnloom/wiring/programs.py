@@ -9,6 +9,7 @@ from turnloom.conversation.logic.chats import check_chats, classic
 from turnloom.errors import Diagnostic
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.flows import examine as examine_flows
+from turnloom.wiring.models import ModelEngines
 
 
 def board_program(file: str) -> Mapping[str, Any]:
@@ -21,11 +22,12 @@ def board_program(file: str) -> Mapping[str, Any]:
     return adapter("files").program(file, Path(file).stem)
 
 
-def examine(file: str) -> list[Diagnostic]:
+def examine(file: str, models: ModelEngines) -> list[Diagnostic]:
     """Everything that is wrong with a file of code: with its chats, as it reads, and with the flows
-    that it builds when it is run. One that has chats and no flow is not run."""
+    that it builds when it is run, with `models` as the settings say. One that has chats and no flow
+    is not run."""
     program = classic(adapter("files").source(file))
     if program is None:
-        return examine_flows(file)
-    flows = examine_flows(file) if program.names_flows else []
+        return examine_flows(file, models)
+    flows = examine_flows(file, models) if program.names_flows else []
     return sorted([*check_chats(program, abspath(file)), *flows])

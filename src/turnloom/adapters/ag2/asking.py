@@ -286,9 +286,9 @@ class Ag2Models:
         try:
             return tap(config.create())
         except Exception as error:  # whatever a provider's library says to a lack of settings
-            raise UsageError(
-                f"Model {config.model!r} cannot be asked. {reason_of(error)}"
-            ) from error
+            chosen = name or self._default
+            named = chosen if isinstance(chosen, str) else config.model
+            raise UsageError(f"Model {named!r} cannot be asked. {reason_of(error)}") from error
 
     def _configured(self, name: str) -> ModelConfig:
         """A configuration that streams, and leaves trying again to us: two who do try often."""

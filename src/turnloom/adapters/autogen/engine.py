@@ -5,12 +5,13 @@ from typing import Any
 
 from autogen import OpenAIWrapper
 from autogen.llm_config import LLMConfig
+from pydantic import ValidationError
 
 from turnloom.adapters.autogen.asking import ModelAsker
 from turnloom.adapters.autogen.clients import BRIDGED, Clients, Config
 from turnloom.adapters.autogen.forms import answer_of, request_of
 from turnloom.agents.logic.dialogues import spelled
-from turnloom.agents.logic.trouble import reason_of
+from turnloom.agents.logic.trouble import reason_of, unset
 from turnloom.agents.spec import Answer, Patience, Task
 from turnloom.errors import UsageError
 
@@ -67,9 +68,7 @@ class AutogenModels:
             found = [alone(each.model_dump(exclude_none=True)) for each in entries]
             OpenAIWrapper(config_list=found)
         except Exception as error:  # whatever a provider's library says to a lack of settings
-            raise UsageError(
-                f"Model {str(chosen)!r} cannot be asked. {reason_of(error)}"
-            ) from error
+            raise UsageError(f"Model {str(chosen)!r} cannot be asked. {_reason(error)}") from error
         return Clients(found)
 
     def _entry(self, name: str) -> dict[str, Any]:
@@ -82,6 +81,19 @@ class AutogenModels:
             )
         kind = "openai" if provider == CHAT else provider
         return {"api_type": kind, "model": model, **self._common}
+
+
+def _reason(error: Exception) -> str:
+    """Why a model cannot be asked, where its client does not say it in words for people, too."""
+    if isinstance(error, ValidationError):
+        lacking = ", ".join(str(each["loc"][-1]) for each in error.errors() if each["loc"])
+        return (
+            f"It needs settings that its name does not give: {lacking}. Give them to "
+            "`AutogenEngine` as an entry of a `config_list`."
+        )
+    if isinstance(error, ValueError) and "Anthropic API" in str(error):
+        return unset("ANTHROPIC_API_KEY")
+    return reason_of(error)
 
 
 def alone(config: dict[str, Any]) -> dict[str, Any]:

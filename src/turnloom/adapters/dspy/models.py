@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from types import SimpleNamespace as Namespace
@@ -21,6 +22,7 @@ from dspy.lm15 import (
 )
 
 from turnloom.agents.logic.endings import note
+from turnloom.agents.logic.trouble import unset
 from turnloom.agents.spec import Task
 from turnloom.errors import UsageError
 from turnloom.kernel.values import as_array, as_object
@@ -241,10 +243,16 @@ def named(task: Task, default: str | None) -> str:
     )
 
 
+# A variable of the environment in a sentence.
+_VARIABLE = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")
+
+
 def _reason(error: LM15Error) -> str:
     """Why a model cannot be asked, without advice that is DSPy's own."""
     if isinstance(error, NotConfiguredError) and error.env_keys:
-        return f"Its key is not in the environment: set {' or '.join(error.env_keys)}."
+        return unset(*error.env_keys)
     if isinstance(error, UnknownModelError):
         return "DSPy knows no provider for it. Name one, as in 'openai:gpt-5'."
-    return str(error).splitlines()[0]
+    words = str(error).splitlines()[0]
+    variables = _VARIABLE.findall(words)
+    return unset(*variables) if variables else words

@@ -34,10 +34,11 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model, known_model_names
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
@@ -67,6 +68,7 @@ from turnloom.agents.logic.trouble import (
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, OutputSchema, Patience, Task, ToolCall, Usage
 from turnloom.errors import ContextTooLarge, UsageError
+from turnloom.kernel.values import nearest
 
 # The tool that a model gives its output to when its provider has no other way for that.
 OUTPUT = "final_result"
@@ -226,7 +228,25 @@ class PydanticModels:
         try:
             return make(name)
         except (UserError, ImportError) as error:
-            raise UsageError(f"Model {name!r} cannot be asked. {reason_of(error)}") from error
+            reason = _unknown(name) or reason_of(error)
+            raise UsageError(f"Model {name!r} cannot be asked. {reason}") from error
+
+
+def _unknown(name: str) -> str:
+    """That there is no provider as a model's name has it, if there is none."""
+    provider, _, model = name.partition(":")
+    if not provider or not model:
+        return "Say its provider, as in 'openai:gpt-5'."
+    try:
+        infer_provider_class(provider)
+    except ValueError:
+        known = sorted({each.partition(":")[0] for each in known_model_names()})
+        near = nearest(provider, known)
+        remedy = f"Did you mean '{near}:{model}'?" if near else f"Known: {', '.join(known)}."
+        return f"There is no provider {provider!r}. {remedy}"
+    except ImportError:  # there is one, and its package is missing
+        return ""
+    return ""
 
 
 # What may be gone when the same request is made again.

@@ -44,14 +44,34 @@ MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 BROKEN = (SSLEOFError, SSLSyscallError, SSLZeroReturnError)
 
 # A variable that a client lacks, in a sentence that also speaks of the client's own arguments.
-LACKING = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b(?=.*\benvironment variable)", re.DOTALL)
+LACKING = re.compile(
+    r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b(?=.*\benv(?:ironment)? variable)", re.DOTALL
+)
+
+
+# What packages are called that a client lacks: in a command, or in a sentence.
+INSTALLING = re.compile(r'pip install "?([\w.,\[\]-]+)"?')
+LACKED = re.compile(r"[`']([\w.-]+)[`'](?=.* to use )")
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a model cannot be asked: the variable that is missing, without what its client advises
-    programs of its own, or else what the client says."""
-    found = LACKING.search(words := said(error))
-    return f"Its key is not in the environment: set {found[1]}." if found else words
+    """Why a model cannot be asked: the variable or the package that is missing, without what
+    its client advises programs of its own, or else what the client says."""
+    words = said(error)
+    if found := LACKING.search(words):
+        return unset(found[1])
+    packages = INSTALLING.findall(words) or LACKED.findall(words)
+    if isinstance(error, ImportError) and packages:
+        listed = " ".join(f'"{each}"' if "[" in each else each for each in packages)
+        return f"Its provider needs what is not installed: pip install {listed}"
+    return words
+
+
+def unset(*variables: str) -> str:
+    """That a model needs one of these variables of the environment."""
+    is_key = all(each.endswith(("_KEY", "_TOKEN")) for each in variables)
+    what = "key" if is_key else "setting"
+    return f"Its {what} is not in the environment: set {' or '.join(variables)}."
 
 
 def may_pass(error: BaseException) -> bool:

@@ -85,6 +85,8 @@ class CheckCommand(Command):
             return sorted(folders.examine_here(path, loading))
         try:
             loading(os.path.basename(file_of(path)))
-            return examine_code(path) if is_code(path) else sorted(examine_flow(flow_at(path)))
+            if is_code(path):
+                return examine_code(path, models)
+            return sorted(examine_flow(flow_at(path), models))
         except DefinitionError as error:
             return [*error.diagnostics]
