@@ -11,7 +11,7 @@ from turnloom.agents.spec import (
     ToolSchema,
 )
 from turnloom.assembly.events import Withheld
-from turnloom.assembly.logic import View, apart, piece, rendered, spoken, view
+from turnloom.assembly.logic import View, apart, declared_piece, piece, rendered, spoken, view
 from turnloom.assembly.spec import Message, Piece
 from turnloom.kernel.values import as_data
 from turnloom.variables.logic.exposure import ExposedText, VariableValues, expose, names_of
@@ -48,7 +48,9 @@ def view_of(
 def _told(agent: Agent, instructions: str | None) -> Piece:
     if instructions is not None:
         return piece("instruction", f"hooks.{agent.name}", instructions, "as its hooks left them")
-    return piece("instruction", f"agents.{agent.name}", agent.instructions, "its instructions")
+    return declared_piece(
+        "instruction", f"agents.{agent.name}", agent.instructions, "its instructions"
+    )
 
 
 def _messages(messages: Sequence[Message], left_by: str) -> list[Piece]:
@@ -57,14 +59,17 @@ def _messages(messages: Sequence[Message], left_by: str) -> list[Piece]:
 
 
 def _tools(tools: Sequence[ToolSchema]) -> list[Piece]:
-    return [piece("tool", f"tools.{t.name}", rendered(t), "offered to this agent") for t in tools]
+    return [
+        declared_piece("tool", f"tools.{t.name}", rendered(t), "offered to this agent")
+        for t in tools
+    ]
 
 
 def _output(output: OutputSchema | None) -> list[Piece]:
     if output is None:
         return []
     origin = f"structured_outputs.{output.name}"
-    return [piece("output", origin, rendered(output), "the form of its answer")]
+    return [declared_piece("output", origin, rendered(output), "the form of its answer")]
 
 
 def digest_of(agent: str, variables: Variables, state: RunState) -> dict[str, str]:

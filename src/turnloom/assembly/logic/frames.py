@@ -1,6 +1,7 @@
 """Frames: the segments a turn is shown, and their text."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +37,10 @@ def counter_name(name: str, version: str) -> str:
 def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
     """A piece of context with its digest and its size."""
     return Piece(kind, origin, text, digest(text), tokens=estimate(text), reason=reason)
+
+
+# The same for texts that are declared: they come again in every turn.
+declared_piece = lru_cache(maxsize=256)(piece)
 
 
 # Kinds of pieces that describe tools and outputs; they come after what was said.
@@ -163,7 +168,9 @@ def context_pieces(gathered: ContextGathered, texts: Mapping[str, str]) -> list[
     """
     if not gathered.items:
         return []
-    head = piece("context", "context", spoken(AUTHOR, "Context:"), "heads what was gathered")
+    head = declared_piece(
+        "context", "context", spoken(AUTHOR, "Context:"), "heads what was gathered"
+    )
     items = [
         piece("artifact", each.provider, text, _reason(each))
         for each, text in zip(gathered.items, item_texts(gathered, texts), strict=True)
@@ -187,7 +194,7 @@ def headed(pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces of assembled context under a head; nothing where there are none."""
     if not pieces:
         return []
-    head = piece("context", "context", spoken(AUTHOR, "Context:\n"), "heads the context")
+    head = declared_piece("context", "context", spoken(AUTHOR, "Context:\n"), "heads the context")
     return [head, *(each._replace(kind=f"context.{each.kind}") for each in pieces)]
 
 
@@ -197,7 +204,7 @@ def input_pieces(
     """The inputs of a turn under a head, as its providers left them; nothing without inputs."""
     if not inputs:
         return []
-    head = piece("input", INPUTS, spoken(AUTHOR, "Input:"), "heads what the turn is about")
+    head = declared_piece("input", INPUTS, spoken(AUTHOR, "Input:"), "heads what the turn is about")
     if gathered is None or gathered.inputs is None:
         told = [(each.id, written(described(each)), AS_IT_IS) for each in inputs]
     else:

@@ -74,7 +74,7 @@ def names(values: Any, what: str) -> Names:
     return Names(name(value, f"One of {what}") for value in cast(Iterable[str], values))
 
 
-class _Kind(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+class _Kind(msgspec.Struct, frozen=True, gc=False, tag_field="kind", forbid_unknown_fields=True):
     """What all kinds of visibility share: a tag, and nothing beside what they say."""
 
 
@@ -172,7 +172,7 @@ def _some(values: Set[str], what: str) -> Names:
     return found
 
 
-class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Artifact(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """Something that was made, with where it comes from and who may see it; never changed.
     `indexed` names the fields of the payload that stores index, and is left out where there are
     none."""
@@ -222,7 +222,7 @@ def _names(given: Iterable[str], what: str, of: str) -> tuple[str, ...]:
     return tuple(given)
 
 
-class Consumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Consumption(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
     """An agent's subscription took an artifact into a turn of a run; once for each such turn."""
 
     artifact: str

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import traceback
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -61,17 +61,17 @@ class Notices:
         self._clock = clock
         self._told: set[tuple[str, str]] = set()
 
-    @contextmanager
-    def around(self, state: RunState, began: datetime) -> Generator[None]:
-        """Tell of a run's begin if this drive is its first, and of its end if this is its last."""
-        was_over = state.status in ENDED
+    def begin(self, state: RunState) -> None:
+        """Log the start of a run if this drive is its first."""
         run = (state.tenant, state.run)
         if is_untouched(state) and run not in self._told:
             self._told.add(run)
             self.log_workflow_start(state)
-        yield
-        self._told.discard(run)  # from here on, the log tells that it began
-        if state.status in ENDED and not was_over:
+
+    def end(self, state: RunState, began: datetime) -> None:
+        """Log the end of a run that this drive ended."""
+        self._told.discard((state.tenant, state.run))  # from here on, the log tells that it began
+        if state.status in ENDED:
             self.log_workflow_completion(state, began)
 
     def log_workflow_start(self, state: RunState) -> None:
@@ -269,8 +269,7 @@ class Driver:
                 self._objects[run] = live.journal.objects
                 self._hidden[run] = live.journal.secrets
                 loop = self._loops[run] = Loop(live)
-                with self._notices.around(live.journal.state, live.began):
-                    await loop.drive()
+                await self._run(loop, live)
             except asyncio.CancelledError:
                 position = live.journal.stored if live else 0
                 self._interrupted[run] = await self._show_late(run, position)
@@ -280,6 +279,15 @@ class Driver:
             self._hidden.pop(run, None)
             self._put_away(run, live)
         return live
+
+    async def _run(self, loop: Loop, live: LiveRun) -> None:
+        """Drive a run, and log its start and its end."""
+        state = live.journal.state
+        was_over = state.status in ENDED
+        self._notices.begin(state)
+        await loop.drive()
+        if not was_over:
+            self._notices.end(state, live.began)
 
     async def salvage(self, run: RunKey, loaded: LoadedWorkflow) -> None:
         """Drive a run once with another definition than its own, which ends it.

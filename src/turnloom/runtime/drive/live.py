@@ -22,7 +22,7 @@ from turnloom.runtime.calls import exposed
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import freeze
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
-from turnloom.runtime.spec import Delta, FormRuntime, LoadedWorkflow
+from turnloom.runtime.spec import Delta, LoadedWorkflow
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.turn import Turns
 
@@ -64,8 +64,7 @@ class Means:
 
 
 class LiveRun:
-    """A run in memory: its journal, what takes its turns and runs its hooks, and its form's half
-    that acts."""
+    """A run in memory: its journal, and what takes its turns and runs its hooks."""
 
     def __init__(
         self, journal: Journal, loaded: LoadedWorkflow, means: Means, frozen: int, began: datetime
@@ -83,8 +82,6 @@ class LiveRun:
         gatherer = Gatherer(journal, loaded, means.artifacts)
         around = means.components, means.window
         self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections, *around)
-        assert loaded.runtime is not None
-        self.runtime: FormRuntime = loaded.runtime(self)
 
     @property
     def inbox(self) -> Inbox:

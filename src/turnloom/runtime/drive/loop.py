@@ -120,7 +120,10 @@ class Loop:
         self._journal = live.journal
         self._state = live.journal.state
         self._form = live.journal.workflow
-        self._half = live.runtime
+        # Made per drive and held here only: a run that refers to what refers to it is left to the
+        # garbage collector.
+        assert live.loaded.runtime is not None
+        self._half = live.loaded.runtime(live)
         self._tasks = TaskSet()
         self._parked: dict[str, set[str]] = {}
         self._is_prepared = False
