@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 import psycopg
@@ -18,7 +19,7 @@ from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.board.logic.matching import matches, may_see
-from turnloom.board.ports import ArtifactStore
+from turnloom.board.service import IndexedArtifacts
 from turnloom.board.spec import (
     After,
     Artifact,
@@ -41,7 +42,7 @@ from turnloom.testing.contracts.facts import TENANT
 
 
 @asynccontextmanager
-async def three_stores(url: str) -> AsyncGenerator[list[ArtifactStore], None]:
+async def three_stores(url: str) -> AsyncGenerator[list[IndexedArtifacts], None]:
     """Empty stores of each kind."""
     with tempfile.TemporaryDirectory() as folder:
         memory, sqlite = MemoryStore(CODEC), SqliteStore(Path(folder, "turnloom.db"), CODEC)
@@ -102,6 +103,19 @@ def summarized(right: list[Artifact]) -> BoardSummary:
     )
 
 
+async def short_pages(
+    store: IndexedArtifacts, filter: FilterConfig, reader: Reader, now: datetime
+) -> list[list[Artifact]]:
+    """All pages, where each compares a few artifacts only."""
+    store.most_compared = 2
+    found, cursor = list[list[Artifact]](), None
+    while cursor is not None or not found:
+        page = await store.query(filter, reader, now, cursor=cursor)
+        found.append([*page.items])
+        cursor = page.cursor
+    return found
+
+
 async def compare(
     url: str,
     board: tuple[list[Artifact], list[Consumption]],
@@ -137,6 +151,10 @@ async def compare(
             for each in artifacts:
                 seen = await store.get(each.id, reader, now)
                 assert seen == (each if may_see(each.visibility, reader, now) else None)
+        paged = [await short_pages(store, filter, reader, now) for store in stores]
+        assert paged[0] == paged[1] == paged[2]
+        assert [*chain.from_iterable(paged[0])] == right
+        assert all(len(page) <= 2 for page in paged[0])
         upcoming = [list(await store.upcoming(own, now, 3)) for store in stores]
         assert upcoming[0] == upcoming[1] == upcoming[2]
 

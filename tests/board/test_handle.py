@@ -11,6 +11,7 @@ from weakref import ref
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tests.board.reaching import reachable
@@ -207,20 +208,30 @@ async def answers(
 
 
 @settings(max_examples=40)
-@given(artifacts=boards(), taken=consumptions(), reader=readers, filter=filters(), now=instants())
+@given(
+    artifacts=boards(),
+    taken=consumptions(),
+    reader=readers,
+    filter=filters(),
+    now=instants(),
+    few=st.integers(1, 5),
+)
 def test_what_is_hidden_changes_no_answer(
     artifacts: list[Artifact],
     taken: list[Consumption],
     reader: Reader,
     filter: FilterConfig,
     now: datetime,
+    few: int,
 ) -> None:
     """A board without what a reader may not see gives that reader the same answers, all of them."""
     seen = [each for each in artifacts if may_see(each.visibility, reader, now)]
     ids = [str(n) for n in range(len(artifacts) + 1)]
 
     async def ask(artifacts: list[Artifact], taken: list[Consumption]) -> list[Any]:
-        store = await board(*artifacts, tenant=reader.tenant)
+        store = MemoryStore(CODEC).artifacts
+        store.most_compared = few
+        await store.put(reader.tenant, artifacts)
         await store.consume(reader.tenant, taken)
         bound = bind(store, registry("a", "b", "c"), reader, lambda: now)
         return await answers(bound, reader, filter, ids)

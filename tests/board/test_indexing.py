@@ -21,7 +21,7 @@ from turnloom.board.logic.rows import rows_of
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.service import IndexReader
 from turnloom.board.spec import Artifact, Reader
-from turnloom.board.spec.queries import IndexPlan, StoredArtifact
+from turnloom.board.spec.queries import IndexPlan, IndexStretch
 from turnloom.runtime.logic import codec
 from turnloom.testing.contracts.artifacts.samples import ANN, LATER, artifact
 from turnloom.testing.contracts.facts import TENANT
@@ -56,14 +56,14 @@ class Counting:
 
     def __init__(self, index: ArtifactIndex) -> None:
         self._index = index
-        self.find, self.tally = index.find, index.tally
+        self.find, self.tally, self.counts = index.find, index.tally, index.counts
         self.consumptions, self.weigh = index.consumptions, index.weigh
         self.rows = 0
 
-    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
-        rows = await self._index.walk(plan, most)
-        self.rows += len(rows)
-        return rows
+    async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
+        stretch = await self._index.walk(plan, most)
+        self.rows += len(stretch.rows)
+        return stretch
 
 
 def asking(*where: tuple[str, str, Any], **more: Any) -> FilterConfig:
@@ -112,6 +112,17 @@ async def test_the_rows_looked_at_are_those_that_match(
         assert await looked_at(index, asking(("m", "eq", 2))) == [0, MANY]
         old = FilterConfig(types={"test.Old"}, where=[("n", "eq", 3)])
         assert await looked_at(index, old) == [2, 6]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_a_summary_reads_no_rows(kind: str, tmp_path: Path, postgres_url: str) -> None:
+    async with kept(kind, NOTES, tmp_path, postgres_url) as index:
+        counting = Counting(index)
+        reader = IndexReader(counting, ANN, LATER)
+        assert (await reader.summary(FilterConfig())).by_type == {"test.Note": MANY}
+        assert counting.rows == 0
+        assert (await reader.summary(asking(("m", "eq", 0)))).total == MANY // 2
+        assert counting.rows == MANY
 
 
 def plan_for(filter: FilterConfig) -> IndexPlan:
@@ -182,6 +193,24 @@ async def test_what_a_board_publishes_is_indexed_as_its_type_declares(tmp_path: 
         filter = FilterConfig(types={name}, where=[(field, "eq", 1)])
         assert await looked_at(store.artifacts, filter, reader) == [2, 2]
     await store.aclose()
+
+
+async def test_what_was_published_before_the_declaration_is_found(tmp_path: Path) -> None:
+    for index, numbers in (([], range(3)), (["n"], range(3, 6)), (["m"], range(6, 9))):
+
+        @artifact_type(name="test.Note", index=index)
+        class Note(BaseModel):
+            n: int
+            m: str = "x"
+
+        async with Loom(store=f"sqlite:{tmp_path / 'turnloom.db'}") as app:
+            board = app.board("notes")
+            board.register(Note)
+            for number in numbers:
+                await board.publish(Note(n=number % 3))
+            asked = FilterConfig(types={"Note"}, where=[("n", "eq", 1), ("m", "in", ["x"])])
+            found = [each.payload["n"] async for each in board.iter_artifacts(asked)]
+            assert found == [1] * (numbers.stop // 3)
 
 
 SIMPLE = ["number", "level", "kind", "day", "at", "short", "done", "price", "shownAs"]

@@ -221,5 +221,5 @@ async def test_components_reach_neither_the_driver_nor_another_reader(board: Boa
         *("run", "state", "board", "turn")
     }
     assert {name for name in dir(ctx.board) if not name.startswith("_")} == {
-        *("query_artifacts", "get", "summary")
+        *("query_artifacts", "iter_artifacts", "get", "summary")
     }

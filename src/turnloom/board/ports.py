@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import IndexPlan, StoredArtifact
+from turnloom.board.spec.queries import ArtifactCount, IndexPlan, IndexStretch, StoredArtifact
 
 
 class ArtifactStore(Protocol):
@@ -58,10 +58,14 @@ class ArtifactStore(Protocol):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
-        """Copies of what the filter asks for and the reader may see, by time and then in the order
-        of their coming; types are full names. The limit counts these and no others, and so does
-        the total. With `embed_meta` they are envelopes. A cursor goes on behind the page that gave
-        it.
+        """A page of copies of what the filter asks for and the reader may see, by time and then in
+        the order of their coming; types are full names. The limit counts these and no others, and
+        so does the total. With `embed_meta` they are envelopes.
+
+        A page compares a bounded number of artifacts with the filter, so it may hold fewer than the
+        limit, or none. It has a cursor if there may be more, and none at the end. The cursor
+        continues behind the last artifact that was given or compared, one that the reader may see;
+        what the reader may not see changes neither pages nor cursors.
 
         Raises:
             UsageError: the cursor is none, or belongs to another filter or reader.
@@ -91,12 +95,17 @@ class ArtifactIndex(Protocol):
         """The rows of an id that are the tenant's or shared, by the number they came with."""
         ...
 
-    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
-        """The first rows of a plan in its direction, each once."""
+    async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
+        """The first rows of a plan in its direction, each once, at most `most`."""
         ...
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
-        """How many rows of a plan have which visibility."""
+        """How many rows of a plan have which visibility; one may come several times."""
+        ...
+
+    async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
+        """How many rows of a plan have which visibility and traits; one combination may come
+        several times."""
         ...
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:

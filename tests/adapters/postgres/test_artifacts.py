@@ -18,6 +18,7 @@ from turnloom.testing.contracts.artifacts.samples import (
     ANN,
     LATER,
     NOON,
+    SECOND,
     artifact,
     consumption,
     ids,
@@ -91,6 +92,28 @@ async def test_a_user_who_may_not_make_tables(postgres_url: str) -> None:
     for takes, said in (("CREATE", "permission denied"), ("ALL", "no schema")):
         await execute(postgres_url, f"REVOKE {takes} ON SCHEMA public FROM PUBLIC")
         assert said in await complaint(PostgresArtifacts(url))
+
+
+async def test_data_that_the_server_cannot_read_is_counted_here(postgres_url: str) -> None:
+    store = PostgresArtifacts(postgres_url)
+    await store.put(TENANT, [*series(3, tags={"t"}), artifact("nul", payload={"a": "\0"})])
+    counted = await store.summary(EVERYTHING, ANN, LATER)
+    assert (counted.total, counted.by_tag) == (4, {"t": 3})
+    await execute(postgres_url, "UPDATE turnloom_artifacts SET data = 'x' WHERE id = '1'")
+    counted = await store.summary(EVERYTHING, ANN, LATER)
+    assert (counted.total, counted.by_tag) == (3, {"t": 2})
+    await store.aclose()
+
+
+async def test_a_large_board_is_counted_in_parts(postgres_url: str) -> None:
+    store = PostgresArtifacts(postgres_url)
+    store.window = 3
+    await store.put(TENANT, [artifact(str(n), created_at=NOON + n // 2 * SECOND) for n in range(9)])
+    for filter in (EVERYTHING, FilterConfig(order="-created_at"), FilterConfig(since=NOON)):
+        assert (await store.summary(filter, ANN, LATER)).by_producer == {"ann": 9}
+        assert (await store.query(filter, ANN, LATER, count=True)).total == 9
+    assert (await store.summary(FilterConfig(until=NOON + SECOND), ANN, LATER)).total == 4
+    await store.aclose()
 
 
 def test_a_url_that_cannot_be_read() -> None:

@@ -214,3 +214,15 @@ async def test_a_file_that_is_no_database_is_said_so(tmp_path: Path) -> None:
     with raising(StoreUnavailable, "notes.txt"):
         await store.artifacts.query(EVERYTHING, ANN, NOON)
     await store.aclose()
+
+
+async def test_data_that_sqlite_cannot_read_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "turnloom.db"
+    store = SqliteStore(path, CODEC)
+    await store.artifacts.put(TENANT, series(4, tags={"t"}))
+    change(
+        path, *(f"UPDATE artifacts SET data = '{d}' WHERE id = '{n}'" for n, d in enumerate("x5"))
+    )
+    counted = await store.artifacts.summary(EVERYTHING, ANN, LATER)
+    assert (counted.total, counted.by_tag) == (2, {"t": 2})
+    await store.aclose()

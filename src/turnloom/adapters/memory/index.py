@@ -2,16 +2,31 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, groupby, islice
+from operator import itemgetter
+
+from anyio import lowlevel
 
 from turnloom.board.spec import Consumption
-from turnloom.board.spec.queries import ArtifactRow, Branch, IndexPlan, Position, StoredArtifact
+from turnloom.board.spec.queries import (
+    ArtifactCount,
+    ArtifactRow,
+    Branch,
+    IndexPlan,
+    IndexStretch,
+    Position,
+    StoredArtifact,
+)
 from turnloom.errors import ArtifactExists
 
 # What tells two consumptions of one artifact apart.
 Turn = tuple[str, str, int]
+# An entry of a term, and whether its row fits the plan.
+Look = tuple[Position, bool]
+# Entries that are looked at before other tasks run.
+STRIDE = 1_000
 
 
 class _Tenant:
@@ -69,14 +84,25 @@ class MemoryIndex:
         numbers = {*self._shared.get(id, ()), *(() if own is None else (own,))}
         return list(map(self._numbered, sorted(numbers)))
 
-    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
-        """The first rows of a plan in its direction, each once."""
-        return list(map(self._found, islice(self._positions(plan), most)))
+    async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
+        """The rows among the first `most` entries of a plan in its direction, each once."""
+        positions, end = self._stretch(plan, most)
+        return IndexStretch(list(map(self._found, positions)), end)
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
-        numbers = (number for _, number in self._positions(plan))
-        return list(Counter(self._rows[number - 1].visibility for number in numbers).items())
+        counted = Counter[str]()
+        async for rows in self._stretches(plan):
+            counted.update(row.visibility for row in rows)
+        return list(counted.items())
+
+    async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
+        """How many rows of a plan have which visibility and traits."""
+        return [
+            ArtifactCount(row.visibility, row.data, 1)
+            async for rows in self._stretches(plan)
+            for row in rows
+        ]
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took one of these artifacts of a tenant."""
@@ -110,8 +136,25 @@ class MemoryIndex:
         row = self._rows[position[1] - 1]
         return StoredArtifact(*position, row.tenant, row.visibility, row.data)
 
-    def _positions(self, plan: IndexPlan) -> Iterator[Position]:
-        """The positions of all branches in the direction of the plan, each once."""
+    async def _stretches(self, plan: IndexPlan) -> AsyncGenerator[Iterator[ArtifactRow], None]:
+        """All rows of a plan, a few at a time, so that other tasks run in between."""
+        end: Position | None = None
+        while True:
+            positions, end = self._stretch(plan if end is None else plan.behind(end), STRIDE)
+            yield (self._rows[number - 1] for _, number in positions)
+            if end is None:
+                return
+            await lowlevel.checkpoint()
+
+    def _stretch(self, plan: IndexPlan, most: int) -> tuple[list[Position], Position | None]:
+        """The positions that fit among the first entries of a plan, and the last of these entries
+        if there may be more."""
+        entries = list(islice(self._looks(plan), most))
+        fitting = [position for position, fits in entries if fits]
+        return fitting, entries[-1][0] if len(entries) == most else None
+
+    def _looks(self, plan: IndexPlan) -> Iterator[Look]:
+        """The entries of all branches in the direction of the plan, each position once."""
         ways = [
             self._way(plan, branch, self._entries[term])
             for branch in plan.branches
@@ -120,16 +163,15 @@ class MemoryIndex:
         ]
         if len(ways) == 1:
             return ways[0]
-        return (position for position, _ in groupby(merge(*ways, reverse=plan.newest_first)))
+        merged = groupby(merge(*ways, reverse=plan.newest_first), key=itemgetter(0))
+        return ((position, any(fits for _, fits in same)) for position, same in merged)
 
-    def _way(
-        self, plan: IndexPlan, branch: Branch, entries: Sequence[Position]
-    ) -> Iterator[Position]:
+    def _way(self, plan: IndexPlan, branch: Branch, entries: Sequence[Position]) -> Iterator[Look]:
         first, last = bisect_right(entries, plan.low), bisect_left(entries, plan.high)
         numbers = range(last - 1, first - 1, -1) if plan.newest_first else range(first, last)
         for number in numbers:
-            if _fits(self._rows[entries[number][1] - 1], branch, plan):
-                yield entries[number]
+            position = entries[number]
+            yield position, _fits(self._rows[position[1] - 1], branch, plan)
 
 
 def _fits(row: ArtifactRow, branch: Branch, plan: IndexPlan) -> bool:

@@ -13,8 +13,9 @@ import anyio
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.board.logic.rows import instant_of, microseconds, rows_of
-from turnloom.board.service import IndexReader
-from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
+from turnloom.board.ports import ArtifactIndex
+from turnloom.board.service import IndexedArtifacts
+from turnloom.board.spec import Artifact, Consumption
 from turnloom.board.spec.queries import StoredArtifact
 from turnloom.errors import RunBusy
 from turnloom.kernel.values import Json
@@ -166,7 +167,7 @@ class _Arrivals:
             self._bell.set()
 
 
-class MemoryArtifacts:
+class MemoryArtifacts(IndexedArtifacts):
     """Artifacts beside a log in memory; `follows_log` says whether what that log is told of the
     board is here at once."""
 
@@ -202,33 +203,14 @@ class MemoryArtifacts:
         self._log.check_open()
         return await self._index.consumptions(tenant, ids)
 
-    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none that the reader may see."""
-        self._log.check_open()
-        return await IndexReader(self._index, reader, now).get(id)
-
-    async def query(
-        self,
-        filter: FilterConfig,
-        reader: Reader,
-        now: datetime,
-        *,
-        embed_meta: bool = False,
-        cursor: str | None = None,
-        count: bool = False,
-    ) -> Page:
-        """Copies of what the filter asks for and the reader may see.
+    async def opened(self) -> ArtifactIndex:
+        """The index beside the log.
 
         Raises:
-            UsageError: the cursor is none of this filter's and reader's, or the store is closed.
+            UsageError: the store is closed.
         """
         self._log.check_open()
-        return await IndexReader(self._index, reader, now).query(filter, cursor, count, embed_meta)
-
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
-        """How many there are of what the filter asks for and the reader may see."""
-        self._log.check_open()
-        return await IndexReader(self._index, reader, now).summary(filter)
+        return self._index
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible to a tenant, soonest first."""

@@ -99,16 +99,25 @@ _WAYS = SQL("""
         ORDER BY e.at {order}, e.n {order} LIMIT {most}) AS found""")
 # The tenant's own, or what is shared and open now.
 _WHOSE = SQL("(tenant = {tenant} OR shared AND (opens IS NULL OR opens <= {now}))")
+# Every place gives a row, so that the number of rows says whether there may be more.
 _WALK = SQL("""
-    SELECT at, n, tenant, visibility, data FROM (
+    SELECT at, n, {whose}, tenant, visibility, data FROM (
         SELECT DISTINCT at, n FROM ({ways}) AS ways ORDER BY at {order}, n {order} LIMIT {most}
     ) AS places JOIN turnloom_artifacts USING (at, n)
-    WHERE {whose} ORDER BY at {order}, n {order}""")
-_TALLY = SQL("""
-    SELECT visibility, count(*) FROM (
+    ORDER BY at {order}, n {order}""")
+_BOUNDARY = SQL("""
+    SELECT DISTINCT at, n FROM ({ways}) AS ways ORDER BY at, n OFFSET {most} - 1 LIMIT 1""")
+_COUNTED = SQL("""
+    SELECT visibility, data FROM (
         SELECT DISTINCT e.n FROM turnloom_terms e WHERE e.term = ANY({leads}::bigint[]) AND {right}
-    ) AS places JOIN turnloom_artifacts USING (n)
-    WHERE {whose} GROUP BY visibility""")
+    ) AS places JOIN turnloom_artifacts USING (n) WHERE {whose}""")
+_TALLY = SQL("SELECT visibility, count(*) FROM ({counted}) AS counted GROUP BY visibility")
+_COUNTS = SQL("""
+    SELECT visibility, traits, count(*) FROM ({counted}) AS counted CROSS JOIN LATERAL (
+        SELECT json_build_array(type, produced_by, tags)::text AS traits FROM
+        json_to_record(data::json) AS content (type json, produced_by json, tags json)) AS told
+    GROUP BY visibility, traits""")
+_DATA = SQL("SELECT visibility, data, 1 FROM ({counted}) AS counted")
 
 
 def put(rows: Sequence[ArtifactRow]) -> Composed:
@@ -164,22 +173,49 @@ def weigh(groups: Sequence[Sequence[int]], most: int) -> Composed:
 
 def walk(plan: IndexPlan, most: int) -> Composed:
     """The statement that gives the first rows of a plan in its direction."""
-    common = {"order": SQL("DESC" if plan.newest_first else "ASC"), "most": Literal(most)}
-    ways = [
-        _WAYS.format(leads=_array(branch.leads), right=_right(plan, branch), **common)
-        for branch in plan.branches
-    ]
-    joined = SQL(" UNION ALL ").join(ways)
-    return _WALK.format(ways=joined, whose=_whose(plan), **common)
+    return _WALK.format(
+        ways=_ways(plan, most), whose=_whose(plan), order=_order(plan), most=Literal(most)
+    )
+
+
+def boundary(plan: IndexPlan, most: int) -> Composed:
+    """The statement that gives the place of the row of a plan with a number, the oldest first, if
+    there are as many."""
+    return _BOUNDARY.format(ways=_ways(plan, most), most=Literal(most))
 
 
 def tally(plan: IndexPlan) -> Composed:
     """The statement that counts the rows of a plan by their visibility."""
-    counts = [
-        _TALLY.format(leads=_array(branch.leads), right=_right(plan, branch), whose=_whose(plan))
+    return _TALLY.format(counted=_counted(plan))
+
+
+def counts(plan: IndexPlan) -> Composed:
+    """The statement that counts the rows of a plan by their visibility and traits."""
+    return _COUNTS.format(counted=_counted(plan))
+
+
+def data(plan: IndexPlan) -> Composed:
+    """The statement that gives the visibility and the data of each row of a plan, and 1."""
+    return _DATA.format(counted=_counted(plan))
+
+
+def _ways(plan: IndexPlan, most: int) -> Composed:
+    common = {"order": _order(plan), "most": Literal(most)}
+    return SQL(" UNION ALL ").join(
+        _WAYS.format(leads=_array(branch.leads), right=_right(plan, branch), **common)
         for branch in plan.branches
-    ]
-    return SQL(" UNION ALL ").join(counts)
+    )
+
+
+def _order(plan: IndexPlan) -> SQL:
+    return SQL("DESC" if plan.newest_first else "ASC")
+
+
+def _counted(plan: IndexPlan) -> Composed:
+    return SQL(" UNION ALL ").join(
+        _COUNTED.format(leads=_array(branch.leads), right=_right(plan, branch), whose=_whose(plan))
+        for branch in plan.branches
+    )
 
 
 def _right(plan: IndexPlan, branch: Branch) -> Composed:

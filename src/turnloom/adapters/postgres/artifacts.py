@@ -3,24 +3,28 @@
 The tables are made by whoever comes first, in the first schema of the connection's search path.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
+from typing import Any
 
 import psycopg
 
 from turnloom.adapters.postgres import artifact_queries as queries
 from turnloom.adapters.postgres.connections import Tables
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
-from turnloom.board.service import IndexReader
-from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import IndexPlan, StoredArtifact
+from turnloom.board.ports import ArtifactIndex
+from turnloom.board.service import IndexedArtifacts
+from turnloom.board.spec import Artifact, Consumption
+from turnloom.board.spec.queries import ArtifactCount, IndexPlan, IndexStretch, StoredArtifact
 from turnloom.errors import ArtifactExists, StoreUnavailable
 
 
-class PostgresArtifacts:
-    """Artifacts in the tables of one PostgreSQL database, in which no log is."""
+class PostgresArtifacts(IndexedArtifacts):
+    """Artifacts in the tables of one PostgreSQL database, in which no log is; one statement counts
+    `window` of them at most."""
 
     follows_log = False
+    window = 50_000
 
     def __init__(self, url: str, timeout: float = 5.0) -> None:
         self._tables = Tables(url, timeout, queries.SCHEMA)
@@ -59,33 +63,15 @@ class PostgresArtifacts:
         else:
             await self._tables.prepare()
 
-    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none that the reader may see."""
-        return await IndexReader(self, reader, now).get(id)
-
-    async def query(
-        self,
-        filter: FilterConfig,
-        reader: Reader,
-        now: datetime,
-        *,
-        embed_meta: bool = False,
-        cursor: str | None = None,
-        count: bool = False,
-    ) -> Page:
-        """Copies of what the filter asks for and the reader may see.
+    async def opened(self) -> ArtifactIndex:
+        """This store, once its tables are there.
 
         Raises:
-            UsageError: the cursor is none of this filter's and reader's, or the store is closed.
+            UsageError: the store is closed.
             StoreUnavailable: the server does not answer, in time or at all.
         """
         await self._tables.prepare()
-        return await IndexReader(self, reader, now).query(filter, cursor, count, embed_meta)
-
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
-        """How many there are of what the filter asks for and the reader may see."""
-        await self._tables.prepare()
-        return await IndexReader(self, reader, now).summary(filter)
+        return self
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible to a tenant, soonest first."""
@@ -96,13 +82,45 @@ class PostgresArtifacts:
         """The rows of an id that are the tenant's or shared, by number."""
         return [StoredArtifact(*row) for row in await self._tables.run(queries.find(tenant, id))]
 
-    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
-        """The first rows of a plan in its direction, each once."""
-        return [StoredArtifact(*row) for row in await self._tables.run(queries.walk(plan, most))]
+    async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
+        """The first rows of a plan in its direction, each once, at most `most`."""
+        found = await self._tables.run(queries.walk(plan, most))
+        rows = [StoredArtifact(at, n, *row) for at, n, is_open, *row in found if is_open]
+        return IndexStretch(rows, found[-1][:2] if len(found) == most else None)
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
-        return [(text, count) for text, count in await self._tables.run(queries.tally(plan))]
+        return [
+            (text, count)
+            async for window in self._windows(plan)
+            for text, count in await self._tables.run(queries.tally(window))
+        ]
+
+    async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
+        """How many rows of a plan have which visibility and traits."""
+        return [
+            ArtifactCount(*row)
+            async for window in self._windows(plan)
+            for row in await self._count(window)
+        ]
+
+    async def _count(self, window: IndexPlan) -> Sequence[tuple[Any, ...]]:
+        try:
+            return await self._tables.run(queries.counts(window))
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, psycopg.DataError):
+                raise
+            # The data of a row is not JSON for the server, so each row stands for itself.
+            return await self._tables.run(queries.data(window))
+
+    async def _windows(self, plan: IndexPlan) -> AsyncGenerator[IndexPlan, None]:
+        """A plan in parts that are each counted well within the time of a statement."""
+        left = plan._replace(newest_first=False)
+        while ends := await self._tables.run(queries.boundary(left, self.window)):
+            [(at, n)] = ends
+            yield left._replace(high=(at, n + 1))
+            left = left.behind((at, n))
+        yield left
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took one of these artifacts of a tenant."""

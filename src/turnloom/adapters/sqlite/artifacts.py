@@ -2,25 +2,33 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from functools import partial
 from heapq import merge
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import Any
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
-from turnloom.board.service import IndexReader
-from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfig, Page, Reader
-from turnloom.board.spec.queries import Branch, IndexPlan, StoredArtifact
+from turnloom.board.ports import ArtifactIndex
+from turnloom.board.service import IndexedArtifacts
+from turnloom.board.spec import Artifact, Consumption
+from turnloom.board.spec.queries import (
+    ArtifactCount,
+    Branch,
+    IndexPlan,
+    IndexStretch,
+    StoredArtifact,
+)
 
 
-class SqliteArtifacts:
+class SqliteArtifacts(IndexedArtifacts):
     """Artifacts in a SQLite file, for any number of processes; `follows_log` says whether what the
     log in the same file is told of the board is here at once."""
 
@@ -50,33 +58,15 @@ class SqliteArtifacts:
         """
         await self._database.write(Keeping(tenant, (), consumptions))
 
-    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none that the reader may see."""
-        return await IndexReader(self, reader, now).get(id)
-
-    async def query(
-        self,
-        filter: FilterConfig,
-        reader: Reader,
-        now: datetime,
-        *,
-        embed_meta: bool = False,
-        cursor: str | None = None,
-        count: bool = False,
-    ) -> Page:
-        """Copies of what the filter asks for and the reader may see.
+    async def opened(self) -> ArtifactIndex:
+        """This store, once its file is ready.
 
         Raises:
-            UsageError: the cursor is none of this filter's and reader's, or the store is closed.
+            UsageError: the store is closed.
             StoreUnavailable: the file cannot be read.
         """
         await self._database.ready()
-        return await IndexReader(self, reader, now).query(filter, cursor, count, embed_meta)
-
-    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
-        """How many there are of what the filter asks for and the reader may see."""
-        await self._database.ready()
-        return await IndexReader(self, reader, now).summary(filter)
+        return self
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next instants at which something becomes visible to a tenant, soonest first."""
@@ -91,13 +81,17 @@ class SqliteArtifacts:
             StoredArtifact(*row) for row in self._database.rows(queries.ARTIFACTS_NAMED, tenant, id)
         ]
 
-    async def walk(self, plan: IndexPlan, most: int) -> Sequence[StoredArtifact]:
-        """The first rows of a plan in its direction, each once."""
+    async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
+        """The first rows of a plan in its direction, each once, at most `most`."""
         return await self._readers.run(partial(_walk, plan=plan, most=most))
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
         """How many rows of a plan have which visibility."""
         return await self._readers.run(partial(_tally, plan=plan))
+
+    async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
+        """How many rows of a plan have which visibility and traits."""
+        return await self._readers.run(partial(_counts, plan=plan))
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took one of these artifacts of a tenant."""
@@ -111,7 +105,7 @@ class SqliteArtifacts:
         """Nothing of its own is open: it is closed with the log."""
 
 
-def _walk(reader: sqlite3.Connection, plan: IndexPlan, most: int) -> list[StoredArtifact]:
+def _walk(reader: sqlite3.Connection, plan: IndexPlan, most: int) -> IndexStretch:
     """Each term gives its rows in order and as they are needed, so the merge reads no more than it
     gives."""
     order = "DESC" if plan.newest_first else "ASC"
@@ -124,16 +118,25 @@ def _walk(reader: sqlite3.Connection, plan: IndexPlan, most: int) -> list[Stored
                 way = reader.execute(statement, (term, *values))
                 ways.append(opened.enter_context(closing(way)))
         merged = merge(*ways, key=itemgetter(0, 1), reverse=plan.newest_first)
-        return [StoredArtifact(*row) for row, _ in islice(groupby(merged), most)]
+        rows = [StoredArtifact(*row) for row, _ in islice(groupby(merged), most)]
+    return IndexStretch(rows, (rows[-1].at, rows[-1].n) if len(rows) == most else None)
 
 
 def _tally(reader: sqlite3.Connection, plan: IndexPlan) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+    return [(text, count) for text, count in _aggregate(reader, plan, queries.TALLY)]
+
+
+def _counts(reader: sqlite3.Connection, plan: IndexPlan) -> list[ArtifactCount]:
+    return [ArtifactCount(*row) for row in _aggregate(reader, plan, queries.COUNTS)]
+
+
+def _aggregate(
+    reader: sqlite3.Connection, plan: IndexPlan, aggregate: str
+) -> Iterator[tuple[Any, ...]]:
     for branch in plan.branches:
         checks, values = _conditions(plan, branch)
-        statement = queries.TALLY.format(terms=_marks(branch.leads), checks=checks)
-        found += reader.execute(statement, (*branch.leads, *values))
-    return found
+        statement = aggregate.format(terms=_marks(branch.leads), checks=checks)
+        yield from reader.execute(statement, (*branch.leads, *values))
 
 
 def _consumptions(reader: sqlite3.Connection, tenant: str, ids: Sequence[str]) -> list[Consumption]:

@@ -248,11 +248,16 @@ WALK = f"""
     WHERE e.term = ? AND {_RIGHT}{{checks}}
         AND (a.tenant = ? OR a.shared = 1 AND (a.opens IS NULL OR a.opens <= ?))
     ORDER BY e.at {{order}}, e.n {{order}}"""
-TALLY = f"""
-    SELECT visibility, count(*) FROM artifacts WHERE n IN (
+_COUNTED = f"""
+    FROM artifacts WHERE n IN (
         SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_RIGHT}{{checks}})
-        AND (tenant = ? OR shared = 1 AND (opens IS NULL OR opens <= ?))
-    GROUP BY visibility"""
+        AND (tenant = ? OR shared = 1 AND (opens IS NULL OR opens <= ?))"""
+TALLY = f"SELECT visibility, count(*) {_COUNTED} GROUP BY visibility"
+# Data that SQLite cannot read as JSON stands for itself, to be read by its reader.
+COUNTS = f"""
+    SELECT visibility, CASE WHEN json_valid(data)
+        THEN json_extract(data, '$.type', '$.produced_by', '$.tags') ELSE data END AS traits,
+        count(*) {_COUNTED} GROUP BY visibility, traits"""
 
 ADD_CONSUMPTION = "INSERT OR IGNORE INTO consumptions VALUES (?, ?, ?, ?, ?, ?, ?)"
 CONSUMPTIONS_OF = """

@@ -19,6 +19,7 @@ from turnloom.board.spec import (
     Where,
 )
 from turnloom.board.spec.artifacts import is_visibility
+from turnloom.board.spec.queries import ArtifactContent
 from turnloom.kernel.values import Json, as_array, as_object
 
 # Where a path leads that leads nowhere; null is a value.
@@ -36,7 +37,7 @@ def resolve_types(filter: FilterConfig, types: TypeRegistry) -> FilterConfig:
     return filter.model_copy(update={"types": frozenset(map(types.resolve, filter.types))})
 
 
-def matches(filter: FilterConfig, artifact: Artifact) -> bool:
+def matches(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bool:
     """Whether the filter asks for this artifact; the types of both are full names."""
     return (
         _within(filter.types, artifact.type)
@@ -64,7 +65,7 @@ def _within(wanted: Set[str] | None, value: str | None) -> bool:
     return wanted is None or value in wanted
 
 
-def _in_window(filter: FilterConfig, artifact: Artifact) -> bool:
+def _in_window(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bool:
     at = artifact.created_at
     return (filter.since is None or filter.since <= at) and (
         filter.until is None or at <= filter.until

@@ -29,7 +29,13 @@ from turnloom.board.spec import (
     Reader,
     Visibility,
 )
-from turnloom.board.spec.queries import Branch, IndexPlan, Position
+from turnloom.board.spec.queries import (
+    ArtifactContent,
+    ArtifactTraits,
+    Branch,
+    IndexPlan,
+    Position,
+)
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import as_array
@@ -210,18 +216,25 @@ class ArtifactCounts:
         self._visibilities: Counter[str] = Counter()
         self._tags: Counter[str] = Counter()
 
-    def add(self, artifacts: Iterable[Artifact]) -> None:
-        """Count some more."""
-        for artifact in artifacts:
-            self._types[artifact.type] += 1
-            self._producers[artifact.produced_by] += 1
-            self._visibilities[kind_of(artifact.visibility)] += 1
-            self._tags.update(artifact.tags)
+    def add(
+        self, visibility: Visibility, traits: ArtifactTraits | ArtifactContent, count: int = 1
+    ) -> None:
+        """Count artifacts with one visibility and the same traits."""
+        self._types[traits.type] += count
+        self._producers[traits.produced_by] += count
+        self._visibilities[kind_of(visibility)] += count
+        for tag in traits.tags:
+            self._tags[tag] += count
+
+    @property
+    def total(self) -> int:
+        """How many were counted."""
+        return self._types.total()
 
     def summary(self) -> BoardSummary:
         """All counts, each by name."""
         return BoardSummary(
-            total=self._types.total(),
+            total=self.total,
             by_type=_by_name(self._types),
             by_producer=_by_name(self._producers),
             by_visibility=_by_name(self._visibilities),

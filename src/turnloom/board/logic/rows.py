@@ -1,13 +1,13 @@
 """Artifacts as rows of a store, the terms that find them, and events as changes to rows."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
@@ -24,7 +24,7 @@ from turnloom.board.spec import (
     Visibility,
     is_shared,
 )
-from turnloom.board.spec.queries import ArtifactRow
+from turnloom.board.spec.queries import ArtifactContent, ArtifactRow, ArtifactTraits
 from turnloom.errors import ArtifactExists, InvalidArtifact
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json
@@ -159,29 +159,25 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 
 
-class _Written(msgspec.Struct):
-    """What a row says of an artifact beside who may see it; nothing checks it, as an artifact was
-    checked when it was made."""
-
-    id: str
-    type: str
-    payload: dict[str, Json]
-    produced_by: str
-    created_at: datetime
-    correlation_id: str | None
-    run: str | None
-    parents: tuple[str, ...]
-    tags: Set[str]
-    partition: str | None
-    version: int
-    indexed: tuple[str, ...] | UnsetType = UNSET
-
-
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _encode_plainly = msgspec.json.Encoder().encode
 _decode_visibility = msgspec.json.Decoder[Visibility](Visibility).decode
-_decode_written = msgspec.json.Decoder(_Written).decode
+_decode_content = msgspec.json.Decoder(ArtifactContent).decode
 _decode_artifact = msgspec.json.Decoder(Artifact).decode
+_decode_traits = msgspec.json.Decoder(ArtifactTraits).decode
+# What decoding raises on a text that holds something else.
+_UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+class _Counted(msgspec.Struct):
+    """The traits in the data of a row; the rest is skipped."""
+
+    type: str
+    produced_by: str
+    tags: tuple[str, ...]
+
+
+_decode_counted = msgspec.json.Decoder(_Counted).decode
 
 
 def microseconds(at: datetime) -> int:
@@ -220,7 +216,7 @@ def read_visibility(text: str) -> Visibility | None:
     """The visibility that a text holds; none, which shows nothing, where it cannot be read."""
     try:
         return _decode_visibility(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except _UNREADABLE:
         return None
 
 
@@ -234,8 +230,35 @@ def read_artifact(visibility: Visibility, data: str) -> Artifact:
         artifact = _decode_artifact(data)
         force_setattr(artifact, "visibility", visibility)  # it was made just now, for this reader
         return artifact
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise InvalidArtifact(f"An artifact in the store cannot be read: {error}.") from error
+
+
+def read_content(data: str) -> ArtifactContent:
+    """The content of a row, which is faster to read than the artifact.
+
+    Raises:
+        InvalidArtifact: the text holds no artifact.
+    """
+    try:
+        return _decode_content(data)
+    except _UNREADABLE as error:
+        raise InvalidArtifact(f"An artifact in the store cannot be read: {error}.") from error
+
+
+def read_traits(text: str) -> ArtifactTraits:
+    """The traits in the text of traits, or in the data of a row.
+
+    Raises:
+        InvalidArtifact: the text holds neither.
+    """
+    try:
+        if text.startswith("["):
+            return _decode_traits(text)
+        counted = _decode_counted(text)
+        return ArtifactTraits(counted.type, counted.produced_by, counted.tags)
+    except _UNREADABLE as error:
+        raise InvalidArtifact(f"An artifact in the store cannot be counted: {error}.") from error
 
 
 def read_consumption(
@@ -257,9 +280,10 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
         raise InvalidArtifact(f"{artifact.id!r} is no plain artifact. Put what it encloses.")
     try:
         visibility = write_visibility(artifact.visibility)
-        written = _Written(*map(artifact.__getattribute__, _Written.__struct_fields__))
+        fields = ArtifactContent.__struct_fields__
+        written = ArtifactContent(*map(artifact.__getattribute__, fields))
         data = _encode_plainly(written).decode()
-        kept = _decode_written(data)
+        kept = _decode_content(data)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidArtifact(f"Artifact {artifact.id!r} cannot be written: {error}.") from error
     if kept != written or read_visibility(visibility) != artifact.visibility:
@@ -281,7 +305,7 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
     )
 
 
-def _content(written: _Written) -> str:
+def _content(written: ArtifactContent) -> str:
     """What makes two artifacts of one id the same: all but the moment of their publishing, which
     differs when a publisher has to try again, and what is indexed, which may be declared later."""
     same = msgspec.structs.replace(written, created_at=EPOCH, indexed=UNSET)

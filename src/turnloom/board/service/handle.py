@@ -5,7 +5,7 @@ attribute that can be reached from a handle leads to the store, the reader or an
 `WeakKeyDictionary` would not do: the references that it makes have a callback that leads to it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Never, final
 from weakref import ReferenceType, ref
@@ -76,7 +76,7 @@ class _Handle:
         cursor: str | None = None,
         count: bool = False,
     ) -> tuple[ArtifactItems, int | None]:
-        """Copies of what the filter asks for, and how many there are in all if that is asked."""
+        """One page of copies of what the filter asks for, and the total if `count` asks for it."""
         bound = _bound_to(self)
         page = await bound.store.query(
             bound.resolve(filter),
@@ -87,6 +87,22 @@ class _Handle:
             count=count,
         )
         return ArtifactItems(bound.give(page.items), page.cursor), page.total
+
+    async def iter_artifacts(
+        self, filter: FilterConfig | None = None, *, embed_meta: bool = False
+    ) -> AsyncGenerator[Artifact, None]:
+        """Copies of all that the filter asks for, read page by page; a limit counts all of them."""
+        asked = FilterConfig() if filter is None else as_one_of(filter, FilterConfig, "`filter`")
+        cursor: str | None = None
+        while True:
+            items, _ = await self.query_artifacts(asked, embed_meta=embed_meta, cursor=cursor)
+            for each in items:
+                yield each
+            cursor = items.cursor
+            left = None if asked.limit is None else asked.limit - len(items)
+            if cursor is None or left == 0:
+                return
+            asked = asked.model_copy(update={"limit": left})
 
     async def get(self, id: str) -> Artifact | None:
         """The artifact of this id as a copy; none if there is none to be seen."""

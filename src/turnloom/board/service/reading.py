@@ -1,19 +1,35 @@
 """Reading from a store that finds artifacts by terms: who may see what is decided here, for all."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from anyio import to_thread
+from anyio import lowlevel, to_thread
 
 from turnloom.board.logic.matching import matches, may_see
 from turnloom.board.logic.queries import ArtifactCounts, Outline, enclose, read_cursor, write_cursor
-from turnloom.board.logic.rows import read_artifact, read_visibility
+from turnloom.board.logic.rows import read_artifact, read_content, read_traits, read_visibility
 from turnloom.board.ports import ArtifactIndex
-from turnloom.board.spec import Artifact, BoardSummary, FilterConfig, Page, Reader, is_shared
-from turnloom.board.spec.queries import IndexPlan, Position, StoredArtifact
+from turnloom.board.spec import (
+    Artifact,
+    BoardSummary,
+    FilterConfig,
+    Page,
+    Reader,
+    Visibility,
+    is_shared,
+)
+from turnloom.board.spec.queries import (
+    MOST_COMPARED,
+    ArtifactCount,
+    IndexPlan,
+    IndexStretch,
+    Position,
+    StoredArtifact,
+)
 from turnloom.errors import InvalidArtifact, UsageError
 from turnloom.kernel.values import is_name
 
@@ -24,12 +40,8 @@ _log = logging.getLogger("turnloom.board")
 # How many rows are asked for at first where no limit says how many are wanted; and at most.
 CHUNK = 250
 MOST = 2_000
-# How many artifacts are given at once where no limit says how many are wanted.
-MOST_ITEMS = 100_000
 # How many rows are read and compared on the loop; more are in a thread.
 FEW = 50
-# An artifact that the reader may see, and the row that it was read from.
-Seen = tuple[StoredArtifact, Artifact]
 
 # Who looks at what another tenant shares.
 STRANGER = Reader()
@@ -38,13 +50,71 @@ STRANGER = Reader()
 ENOUGH = 2_000
 
 
+class IndexedArtifacts(ABC):
+    """The reading half of an artifact store that finds artifacts by terms; a page compares
+    `most_compared` of them at most."""
+
+    most_compared = MOST_COMPARED
+
+    @abstractmethod
+    async def opened(self) -> ArtifactIndex:
+        """The index to read from.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: the store cannot be read.
+        """
+
+    async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
+        """The artifact of this id as a copy; none if there is none that the reader may see."""
+        return await IndexReader(await self.opened(), reader, now).get(id)
+
+    async def query(
+        self,
+        filter: FilterConfig,
+        reader: Reader,
+        now: datetime,
+        *,
+        embed_meta: bool = False,
+        cursor: str | None = None,
+        count: bool = False,
+    ) -> Page:
+        """A page of copies of what the filter asks for and the reader may see.
+
+        Raises:
+            UsageError: the cursor is none of this filter's and reader's, or the store is closed.
+            StoreUnavailable: the store cannot be read.
+        """
+        index = IndexReader(await self.opened(), reader, now, self.most_compared)
+        return await index.query(filter, cursor, count, embed_meta)
+
+    async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
+        """How many there are of what the filter asks for and the reader may see."""
+        return await IndexReader(await self.opened(), reader, now).summary(filter)
+
+
+class _Compared(NamedTuple):
+    """A row that the reader may see, and its artifact if the filter asks for it."""
+
+    row: StoredArtifact
+    id: str
+    artifact: Artifact | None
+
+
 class IndexReader:
     """One reader's look into an index, as of one instant."""
 
-    def __init__(self, index: ArtifactIndex, reader: Reader, now: datetime) -> None:
+    def __init__(
+        self,
+        index: ArtifactIndex,
+        reader: Reader,
+        now: datetime,
+        most_compared: int = MOST_COMPARED,
+    ) -> None:
         self._index = index
         self._reader = reader
         self._now = now
+        self._most_compared = most_compared
 
     async def get(self, id: str) -> Artifact | None:
         """The artifact of this id, if there is one that the reader may see."""
@@ -53,13 +123,13 @@ class IndexReader:
         tenant = self._reader.tenant
         rows = await self._index.find(tenant, id)
         own_first = sorted(rows, key=lambda row: row.tenant != tenant)
-        return next(filter(None, map(self._seen, own_first)), None)
+        return next(filter(None, map(self._read, own_first)), None)
 
     async def query(
         self, filter: FilterConfig, cursor: str | None, count: bool, embed_meta: bool
     ) -> Page:
-        """One page of what the filter asks for and the reader may see; in envelopes, if who took
-        it is to be said as well.
+        """One page of what the filter asks for and the reader may see; in envelopes with
+        `embed_meta`.
 
         Raises:
             UsageError: the cursor is none, or belongs to another filter or reader.
@@ -69,49 +139,81 @@ class IndexReader:
         if not plan.branches:
             return Page((), 0 if count else None)
         total = await self._count(filter, plan) if count else None
-        items = await self._collect(filter, plan.behind(last) if last else plan)
-        more = filter.limit is not None and len(items) > filter.limit
-        items = items[: filter.limit]
-        given = [artifact for _, artifact in items]
-        if embed_meta and items:
-            given = await self._enclose(items)
-        return Page(tuple(given), total, await self._mark(filter, items[-1]) if more else None)
+        items, end = await self._collect(filter, plan.behind(last) if last else plan)
+        given = [each.artifact for each in items if each.artifact is not None]
+        if embed_meta and given:
+            given = await self._enclose(items, given)
+        return Page(tuple(given), total, await self._mark(filter, end) if end else None)
 
     async def summary(self, filter: FilterConfig) -> BoardSummary:
         """How many there are of what the filter asks for and the reader may see."""
-        counts = ArtifactCounts()
         plan = await self._plan(filter)
-        left = plan if plan.branches else None
-        while left is not None:
-            rows, left = await self._next(left, MOST)
-            await _off_loop(partial(self._add, counts, filter, rows), len(rows))
+        if not plan.branches:
+            return ArtifactCounts().summary()
+        if filter.where:
+            return (await self._count_matching(filter, plan)).summary()
+        groups = await self._index.counts(plan)
+        counts = await _off_loop(partial(self._add_up, groups), len(groups))
         return counts.summary()
 
-    def _add(
+    def _add_up(self, groups: Sequence[ArtifactCount]) -> ArtifactCounts:
+        """The counts of the groups that the reader may see."""
+        counts = ArtifactCounts()
+        for each in groups:
+            visibility = read_visibility(each.visibility)
+            if visibility is None or not may_see(visibility, self._reader, self._now):
+                continue
+            try:
+                counts.add(visibility, read_traits(each.traits), each.number)
+            except InvalidArtifact as error:
+                _log.warning("%d rows of the board are not counted: %s", each.number, error)
+        return counts
+
+    async def _count_matching(self, filter: FilterConfig, plan: IndexPlan) -> ArtifactCounts:
+        """The counts of what conditions on payloads match, which needs a look at each row."""
+        counts = ArtifactCounts()
+        left: IndexPlan | None = plan
+        while left is not None:
+            stretch = await self._index.walk(left, MOST)
+            add = partial(self._add_matching, counts, filter, stretch.rows)
+            await _off_loop(add, len(stretch.rows))
+            left = await _behind(left, stretch)
+        return counts
+
+    def _add_matching(
         self, counts: ArtifactCounts, filter: FilterConfig, rows: Sequence[StoredArtifact]
     ) -> None:
-        """Count what the filter asks for of some rows, and the reader may see."""
-        counts.add(artifact for _, artifact in self._fitting(filter, rows))
+        for row in rows:
+            if (visibility := self._visibility(row)) is None:
+                continue
+            try:
+                content = read_content(row.data)
+            except InvalidArtifact as error:
+                _leave_out(row, error)
+                continue
+            if matches(filter, content):
+                counts.add(visibility, content)
 
-    async def _enclose(self, items: Sequence[Seen]) -> list[Artifact]:
-        """Artifacts that the reader may see, with who of its tenant took its own: one look for
-        all."""
+    async def _enclose(
+        self, items: Sequence[_Compared], given: Sequence[Artifact]
+    ) -> list[Artifact]:
+        """Artifacts that the reader may see, with the consumptions of those of its tenant: one
+        look for all."""
         tenant = self._reader.tenant
-        own = [artifact for found, artifact in items if found.tenant == tenant]
+        is_own = [each.row.tenant == tenant for each in items]
+        own = [artifact for artifact, mine in zip(given, is_own, strict=True) if mine]
         taken = await self._index.consumptions(tenant, [each.id for each in own])
         enclosed = iter(enclose(own, taken))
         return [
-            next(enclosed) if found.tenant == tenant else enclose([artifact], ())[0]
-            for found, artifact in items
+            next(enclosed) if mine else enclose([artifact], ())[0]
+            for artifact, mine in zip(given, is_own, strict=True)
         ]
 
-    async def _mark(self, filter: FilterConfig, last: Seen) -> str:
+    async def _mark(self, filter: FilterConfig, end: _Compared) -> str:
         """The cursor behind an artifact."""
-        found, artifact = last
-        rows = await self._index.find(self._reader.tenant, artifact.id)
-        return write_cursor(
-            filter, self._reader, artifact.id, [row.n for row in rows].index(found.n)
-        )
+        rows = await self._index.find(self._reader.tenant, end.id)
+        which = [row.n for row in rows].index(end.row.n)
+        return write_cursor(filter, self._reader, end.id, which)
 
     async def _locate(self, filter: FilterConfig, cursor: str) -> Position:
         """Where a cursor stands: behind an artifact that the reader may see, or it would tell of
@@ -119,7 +221,7 @@ class IndexReader:
         id, which = read_cursor(filter, self._reader, cursor)
         rows = await self._index.find(self._reader.tenant, id) if is_name(id) else ()
         found = rows[which] if 0 <= which < len(rows) else None
-        if found is None or self._seen(found) is None:
+        if found is None or self._visibility(found) is None:
             raise UsageError(
                 "The cursor stands behind an artifact that this reader does not find here. "
                 "Begin again without a cursor."
@@ -135,70 +237,91 @@ class IndexReader:
         return outline.plan(weights, self._now)
 
     async def _count(self, filter: FilterConfig, plan: IndexPlan) -> int:
-        """How many there are in all; conditions on payloads need a look at each."""
-        if not filter.where:
-            return sum(n for text, n in await self._index.tally(plan) if self._shows(text))
-        total, left = 0, plan
-        while left is not None:
-            found, left = await self._look(filter, left)
-            total += len(found)
-        return total
+        """How many there are in all."""
+        if filter.where:
+            return (await self._count_matching(filter, plan)).total
+        return sum(n for text, n in await self._index.tally(plan) if self._shows(text))
 
-    async def _collect(self, filter: FilterConfig, plan: IndexPlan) -> list[Seen]:
-        """As many as the limit says, and one more if there is one."""
-        wanted = None if filter.limit is None else filter.limit + 1
-        items: list[Seen] = []
+    async def _collect(
+        self, filter: FilterConfig, plan: IndexPlan
+    ) -> tuple[list[_Compared], _Compared | None]:
+        """The artifacts of one page, and the row to continue behind if there may be more.
+
+        Only rows that the reader may see decide where a page ends.
+        """
+        items: list[_Compared] = []
+        last: _Compared | None = None
+        compared = 0
+        most = CHUNK if filter.limit is None else filter.limit + 1
         left: IndexPlan | None = plan
-        most = min(wanted or CHUNK, MOST)
-        while left is not None and not (wanted and len(items) >= wanted):
-            found, left = await self._look(filter, left, most)
-            items += found
+        while left is not None:
+            rest = self._most_compared + 1 - compared
+            stretch = await self._index.walk(left, min(most, MOST, rest))
+            judge = partial(self._compare_all, filter, stretch.rows)
+            for each in await _off_loop(judge, len(stretch.rows)):
+                if compared == self._most_compared:
+                    return items, last
+                if each.artifact is not None:
+                    if len(items) == filter.limit:
+                        return items, items[-1]
+                    items.append(each)
+                last = each
+                compared += 1
+            left = await _behind(left, stretch)
             most = min(2 * most, MOST)
-            if wanted is None and len(items) > MOST_ITEMS:
-                raise UsageError(
-                    f"The filter finds more than {MOST_ITEMS:,} artifacts. Give it a `limit`, and "
-                    "go on with the cursor."
-                )
-        return items
+        return items, None
 
-    async def _look(
-        self, filter: FilterConfig, plan: IndexPlan, most: int = MOST
-    ) -> tuple[list[Seen], IndexPlan | None]:
-        """What fits of the next rows, and the plan for the rows behind them, if there are more."""
-        rows, left = await self._next(plan, most)
-        return await _off_loop(partial(self._fitting, filter, rows), len(rows)), left
+    def _compare_all(self, filter: FilterConfig, rows: Sequence[StoredArtifact]) -> list[_Compared]:
+        """The rows that the reader may see, compared with the filter."""
+        return [each for row in rows if (each := self._compare(filter, row))]
 
-    async def _next(
-        self, plan: IndexPlan, most: int
-    ) -> tuple[Sequence[StoredArtifact], IndexPlan | None]:
-        """The next rows of a plan, and the plan for the rows behind them, if there are more."""
-        rows = await self._index.walk(plan, most)
-        more = len(rows) == most
-        return rows, plan.behind((rows[-1].at, rows[-1].n)) if more else None
+    def _compare(self, filter: FilterConfig, row: StoredArtifact) -> _Compared | None:
+        if (visibility := self._visibility(row)) is None:
+            return None
+        try:
+            if filter.where:  # many do not match, and need not be read as a whole
+                content = read_content(row.data)
+                if not matches(filter, content):
+                    return _Compared(row, content.id, None)
+            artifact = read_artifact(visibility, row.data)
+        except InvalidArtifact as error:
+            return _leave_out(row, error)
+        return _Compared(row, artifact.id, artifact if matches(filter, artifact) else None)
 
-    def _fitting(self, filter: FilterConfig, rows: Sequence[StoredArtifact]) -> list[Seen]:
-        """What the filter asks for of some rows, and the reader may see."""
-        seen = [(row, artifact) for row in rows if (artifact := self._seen(row))]
-        return [each for each in seen if matches(filter, each[1])]
+    def _read(self, row: StoredArtifact) -> Artifact | None:
+        """The artifact of a row, if the reader may see it."""
+        if (visibility := self._visibility(row)) is None:
+            return None
+        try:
+            return read_artifact(visibility, row.data)
+        except InvalidArtifact as error:
+            return _leave_out(row, error)
 
-    def _seen(self, found: StoredArtifact) -> Artifact | None:
-        visibility = read_visibility(found.visibility)
-        is_own = found.tenant == self._reader.tenant
+    def _visibility(self, row: StoredArtifact) -> Visibility | None:
+        """The visibility of a row that the reader may see."""
+        visibility = read_visibility(row.visibility)
+        is_own = row.tenant == self._reader.tenant
         reader = self._reader if is_own else STRANGER
         if visibility is None or not may_see(visibility, reader, self._now):
             return None
-        if not (is_own or is_shared(visibility)):
-            return None
-        try:
-            return read_artifact(visibility, found.data)
-        except InvalidArtifact as error:
-            _log.warning("row %d of the board is left out: %s", found.n, error)
-            return None
+        return visibility if is_own or is_shared(visibility) else None
 
     def _shows(self, text: str) -> bool:
         return may_see(read_visibility(text), self._reader, self._now)
 
 
+def _leave_out(row: StoredArtifact, error: InvalidArtifact) -> None:
+    _log.warning("row %d of the board is left out: %s", row.n, error)
+
+
+async def _behind(plan: IndexPlan, stretch: IndexStretch) -> IndexPlan | None:
+    """The plan behind a stretch, if there is more of it; other tasks run before it is read."""
+    if stretch.end is None:
+        return None
+    await lowlevel.checkpoint()
+    return plan.behind(stretch.end)
+
+
 async def _off_loop(judge: Callable[[], T], rows: int) -> T:
-    """What comes of judging so many rows, while other tasks get their go."""
+    """The result of judging so many rows, in a thread if they are many."""
     return judge() if rows <= FEW else await to_thread.run_sync(judge, abandon_on_cancel=True)

@@ -1,19 +1,23 @@
 """Filters, the reading handle of a board, and the queries that stores answer."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Sequence, Set
 from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, cast
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Strict
 
 from turnloom.board.spec.artifacts import Artifact, BoardSummary, instant
 from turnloom.kernel.models import Declared
-from turnloom.kernel.values import kind_of, preview
+from turnloom.kernel.values import Json, kind_of, preview
 
 # How many names a set of a filter has at most, how many values `in` has, and how many conditions
 # there are.
 MOST_NAMES = 1000
 MOST_CONDITIONS = 100
+# How many artifacts that the reader may see one page compares with its filter at most.
+MOST_COMPARED = 5_000
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "exists"]
 
@@ -110,12 +114,25 @@ class BoardHandle(Protocol):
         cursor: str | None = None,
         count: bool = False,
     ) -> tuple[ArtifactItems, int | None]:
-        """Copies of what the filter asks for, and how many there are in all if that is asked too.
-        With `embed_meta` they are envelopes. A cursor goes on behind the items that gave it.
+        """One page of copies of what the filter asks for, and how many there are in all if `count`
+        asks for it. With `embed_meta` they are envelopes. A page compares a bounded number of
+        artifacts, so it may hold fewer than the limit, or none; while its items have a cursor,
+        there may be more behind it.
 
         Raises:
             UnknownType: the filter names a type that is not known, or a simple name of several.
             UsageError: the cursor is none, or belongs to another filter or reader.
+        """
+        ...
+
+    def iter_artifacts(
+        self, filter: FilterConfig | None = None, *, embed_meta: bool = False
+    ) -> AsyncIterator[Artifact]:
+        """Copies of all that the filter asks for, read page by page; a limit counts all of them.
+        With `embed_meta` they are envelopes.
+
+        Raises:
+            UnknownType: the filter names a type that is not known, or a simple name of several.
         """
         ...
 
@@ -164,6 +181,40 @@ class StoredArtifact(NamedTuple):
     data: str
 
 
+class ArtifactContent(msgspec.Struct):
+    """The data of a row: an artifact without its visibility, not validated again."""
+
+    id: str
+    type: str
+    payload: dict[str, Json]
+    produced_by: str
+    created_at: datetime
+    correlation_id: str | None
+    run: str | None
+    parents: tuple[str, ...]
+    tags: Set[str]
+    partition: str | None
+    version: int
+    indexed: tuple[str, ...] | UnsetType = UNSET
+
+
+class ArtifactTraits(msgspec.Struct, array_like=True):
+    """The properties by which artifacts are counted; written as an array."""
+
+    type: str
+    produced_by: str
+    tags: tuple[str, ...]
+
+
+class ArtifactCount(NamedTuple):
+    """The number of rows with one visibility and the same traits. `traits` is the text of
+    `ArtifactTraits`, or the data of a row where a store cannot extract them."""
+
+    visibility: str
+    traits: str
+    number: int
+
+
 class Branch(NamedTuple):
     """What to look for in one scope: entries of one of `leads`, of which each has a term of every
     one of `groups` and none that is `excluded`."""
@@ -191,3 +242,11 @@ class IndexPlan(NamedTuple):
         if self.newest_first:
             return self._replace(high=min(self.high, position))
         return self._replace(low=max(self.low, position))
+
+
+class IndexStretch(NamedTuple):
+    """Consecutive rows of a plan. `end` is the position to continue behind, or none at the end of
+    the plan; rows between the last one and `end` do not fit the plan."""
+
+    rows: Sequence[StoredArtifact]
+    end: Position | None

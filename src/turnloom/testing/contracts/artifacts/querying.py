@@ -15,6 +15,7 @@ from turnloom.board.spec import (
     TagFilter,
     Tenant,
 )
+from turnloom.board.spec.queries import MOST_COMPARED
 from turnloom.errors import UsageError
 from turnloom.testing.contracts.artifacts.samples import (
     ANN,
@@ -181,15 +182,6 @@ class ArtifactQueryContract:
             both = [("score", "ge", 1), ("who.name", "eq", "bob")]
             assert await ids(store, where=both, limit=1) == ["two"]
 
-    async def test_a_rare_condition_among_many(self) -> None:
-        """A limit is filled from as far away as it takes."""
-        async with self.fresh() as store:
-            await store.put(TENANT, series(3000, tags={"common"}))
-            rare = [("id", "in", ["7", "1500", "2999"])]
-            assert await ids(store, where=rare, limit=2) == ["7", "1500"]
-            assert await ids(store, where=rare, order="-created_at") == ["2999", "1500", "7"]
-            assert len(await ids(store, tags=TagFilter(include={"common"}), now=LATER)) == 3000
-
     async def test_any_name(self) -> None:
         """Names are texts, whatever they look like, and none reaches another."""
         async with self.fresh() as store:
@@ -240,6 +232,23 @@ class PagingContract:
                     found = await pages(store, FilterConfig(limit=limit, order=order))
                     assert list(chain.from_iterable(found)) == whole
                     assert all(len(page) == limit for page in found[:-1]) and found[-1]
+
+    async def test_a_page_compares_a_bounded_number(self) -> None:
+        """Where few match, a page ends early with a cursor, and the pages make up the whole."""
+        async with self.fresh() as store:
+            rows = series(MOST_COMPARED + 2, visibility=Private({"ann"}))
+            await store.put(TENANT, [*rows, artifact("last", created_at=rows[-1].created_at)])
+            for wanted, limit in ((["last", "9", "7"], 1), ([], None)):
+                found = await pages(
+                    store,
+                    FilterConfig(where=[("id", "in", [*wanted])], limit=limit, order="-created_at"),
+                )
+                assert len(found) > 1 and list(chain.from_iterable(found)) == wanted
+            whole = await pages(store, FilterConfig())
+            assert len(whole[0]) <= MOST_COMPARED and len(whole) > 1
+            assert sum(map(len, whole)) == MOST_COMPARED + 3
+            # What a reader may not see lengthens nothing.
+            assert await pages(store, FilterConfig(), BOB) == [["last"]]
 
     async def test_pages_while_writes_go_on(self) -> None:
         """Whatever was there when reading began comes once, whatever comes meanwhile."""

@@ -79,11 +79,15 @@ async def ids(
     """The ids of what a reader finds; the total must agree, and so must each get."""
     filter = FilterConfig(**asked)
     page = await store.query(filter, reader, now, count=True)
+    items, total = [*page.items], page.total
+    while page.cursor is not None and filter.limit is None:
+        page = await store.query(filter, reader, now, cursor=page.cursor)
+        items += page.items
     if filter.limit is None:
-        assert page.total == len(page.items) and page.cursor is None
-    for item in page.items:
+        assert total == len(items)
+    for item in items:
         assert await store.get(item.id, reader, now) == item
-    return [item.id for item in page.items]
+    return [item.id for item in items]
 
 
 async def pages(

@@ -243,6 +243,16 @@ class TenantsContract:
                 found = await store.get(str(n), DEVELOPER, NOON)
                 assert found is not None and found.produced_by == TENANT
 
+    async def test_what_others_share_later_does_not_end_a_page(self) -> None:
+        """A developer reads past artifacts of other tenants that are not open yet."""
+        async with self.fresh() as store:
+            soon = After(LATER + SECOND, Shared())
+            for tenant in (OTHER, TENANT):
+                await store.put(tenant, [_of(tenant, f"{tenant} {n}", soon) for n in range(3)])
+            assert await _paged(store, DEVELOPER) == [TENANT] * 3
+            page = await store.query(FilterConfig(), DEVELOPER, NOON, count=True)
+            assert page.total == len(page.items) == 3
+
 
 def _of(tenant: str, id: str, visibility: Visibility | None = None) -> Artifact:
     """An artifact that says whose it is."""
