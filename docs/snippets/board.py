@@ -31,5 +31,8 @@ async def main() -> None:
             counted = await board.summary()
             print(tenant, [item.id for item in items], "of", total, counted.by_visibility)
 
+        async for item in deals.iter_artifacts(FilterConfig(types={"PitchResult"})):
+            print(item.id, item.payload["tagline"])
+
 
 asyncio.run(main())

@@ -1,6 +1,7 @@
 """The built-in providers: what each gives, and what it refuses to be."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from turnloom import (
     SummaryProvider,
     TranscriptProvider,
 )
-from turnloom.assembly.service.providers import MOST
+from turnloom.assembly.service.providers import MOST, read
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.board.spec import Artifact, FilterConfig, Private
+from turnloom.board.spec.queries import MOST_COMPARED
 from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
 
@@ -158,6 +160,31 @@ async def test_what_a_component_may_have_stolen_is_refused() -> None:
     turn = Turn([hidden], state={"context_snapshot": [{"artifact_id": "secret"}]})
     with pytest.raises(ContextUnavailable, match="'secret'"):
         await turn.gather(StateDelegatingProvider())
+
+
+# ------------------------------------------------------------------ large boards
+
+
+async def test_providers_read_all_pages() -> None:
+    board = series(MOST_COMPARED + 2, correlation_id="c1")
+    turn = Turn(board, correlation_id="c1", inputs=(board[0],))
+    request = await turn.request(lambda _: None)
+    found, _ = await DefaultCorrelationProvider().find(request)
+    assert len(found) == MOST_COMPARED + 1
+    last = FilterConfig(where=[("id", "eq", board[-1].id)], limit=1)
+    assert [each.id for each in await read(request, last)] == [board[-1].id]
+
+
+async def test_a_provider_does_not_read_without_end() -> None:
+    class Endless:
+        async def iter_artifacts(self, filter: FilterConfig) -> AsyncGenerator[Artifact, None]:
+            while True:
+                yield one
+
+    one, request = artifact("a"), await Turn().request(lambda _: None)
+    board: Any = Endless()
+    with pytest.raises(UsageError, match="limit"):
+        await read(replace(request, board=board), FilterConfig())
 
 
 # ------------------------------------------------------------------ several

@@ -1,5 +1,6 @@
 """`turnloom board`: artifacts listed, found and published."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -7,6 +8,10 @@ import pytest
 
 from tests.cli.conftest import Call
 from tests.support.warm import Warm
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.board.spec.queries import MOST_COMPARED
+from turnloom.runtime.logic import codec
+from turnloom.testing.contracts.artifacts.samples import series
 
 SHOP = """
 from pydantic import BaseModel
@@ -89,6 +94,22 @@ def test_pages_follow_each_other(turnloom: Call, shop: str) -> None:
     rest = json.loads(turnloom("board", "list", "--limit", "3", "--cursor", cursor, "--json").out)
     assert [each["payload"]["item"] for each in rest["artifacts"]] == ["hat"]
     assert (rest["total"], rest["cursor"]) == (4, None)
+
+
+def test_a_query_goes_through_a_large_board(turnloom: Call, tmp_path: Path) -> None:
+    async def fill() -> None:
+        store = SqliteStore(tmp_path / "large.db", codec())
+        await store.artifacts.put("local", series(MOST_COMPARED + 1))
+        await store.aclose()
+
+    asyncio.run(fill())
+    query = ("board", "query", "--store", "large.db", "--limit", "1", "--where")
+    page = json.loads(turnloom(*query, 'id = "0"', "--json").out)
+    assert [each["id"] for each in page["artifacts"]] == ["0"]
+    assert (page["total"], page["cursor"]) == (None, None)
+    assert "No artifacts" in turnloom(*query, "id = none").err
+    first = turnloom(*query, 'id in ["1", "5000"]')
+    assert "test.Note" in first.out and "1 are shown" in first.err and "--cursor" in first.err
 
 
 def test_what_fails_is_said_and_a_board_in_a_variable_has_its_own_store(

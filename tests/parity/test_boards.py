@@ -124,6 +124,8 @@ BOARDS = {
     "query_artifacts.embed_meta": f"{PUBLISHING}:test_a_board_is_asked_in_pages",
     "query_artifacts.cursor": f"{PUBLISHING}:test_a_board_is_asked_in_pages",
     "query_artifacts.count": f"{PUBLISHING}:test_a_board_is_asked_in_pages",
+    "iter_artifacts.filter": f"{PUBLISHING}:test_a_board_is_read_as_a_whole",
+    "iter_artifacts.embed_meta": f"{PUBLISHING}:test_a_board_is_read_as_a_whole",
     "get.id": f"{PUBLISHING}:test_what_is_published_is_there_before_anything_comes_of_it",
     "summary.filter": f"{PUBLISHING}:test_a_board_is_asked_in_pages",
 }

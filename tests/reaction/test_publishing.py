@@ -333,6 +333,18 @@ async def test_a_board_is_asked_in_pages(board: Board, clerk: Clerk) -> None:
     assert (await board.summary(filter=filter)).by_type == {"shop.Order": 5}
 
 
+async def test_a_board_is_read_as_a_whole(board: Board, clerk: Clerk) -> None:
+    orders = await board.publish_many([Order(item=str(number)) for number in range(5)])
+    await idle(board)
+    filter, ids = FilterConfig(types={"Order"}), [each.id for each in orders]
+    read: list[Any] = [each async for each in board.iter_artifacts(filter, embed_meta=True)]
+    assert [each.id for each in read] == ids
+    assert {each.consumptions[0].agent for each in read} == {"clerk"}
+    three = FilterConfig(types={"Order"}, limit=3)
+    assert [each.id async for each in board.iter_artifacts(three)] == ids[:3]
+    assert len([each async for each in board.iter_artifacts()]) > 5
+
+
 async def test_an_artifact_has_the_version_of_its_type(board: Board) -> None:
     @artifact_type(name="shop.Note", version=3)
     class Note(BaseModel):

@@ -30,7 +30,7 @@ from turnloom.adapters.mongo.documents import MongoServer
 from turnloom.adapters.postgres.faults import PostgresServer
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.agents.logic.answers import MOST_CHARACTERS, MOST_TEXT
-from turnloom.board.service.reading import MOST_ITEMS
+from turnloom.board.spec.queries import MOST_COMPARED
 from turnloom.kernel.contained import bare
 from turnloom.log.spec import RunKey
 from turnloom.runtime.calls import MOST_BYTES
@@ -92,17 +92,24 @@ def test_filters() -> None:
         FilterConfig(where=[("n", "eq", n) for n in range(101)])
 
 
-@pytest.mark.doors
-async def test_everything_at_once() -> None:
+async def test_a_page_of_a_large_board() -> None:
     def order(n: int) -> Artifact:
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        return Artifact(id=str(n), type="t", payload={}, produced_by="ann", created_at=at)
+        return Artifact(id=str(n), type="t", payload={"n": n}, produced_by="ann", created_at=at)
 
     async with Loom(store="memory") as app:
-        await app._open().artifacts.put("local", [order(n) for n in range(MOST_ITEMS + 1)])
+        await app._open().artifacts.put("local", [order(n) for n in range(MOST_COMPARED + 1)])
         board = app.board()
-        with pytest.raises(UsageError, match="limit"):
-            await board.query_artifacts()
+        found, _ = await board.query_artifacts()
+        assert len(found) == MOST_COMPARED and found.cursor is not None
+        found, _ = await board.query_artifacts(cursor=found.cursor)
+        assert len(found) == 1 and found.cursor is None
+        last = FilterConfig(where=[("n", "eq", MOST_COMPARED)])
+        found, _ = await board.query_artifacts(last)
+        assert len(found) == 0 and found.cursor is not None
+        assert [each.payload["n"] async for each in board.iter_artifacts(last)] == [MOST_COMPARED]
+        limited = FilterConfig(limit=MOST_COMPARED + 1)
+        assert len([each async for each in board.iter_artifacts(limited)]) == MOST_COMPARED + 1
         found, _ = await board.query_artifacts(FilterConfig(limit=4))
         assert len(found) == 4
 

@@ -315,6 +315,8 @@ async def trade(app: t.Loom) -> None:
     assert_type(made, list[t.Artifact])
     items, _ = await board.query_artifacts(t.FilterConfig(types={"program.Parcel"}))
     assert_type(items, t.ArtifactItems)
+    all_of_it = [each async for each in board.iter_artifacts(t.FilterConfig(), embed_meta=True)]
+    assert_type(all_of_it, list[t.Artifact])
     handle: t.BoardHandle = board.read_as(t.Reader(labels={"staff"}))
     found, count = await handle.query_artifacts(embed_meta=True, count=True)
     envelopes = [each for each in found if isinstance(each, t.Envelope)]

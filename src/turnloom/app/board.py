@@ -1,6 +1,6 @@
 """Boards as handles."""
 
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Set
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import InvalidArtifact, PlanChanged, ReactionFailed, UsageError
@@ -55,11 +55,18 @@ class Readable:
         cursor: str | None = None,
         count: bool = False,
     ) -> "tuple[ArtifactItems, int | None]":
-        """What the filter asks for of what is public, and how many there are if that is asked."""
+        """One page of what the filter asks for of what is public, and the total if `count` asks
+        for it; while the items have a cursor, there may be more."""
         handle = self._nobody()
         return await handle.query_artifacts(
             filter, embed_meta=embed_meta, cursor=cursor, count=count
         )
+
+    def iter_artifacts(
+        self, filter: "FilterConfig | None" = None, *, embed_meta: bool = False
+    ) -> "AsyncIterator[Artifact]":
+        """All that the filter asks for of what is public, read page by page."""
+        return self._nobody().iter_artifacts(filter, embed_meta=embed_meta)
 
     async def get(self, id: str) -> "Artifact | None":
         """The artifact of this id, if there is one that is public."""

@@ -82,14 +82,29 @@ def check_count(count: object, what: str) -> None:
         raise UsageError(f"`{what}` is {count!r}. Give 1 or more, or leave it out for all.")
 
 
+# How many artifacts a provider reads at most.
+MOST_READ = 100_000
+
+
 async def read(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
-    """What the filter asks for, without the inputs of the turn; its limit counts the others."""
+    """What the filter asks for, without the inputs of the turn; its limit counts the others.
+
+    Raises:
+        UsageError: it finds more than a provider may read.
+    """
     inputs = {each.id for each in request.inputs}
     limit = filter.limit
     if limit is not None:
         filter = filter.model_copy(update={"limit": limit + len(inputs)})
-    items, _ = await request.board.query_artifacts(filter)
-    return [each for each in items if each.id not in inputs][:limit]
+    found: list[Artifact] = []
+    async for each in request.board.iter_artifacts(filter):
+        if each.id not in inputs:
+            found.append(each)
+        if len(found) > MOST_READ:
+            raise UsageError(
+                f"The filter finds more than {MOST_READ:,} artifacts. Give it a `limit`."
+            )
+    return found[:limit]
 
 
 async def read_last(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:

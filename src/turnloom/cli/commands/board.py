@@ -18,6 +18,7 @@ from rich.table import Table
 from turnloom.app import Board, Loom
 from turnloom.board.spec import (
     After,
+    BoardHandle,
     Envelope,
     FilterConfig,
     Operator,
@@ -123,22 +124,35 @@ class BoardListCommand(BoardCommand):
             handle = board.read_as(reader)
             if self.board is None and asked.types:
                 await self._know_types(board, reader, asked.types)
-            found, total = await handle.query_artifacts(
-                asked, embed_meta=True, cursor=self.cursor, count=True
-            )
-        items = cast(Sequence[Envelope], found)
+            items, total, cursor = await self._read(handle, asked)
         if self.json:
-            page = {"artifacts": items, "total": total, "cursor": found.cursor}
+            page = {"artifacts": items, "total": total, "cursor": cursor}
             terminal.emit(msgspec.json.encode(page))
             return 0
         if not items:
             terminal.tell(safe("No artifacts are found that this reader may see."))
             return 0
         terminal.show(_table(items, payload=self.shows_payload))
-        if found.cursor is not None:
-            terminal.tell(safe(f"{len(items)} of {total} are shown. The next ones:", "dim"))
-            terminal.tell(joined("  ", (self._next(found.cursor), "bold")))
+        if cursor is not None:
+            shown = f"{len(items)}" if total is None else f"{len(items)} of {total}"
+            terminal.tell(safe(f"{shown} are shown. The next ones:", "dim"))
+            terminal.tell(joined("  ", (self._next(cursor), "bold")))
         return 0
+
+    async def _read(
+        self, handle: BoardHandle, asked: FilterConfig
+    ) -> tuple[list[Envelope], int | None, str | None]:
+        """As many artifacts as the limit allows, how many there are in all, and the cursor behind
+        them. Conditions on payloads are not counted: that would compare all artifacts."""
+        found, total = await handle.query_artifacts(
+            asked, embed_meta=True, cursor=self.cursor, count=not asked.where
+        )
+        items = [*found]
+        while found.cursor is not None and len(items) < self.limit:
+            rest = asked.model_copy(update={"limit": self.limit - len(items)})
+            found, _ = await handle.query_artifacts(rest, embed_meta=True, cursor=found.cursor)
+            items += found
+        return cast(list[Envelope], items), total, found.cursor
 
     @property
     def shows_payload(self) -> bool:
@@ -310,7 +324,7 @@ class BoardPublishCommand(BoardCommand):
             if self.wait:
                 failures = await self._settle(board)
             about = FilterConfig(correlation_id=artifact.correlation_id, since=artifact.created_at)
-            found, _ = await board.query_artifacts(about, embed_meta=True)
+            found = [each async for each in board.iter_artifacts(about, embed_meta=True)]
         later = [each for each in cast(Sequence[Envelope], found) if each.id != artifact.id]
         if self.json:
             told = {"artifact": artifact, "published": later, "failures": [*map(str, failures)]}
