@@ -1,4 +1,4 @@
-"""Turnloom: agent workflows whose context is declared, checked, recorded and explained."""
+"""Turnloom: agent workflows with declared, checked, recorded and explained context."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -203,7 +203,7 @@ if TYPE_CHECKING:
     from turnloom.variables.spec import Context as Context
     from turnloom.variables.spec import derivation as derivation
 
-# Every public name by the module that has it; it is imported when it is first asked for.
+# Public names by defining module; each is imported on first access.
 _NAMES = {
     "turnloom.agents.spec": (
         "Answer",

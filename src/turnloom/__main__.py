@@ -1,4 +1,4 @@
-"""`python -m turnloom` is `turnloom`."""
+"""Run the command line with `python -m turnloom`."""
 
 from turnloom.cli import main
 

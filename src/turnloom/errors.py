@@ -1,42 +1,42 @@
-"""Every error Turnloom raises, in one tree, and the diagnostics that checks give.
+"""Every error that Turnloom raises, in one tree, and the diagnostics of its checks.
 
-TurnloomError                 anything Turnloom says no to; has a stable `code`
-├── DefinitionError       a workflow that does not pass its check; carries all diagnostics
-├── UsageError            a call that cannot mean anything: wrong answer, closed app, bad setting
-│   ├── UnknownRun        no run of that id
-│   ├── WorkflowGone      the folder of a run's workflow is not there any more
-│   ├── UnknownFlow       a run of a flow that this program does not have
-│   └── NotYours          a question of another user or tenant
-├── LogError              the log refused or could not store
-│   ├── Conflict          the log is at another position, or holds that id already
-│   ├── LeaseLost         another process took the run over: this one did not respond in time
-│   ├── UnknownKind       an event of a kind, version or shape that this release does not know
+TurnloomError                 base of all errors; has a stable `code`
+├── DefinitionError       a workflow fails its check; carries all diagnostics
+├── UsageError            an invalid call: wrong argument, closed app, bad setting
+│   ├── UnknownRun        the store has no run with this id
+│   ├── WorkflowGone      the workflow folder of a run no longer exists
+│   ├── UnknownFlow       a run belongs to a flow that this program does not define
+│   └── NotYours          a question belongs to another user or tenant
+├── LogError              the log rejected an append, or could not store it
+│   ├── Conflict          the log is at another position, or already has this id
+│   ├── LeaseLost         another process took over the run after its lease expired
+│   ├── UnknownKind       an event has a kind, version or shape unknown to this release
 │   │   └── LogDamaged    events of a run are missing in the store
-│   └── StoreUnavailable  the store cannot be written or read now: full disk, locked, damaged
-├── BoardError            the board says no
-│   ├── InvalidArtifact   an artifact, a payload or a visibility that cannot be
-│   ├── ArtifactExists    an artifact of this id is there, with other content
-│   ├── UnknownType       no type of artifacts has that name, or several have it
-│   ├── ReactionFailed    an agent could not do what artifacts woke it for
-│   ├── PredicateFailed   a condition or the key of a join raised, or gave no answer
-│   ├── LoopLimit         one publish set off as many turns as one may
+│   └── StoreUnavailable  the store cannot be read or written: full disk, locked, damaged
+├── BoardError            an operation on a board failed
+│   ├── InvalidArtifact   an artifact, payload or visibility is invalid
+│   ├── ArtifactExists    an artifact with this id exists with other content
+│   ├── UnknownType       an artifact type name is unknown or ambiguous
+│   ├── ReactionFailed    the turn of an agent on a board failed
+│   ├── PredicateFailed   a condition or join key raised, or returned an invalid value
+│   ├── LoopLimit         one publish caused more turns than allowed
 │   └── PlanChanged       a run is pinned to another plan of its board
-├── FlowError             a flow could not do what it is for
-│   ├── InvalidUpdate     a state, or what a step gives, that the flow's state cannot be
-│   └── FlowFailed        a run of a flow failed, or was cancelled (beside `Outcome`)
-├── MissingContext        a run cannot start or go on: values that it needs are missing
-├── ContextUnavailable    no provider gave context for a turn
-├── ContextTooLarge       there is no room for what a turn is shown: in a budget or a window
-├── DocumentsUnavailable  a document store does not answer, in time or at all
-├── CollectionUnavailable a collection cannot be searched or filled now
-├── NoCandidates          a selection has nobody left who can be chosen
+├── FlowError             an operation on a flow failed
+│   ├── InvalidUpdate     a state, or the result of a step, does not fit the flow's state
+│   └── FlowFailed        a run of a flow failed or was cancelled (defined with `Outcome`)
+├── MissingContext        required values are missing, so a run cannot start or continue
+├── ContextUnavailable    every context provider of a turn failed
+├── ContextTooLarge       the context of a turn exceeds a budget or a model's window
+├── DocumentsUnavailable  a document store failed or timed out
+├── CollectionUnavailable a collection cannot be searched or filled
+├── NoCandidates          a selection has no eligible candidate left
 ├── RunBusy               another process drives the run
-├── WriteRefused          a variable cannot be written, or not with this value
-├── QuestionExpired       nobody answered a question in time
-├── ToolServerError       a server of tools cannot be reached, or a tool of it failed
-├── BudgetExceeded        a run has no budget for what it is to do
-├── LoopDetected          a run went round in circles
-└── EngineError           an engine could not answer
+├── WriteRefused          a variable is read-only, or rejects this value
+├── QuestionExpired       a question was not answered in time
+├── ToolServerError       a tool server is unreachable, or one of its tools failed
+├── BudgetExceeded        a run has exhausted its budget
+├── LoopDetected          a run was stopped because it repeated itself
+└── EngineError           an engine failed to answer
 """
 
 from collections.abc import Iterable
@@ -45,14 +45,14 @@ from typing import ClassVar
 
 
 class TurnloomError(Exception):
-    """Anything Turnloom says no to."""
+    """Base class of all errors that Turnloom raises."""
 
     code: ClassVar[str] = "TURNLOOM"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Diagnostic:
-    """One numbered problem in a declaration: where it is, what it is, what to do."""
+    """A problem in a declaration: its location, code, message and remedy."""
 
     file: str
     line: int
@@ -67,79 +67,77 @@ class Diagnostic:
 
 
 class DefinitionError(TurnloomError):
-    """A workflow that does not pass its check."""
+    """A workflow fails its check."""
 
     code = "TURNLOOM-DEFINITION"
 
     def __init__(self, name: str, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         lines = "\n".join(f"  {problem}" for problem in self.diagnostics)
-        super().__init__(f"Workflow {name!r} does not pass its check:\n{lines}")
+        super().__init__(f"Workflow {name!r} fails its check:\n{lines}")
 
 
 class UsageError(TurnloomError):
-    """A call that cannot mean anything."""
+    """An invalid call: a wrong argument, a closed app, a bad setting."""
 
     code = "TURNLOOM-USAGE"
 
 
 class UnknownRun(UsageError):
-    """No run of that id."""
+    """The store has no run with this id."""
 
     code = "TURNLOOM-UNKNOWN-RUN"
 
     def __init__(self, run: str) -> None:
-        super().__init__(
-            f"There is no run {run!r} in this store. `turnloom runs` lists what there is."
-        )
+        super().__init__(f"Unknown run {run!r}. List the runs of this store with `turnloom runs`.")
 
 
 class WorkflowGone(UsageError):
-    """The folder of a run's workflow is not there any more, and its code is needed."""
+    """The workflow folder of a run no longer exists, and its code is needed."""
 
     code = "TURNLOOM-WORKFLOW-GONE"
 
 
 class UnknownFlow(UsageError):
-    """A run belongs to a flow that this program does not have."""
+    """A run belongs to a flow that this program does not define."""
 
     code = "TURNLOOM-UNKNOWN-FLOW"
 
 
 class NotYours(UsageError):
-    """A question that belongs to another user or tenant."""
+    """A question belongs to another user or tenant."""
 
     code = "TURNLOOM-NOT-YOURS"
 
 
 class LogError(TurnloomError):
-    """The log refused or could not store."""
+    """The log rejected an append, or could not store it."""
 
     code = "TURNLOOM-LOG"
 
 
 class Conflict(LogError):
-    """The log is at another position, or holds that id already."""
+    """The log is at another position, or already has this id."""
 
     code = "TURNLOOM-CONFLICT"
 
 
 class LeaseLost(LogError):
-    """Another process took the run over, as this one did not respond in time."""
+    """Another process took over the run after its lease expired."""
 
     code = "TURNLOOM-LEASE-LOST"
 
     def __init__(self, run: str) -> None:
         super().__init__(
-            f"This process does not drive run {run!r} any more: it did not respond for longer than "
-            "its lease, and another process took the run over. Nothing more is stored from here. "
-            f"See what became of it with `turnloom runs`, and continue it with `turnloom resume "
-            f"{run}`. If the process was only slow, set a longer `lease`."
+            f"This process no longer drives run {run!r}: its lease expired, and another process "
+            "took over the run. This process stores nothing more. Check the status with "
+            f"`turnloom runs` and continue the run with `turnloom resume {run}`. If this process "
+            "was only slow, set a longer `lease`."
         )
 
 
 class UnknownKind(LogError):
-    """An event of a kind, version or shape that this release does not know."""
+    """An event has a kind, version or shape unknown to this release."""
 
     code = "TURNLOOM-UNKNOWN-KIND"
 
@@ -152,50 +150,50 @@ class LogDamaged(UnknownKind):
     def __init__(self, run: str, first: int, last: int | None = None) -> None:
         missing = f"event {first}" if first == last else f"events {first} to {last or 'the last'}"
         super().__init__(
-            f"Run {run!r} is damaged: {missing} cannot be found in the store. Other runs are not "
-            "concerned. `turnloom store verify` lists all that is damaged; put a backup in the "
-            "place of the store, or leave this run."
+            f"Run {run!r} is damaged: the store lacks {missing}. Other runs are not affected. "
+            "List all damage with `turnloom store verify`, then restore a backup or abandon "
+            "this run."
         )
 
 
 class StoreUnavailable(LogError):
-    """The store cannot be written or read right now."""
+    """The store cannot be read or written: full disk, locked, damaged."""
 
     code = "TURNLOOM-STORE"
 
 
 class BoardError(TurnloomError):
-    """The board says no."""
+    """An operation on a board failed."""
 
     code = "TURNLOOM-BOARD"
 
 
 class InvalidArtifact(BoardError, ValueError):
-    """An artifact, a payload or a visibility that cannot be."""
+    """An artifact, payload or visibility is invalid."""
 
     code = "TURNLOOM-ARTIFACT"
 
 
 class ArtifactExists(BoardError):
-    """An artifact of this id is there, with other content."""
+    """An artifact with this id exists with other content."""
 
     code = "TURNLOOM-ARTIFACT-EXISTS"
 
     def __init__(self, id: str) -> None:
         super().__init__(
-            f"Artifact {id!r} is on the board with other content, and artifacts never change. "
-            "Publish the other content under an id of its own."
+            f"Artifact {id!r} already exists with other content, and artifacts are immutable. "
+            "Publish the new content under a new id."
         )
 
 
 class UnknownType(BoardError):
-    """No type of artifacts has that name, or several have it."""
+    """An artifact type name is unknown or ambiguous."""
 
     code = "TURNLOOM-UNKNOWN-TYPE"
 
 
 class ReactionFailed(BoardError):
-    """An agent could not do what artifacts woke it for; `board.retry` lets it try again."""
+    """The turn of an agent on a board failed; `board.retry` runs it again."""
 
     code = "TURNLOOM-REACTION"
 
@@ -207,7 +205,7 @@ class ReactionFailed(BoardError):
 
 
 class PredicateFailed(BoardError):
-    """Code that decides whether an artifact is for a subscription failed; nothing was decided."""
+    """A condition or join key of a subscription raised, or returned an invalid value."""
 
     code = "TURNLOOM-PREDICATE"
 
@@ -216,37 +214,37 @@ class PredicateFailed(BoardError):
         self.subscription = subscription
         self.artifact = artifact
         super().__init__(
-            f"Subscription {subscription!r} could not tell whether artifact {artifact!r} of run "
-            f"{run!r} is for it: {error}. Correct that code, and publish again."
+            f"Subscription {subscription!r} failed to evaluate artifact {artifact!r} of run "
+            f"{run!r}: {error}. Fix its condition or key, then publish again."
         )
 
 
 class LoopLimit(BoardError):
-    """One publish set off as many turns as one may; what was not delivered is named."""
+    """One publish caused more turns than allowed; the message names the undelivered artifacts."""
 
     code = "TURNLOOM-LOOP-LIMIT"
 
 
 class PlanChanged(BoardError):
-    """A run is pinned to another plan of its board than the one there is now."""
+    """A run is pinned to another plan of its board than the current one."""
 
     code = "TURNLOOM-PLAN-CHANGED"
 
 
 class FlowError(TurnloomError):
-    """A flow could not do what it is for."""
+    """An operation on a flow failed."""
 
     code = "TURNLOOM-FLOW"
 
 
 class InvalidUpdate(FlowError, ValueError):
-    """A state, or what a step gives, that the flow's state cannot be."""
+    """A state, or the result of a step, does not fit the flow's state."""
 
     code = "TURNLOOM-UPDATE"
 
 
 class MissingContext(TurnloomError):
-    """A run cannot start or go on: values that it needs are missing."""
+    """Required values are missing, so a run cannot start or continue."""
 
     code = "TURNLOOM-CONTEXT"
 
@@ -257,7 +255,7 @@ class MissingContext(TurnloomError):
 
 
 class ContextUnavailable(TurnloomError):
-    """No provider gave context for a turn; `failures` are the facts of those that were asked."""
+    """Every context provider of a turn failed; `failures` has a fact for each."""
 
     code = "TURNLOOM-PROVIDER"
 
@@ -267,25 +265,25 @@ class ContextUnavailable(TurnloomError):
 
 
 class ContextTooLarge(TurnloomError):
-    """There is no room for what a turn is shown: in its budget, or in the window of its model."""
+    """The context of a turn exceeds its budget or the window of its model."""
 
     code = "TURNLOOM-CONTEXT-SIZE"
 
 
 class DocumentsUnavailable(TurnloomError):
-    """A document store does not answer, in time or at all."""
+    """A document store failed or timed out."""
 
     code = "TURNLOOM-DOCUMENTS"
 
 
 class CollectionUnavailable(TurnloomError):
-    """A collection cannot be searched or filled now."""
+    """A collection cannot be searched or filled."""
 
     code = "TURNLOOM-COLLECTION"
 
 
 class NoCandidates(TurnloomError):
-    """A selection has nobody left who can be chosen."""
+    """A selection has no eligible candidate left."""
 
     code = "TURNLOOM-NO-CANDIDATES"
 
@@ -297,36 +295,36 @@ class RunBusy(TurnloomError):
 
 
 class WriteRefused(TurnloomError):
-    """A variable cannot be written, or not with this value."""
+    """A variable is read-only, or rejects this value."""
 
     code = "TURNLOOM-WRITE"
 
 
 class QuestionExpired(TurnloomError, TimeoutError):
-    """Nobody answered a question in time."""
+    """A question was not answered in time."""
 
     code = "TURNLOOM-EXPIRED"
 
 
 class ToolServerError(TurnloomError):
-    """A server of tools cannot be reached, or a tool of it failed."""
+    """A tool server is unreachable, or one of its tools failed."""
 
     code = "TURNLOOM-TOOL-SERVER"
 
 
 class BudgetExceeded(TurnloomError):
-    """A run has no budget for what it is to do."""
+    """A run has exhausted its budget."""
 
     code = "TURNLOOM-BUDGET"
 
 
 class LoopDetected(TurnloomError):
-    """A run went round in circles, and was stopped."""
+    """A run was stopped because it repeated itself."""
 
     code = "TURNLOOM-LOOP"
 
 
 class EngineError(TurnloomError):
-    """An engine could not answer."""
+    """An engine failed to answer."""
 
     code = "TURNLOOM-ENGINE"

@@ -1,4 +1,4 @@
-"""Events of runs: one type of all, which type checkers narrow by `kind`, and their facts."""
+"""Events of runs: `RunEvent`, which type checkers narrow by `kind`, and the facts they carry."""
 
 from typing import Literal, TypeAlias
 
@@ -130,14 +130,14 @@ from turnloom.variables.events import (
     TimerSet,
 )
 
-# What ends a run.
+# Events that end a run.
 RunEnd: TypeAlias = (
     Event[Literal["run.finished"], RunFinished]
     | Event[Literal["run.failed"], RunFailed]
     | Event[Literal["run.cancelled"], RunCancelled]
 )
 
-# Everything that happens to a run.
+# Every event of a run.
 RunEvent: TypeAlias = (
     Event[Literal["run.started"], RunStarted]
     | Event[Literal["run.paused"], RunPaused]

@@ -1,4 +1,4 @@
-"""Explanations of runs, and what they consist of."""
+"""Explanations of runs and their parts."""
 
 from turnloom.explain.spec.board import (
     Arrived,

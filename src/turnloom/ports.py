@@ -1,6 +1,6 @@
-"""What a program may write itself and give to `Loom`: the ports, and the values they speak of.
+"""The ports that a program may implement for `Loom`, and the values they exchange.
 
-An object is as good as ours if it has the members of its port and passes the suite for it in
+An implementation is valid if it has the members of its port and passes the matching suite in
 `turnloom.testing.contracts`.
 """
 

@@ -1,1 +1,1 @@
-"""Who answers, what makes it answer, and what a run knows while it asks."""
+"""Agents, their engines and tools, and the state of a run."""

@@ -1,4 +1,4 @@
-"""What happened in turns, and between the run and people."""
+"""Facts of turns, model calls, tool calls and questions."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -11,7 +11,7 @@ from turnloom.variables.events import ContextChanged
 
 
 class TurnStarted(Fact, frozen=True):
-    """An agent's go began."""
+    """A turn of an agent began."""
 
     kind: ClassVar[str] = "turn.started"
     turn: int
@@ -19,7 +19,7 @@ class TurnStarted(Fact, frozen=True):
 
 
 class TurnFinished(Fact, frozen=True):
-    """An agent's go ended: `done`, `failed` or `cancelled`."""
+    """A turn of an agent ended: `done`, `failed` or `cancelled`."""
 
     kind: ClassVar[str] = "turn.finished"
     recorded: ClassVar[frozenset[str]] = frozenset({"error"})
@@ -30,7 +30,7 @@ class TurnFinished(Fact, frozen=True):
 
 
 class ModelCalled(Intent, frozen=True):
-    """An engine is about to be asked; nothing has left the process yet."""
+    """An engine is about to be called; nothing has left the process yet."""
 
     kind: ClassVar[str] = "model.called"
     turn: int
@@ -39,15 +39,15 @@ class ModelCalled(Intent, frozen=True):
 
 
 class ModelAnswered(Fact, frozen=True):
-    """An engine answered; what it said follows as the agent's text or output.
+    """An engine answered; its text or output follows as a separate fact.
 
-    `calls` are the tools it wants called; `raw` is a text that became neither. `model` is who
-    answered, and `added` what it was shown beside the frame and the exchanges. `before` is what
-    tools of the engine's own did before. `stop` is why the answer ended, as far as the engine
-    knows: `end`, `tool`, `length`, `refusal` or `filter`; `refusal` is what the model said to it.
-    `replaced` counts half characters of the answer, which cannot be stored and are spelled out.
-    `read` are the artifacts that the engine read on the board for it, and `visibility` is that of
-    all of them.
+    `calls` are the requested tool calls; `raw` is a text that became neither text nor output.
+    `model` is the model that answered, `added` the texts it saw in addition to the frame and the
+    exchanges, `before` the calls of the engine's internal tools. `stop` is the reason why the
+    answer ended, if known: `end`, `tool`, `length`, `refusal` or `filter`; `refusal` is the
+    model's explanation. `replaced` counts lone surrogates, which cannot be stored and are escaped.
+    `read` lists the artifacts that the engine read on the board, `visibility` the audience that
+    may see all of them.
     """
 
     kind: ClassVar[str] = "model.answered"
@@ -79,7 +79,7 @@ class ModelRetried(Fact, frozen=True):
 
 
 class ModelFailed(Fact, frozen=True):
-    """An engine could not answer; `stack` is where, in the code of users."""
+    """An engine failed; `stack` is the traceback in user code."""
 
     kind: ClassVar[str] = "model.failed"
     turn: int
@@ -90,7 +90,7 @@ class ModelFailed(Fact, frozen=True):
 
 
 class AgentText(Fact, frozen=True):
-    """An agent said something; `hidden` keeps a control word from the user's screen."""
+    """A text of an agent; `hidden` texts are control words that the user does not see."""
 
     kind: ClassVar[str] = "agent.text"
     turn: int
@@ -100,8 +100,7 @@ class AgentText(Fact, frozen=True):
 
 
 class AgentOutput(Fact, frozen=True):
-    """An agent gave an output of the form it was asked for; on a board, with what is special about
-    it as an artifact."""
+    """A structured output of an agent; on a board, with its tags, visibility and partition."""
 
     kind: ClassVar[str] = "agent.output"
     turn: int
@@ -115,7 +114,7 @@ class AgentOutput(Fact, frozen=True):
 
 
 class OutputRefused(Fact, frozen=True):
-    """An answer was not of the form that was asked for; the engine is told."""
+    """An answer did not match its schema; the engine receives the problem."""
 
     kind: ClassVar[str] = "output.refused"
     turn: int
@@ -125,7 +124,7 @@ class OutputRefused(Fact, frozen=True):
 
 
 class TransferChosen(Fact, frozen=True):
-    """An agent's model chose a handoff that was offered to it."""
+    """The model of an agent chose an offered handoff."""
 
     kind: ClassVar[str] = "transfer.chosen"
     turn: int
@@ -135,7 +134,7 @@ class TransferChosen(Fact, frozen=True):
 
 
 class ToolCalled(Intent, frozen=True):
-    """A tool is about to be called; it has not begun yet."""
+    """A tool is about to be called."""
 
     kind: ClassVar[str] = "tool.called"
     recorded: ClassVar[frozenset[str]] = frozenset({"arguments"})
@@ -146,7 +145,7 @@ class ToolCalled(Intent, frozen=True):
 
 
 class ToolReturned(Fact, frozen=True):
-    """A tool gave a result; `writes` take effect when the calls of the answer are settled."""
+    """A tool returned; `writes` take effect when all calls of the answer are settled."""
 
     kind: ClassVar[str] = "tool.returned"
     recorded: ClassVar[frozenset[str]] = frozenset({"writes"})
@@ -158,8 +157,8 @@ class ToolReturned(Fact, frozen=True):
 
 
 class ToolFailed(Fact, frozen=True):
-    """A tool failed; the engine is told. `writes` are as those of a tool that returned, `stack` is
-    where it failed, in the code of users."""
+    """A tool failed; the engine receives the error. `writes` take effect as with `ToolReturned`,
+    `stack` is the traceback in user code."""
 
     kind: ClassVar[str] = "tool.failed"
     recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack", "writes"})
@@ -173,8 +172,8 @@ class ToolFailed(Fact, frozen=True):
 
 
 class CallsSettled(Fact, frozen=True):
-    """All calls of an answer that called several tools are done: what they wrote, and what follows
-    from their results, takes effect from here on, in the order of the calls."""
+    """All tool calls of an answer are done; their writes and results take effect now, in the order
+    of the calls."""
 
     kind: ClassVar[str] = "calls.settled"
     turn: int
@@ -182,7 +181,7 @@ class CallsSettled(Fact, frozen=True):
 
 
 class ToolsOffered(Fact, frozen=True):
-    """What a server of tools offers to this run, or why it offers nothing."""
+    """The tools that a server offers to this run, or the error if it offers none."""
 
     kind: ClassVar[str] = "tools.offered"
     server: str
@@ -191,7 +190,7 @@ class ToolsOffered(Fact, frozen=True):
 
 
 class EffectDone(Fact, frozen=True):
-    """An effect inside a call of a tool or hook was done, and is not repeated."""
+    """An effect inside a tool or hook call is done and will not be repeated."""
 
     kind: ClassVar[str] = "effect.done"
     call: str
@@ -200,7 +199,7 @@ class EffectDone(Fact, frozen=True):
 
 
 class ChanceDrawn(Fact, frozen=True):
-    """Chance picked one of several."""
+    """A random choice was made."""
 
     kind: ClassVar[str] = "chance.drawn"
     among: tuple[str, ...]
@@ -208,7 +207,7 @@ class ChanceDrawn(Fact, frozen=True):
 
 
 class SpeakerPicked(Fact, frozen=True):
-    """A model picked who speaks next."""
+    """A model picked the next speaker."""
 
     kind: ClassVar[str] = "speaker.picked"
     among: tuple[str, ...]
@@ -216,7 +215,7 @@ class SpeakerPicked(Fact, frozen=True):
 
 
 class UserText(Fact, frozen=True):
-    """The user, or the workflow in their place, said something."""
+    """A message of the user, or of the workflow on the user's behalf."""
 
     kind: ClassVar[str] = "user.text"
     author: str
@@ -224,7 +223,7 @@ class UserText(Fact, frozen=True):
 
 
 class QuestionAsked(Fact, frozen=True):
-    """A person was asked, and the run waits for them."""
+    """A question to a person; the run waits for the answer."""
 
     kind: ClassVar[str] = "question.asked"
     question: str
@@ -239,7 +238,7 @@ class QuestionAsked(Fact, frozen=True):
 
 
 class QuestionAnswered(Fact, frozen=True):
-    """What came back."""
+    """A question was answered."""
 
     kind: ClassVar[str] = "question.answered"
     question: str
@@ -249,7 +248,7 @@ class QuestionAnswered(Fact, frozen=True):
 
 
 class QuestionExpiredFact(Fact, frozen=True):
-    """Nobody answered in time, or, for another reason, no answer is waited for any more."""
+    """A question closed without an answer: it timed out, or is no longer needed."""
 
     kind: ClassVar[str] = "question.expired"
     question: str
@@ -257,7 +256,7 @@ class QuestionExpiredFact(Fact, frozen=True):
 
 
 class AnswerRefused(Fact, frozen=True):
-    """An answer to no open question, or not of its form; it changes nothing."""
+    """An answer was rejected: its question is not open, or it does not match the schema."""
 
     kind: ClassVar[str] = "answer.refused"
     question: str

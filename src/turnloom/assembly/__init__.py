@@ -1,1 +1,1 @@
-"""Everything one turn is shown, piece by piece, each piece with its origin."""
+"""Assembly of the context of a turn, piece by piece, each with its origin."""

@@ -1,4 +1,4 @@
-"""What was gathered for a turn, what it was shown, and what it was not."""
+"""Facts about the context of a turn: what was gathered, shown and withheld."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -14,11 +14,11 @@ from turnloom.log.spec import Fact
 class GatheredItem(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """One item of a slice, known by its digest; its text stands where the run first has it.
+    """One item of a slice, identified by its digest; its text is stored where the run first has it.
 
-    `provider` is who gave it, inside whom; `artifact` is the id of what it shows, and `redacted`
-    are the paths of the payload that it does not show as they are. `visibility` is that of what it
-    was made of.
+    `provider` is the chain of providers that returned it; `artifact` is the id of the artifact it
+    shows, and `redacted` lists the redacted paths of its payload. `visibility` is that of its
+    inputs.
     """
 
     digest: str
@@ -32,7 +32,8 @@ class GatheredItem(
 class ProviderCall(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """One call of a provider: how many items it gave in how many microseconds, or its error."""
+    """One call of a provider: the number of its items, its duration in microseconds, or its
+    error."""
 
     provider: str
     items: int
@@ -41,10 +42,10 @@ class ProviderCall(
 
 
 class ContextGathered(Fact, frozen=True):
-    """What a provider, or the fallback in its place, gave for a turn.
+    """The slice of a provider, or of its fallback, for a turn.
 
-    `inputs` is how the inputs of the turn are shown, where that is not as they are. `cut` says that
-    a limit left older items out.
+    `inputs` are the inputs of the turn as shown, if they differ from the originals. `cut` says that
+    a limit dropped older items.
     """
 
     kind: ClassVar[str] = "context.gathered"
@@ -61,7 +62,7 @@ class ContextGathered(Fact, frozen=True):
 
 
 class ProviderFailed(Fact, frozen=True):
-    """A provider raised, took too long or gave no slice; `fallback` is asked in its place."""
+    """A provider raised, timed out or returned no slice; `fallback` is called in its place."""
 
     kind: ClassVar[str] = "provider.failed"
     turn: int
@@ -75,8 +76,8 @@ class ProviderFailed(Fact, frozen=True):
 class FoundResult(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """One result of a search, known by the digest of its content; `text` is that content, where the
-    run first has it."""
+    """One search result, identified by the digest of its content; `text` is stored where the run
+    first has it."""
 
     digest: str
     score: float
@@ -88,12 +89,12 @@ class FoundResult(
 
 
 class RetrievalSearched(Fact, frozen=True):
-    """A collection was searched: for what, and what was found in how many microseconds.
+    """A search of a collection: its query, results and duration in microseconds.
 
-    `turn` and `agent` are those that it was first searched for in the run; `reader` stands for that
-    agent with its labels and its tenant where others might find something else. `results` are up to
-    twice `top_k`, whatever they score; `min_relevance` says which of them were relevant enough.
-    `is_empty` says that there was nothing in the collection.
+    `turn` and `agent` are those of the first such search in the run; `reader` identifies that agent
+    with its labels and tenant if other readers may get other results. `results` are up to twice
+    `top_k`, with any score; `min_relevance` is the threshold for use. `is_empty` says that the
+    collection was empty.
     """
 
     kind: ClassVar[str] = "retrieval.searched"
@@ -112,8 +113,8 @@ class RetrievalSearched(Fact, frozen=True):
 
 
 class HistorySummarised(Fact, frozen=True):
-    """A text was made in the place of messages: those of the events `first` to `last`, which stay
-    on record; `digest` is their running digest. `visibility` is that of all of them."""
+    """A summary replaced the messages of the events `first` to `last`, which stay on record;
+    `digest` is their running digest, `visibility` that of all of them."""
 
     kind: ClassVar[str] = "history.summarised"
     turn: int
@@ -129,8 +130,8 @@ class HistorySummarised(Fact, frozen=True):
 class Segment(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """One piece of a frame, known by its digest; its text stands where the run first has it, and
-    `marks` say where secrets stand in that."""
+    """One piece of a frame, identified by its digest; its text is stored where the run first has
+    it, and `marks` are the positions of secrets in it."""
 
     kind: str
     origin: str
@@ -142,7 +143,7 @@ class Segment(
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """The history that a frame shows: the events that hold it, and their running digest."""
+    """The history shown in a frame: its events and their running digest."""
 
     first: int
     last: int
@@ -152,7 +153,7 @@ class Span(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class Withheld(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """Something that a declaration names and the frame does not show."""
+    """Something that a declaration names but the frame does not show."""
 
     origin: str
     reason: str
@@ -160,11 +161,11 @@ class Withheld(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True
 
 
 class FrameAssembled(Fact, frozen=True):
-    """Everything one turn is shown, in order, recorded before it is shown.
+    """Everything that a turn is shown, in order, recorded before the model call.
 
-    The system text is the view: its segments are listed in the first frame that shows it, and
-    later ones name that frame in `as_in`. The history follows the view. `visibility` is that of
-    everything that it shows.
+    The view is the system text. The first frame that shows it lists its segments; later frames
+    refer to that one in `as_in`. The history follows the view. `visibility` is that of everything
+    shown.
     """
 
     kind: ClassVar[str] = "frame.assembled"

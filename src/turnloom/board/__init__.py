@@ -1,1 +1,1 @@
-"""The shared store of typed things: artifacts, who may see them, and how they are asked for."""
+"""The board: artifacts, their visibility, and queries."""

@@ -1,4 +1,4 @@
-"""What happened on the board."""
+"""Facts of the board."""
 
 from typing import ClassVar
 
@@ -7,8 +7,8 @@ from turnloom.log.spec import Fact
 
 
 class ArtifactPublished(Fact, frozen=True):
-    """An artifact is on the board: from a turn, or from outside. `root` is the publish from outside
-    that all this goes back to."""
+    """An artifact was published by a turn or by the program. `root` is the program's publish that
+    caused it."""
 
     kind: ClassVar[str] = "artifact.published"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact", "root"})
@@ -18,7 +18,7 @@ class ArtifactPublished(Fact, frozen=True):
 
 
 class ArtifactRefused(Fact, frozen=True):
-    """Something was not published: an artifact of its id is on the board, with other content."""
+    """An artifact was not published: its id exists with other content."""
 
     kind: ClassVar[str] = "artifact.refused"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
@@ -27,7 +27,7 @@ class ArtifactRefused(Fact, frozen=True):
 
 
 class ArtifactMade(Fact, frozen=True):
-    """A turn made an artifact that was not to be published; nobody but who asked gets it."""
+    """A turn made an artifact that is not published; only the caller gets it."""
 
     kind: ClassVar[str] = "artifact.made"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
@@ -36,7 +36,7 @@ class ArtifactMade(Fact, frozen=True):
 
 
 class ArtifactConsumed(Fact, frozen=True):
-    """A subscription took artifacts: into a turn of this run, or into a run of their own."""
+    """A subscription consumed artifacts: in a turn of this run, or in a separate run."""
 
     kind: ClassVar[str] = "artifact.consumed"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifacts"})

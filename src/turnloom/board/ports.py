@@ -1,4 +1,4 @@
-"""What the board needs from the world."""
+"""Ports of the board."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,43 +9,42 @@ from turnloom.board.spec.queries import ArtifactCount, IndexPlan, IndexStretch, 
 
 
 class ArtifactStore(Protocol):
-    """Artifacts that are only ever added, each by a tenant: two tenants may have artifacts of one
-    id. A reader finds those of its tenant, and what others share."""
+    """An append-only store of artifacts; ids are unique per tenant. A reader finds the artifacts of
+    its tenant, and those that other tenants share."""
 
     @property
     def follows_log(self) -> bool:
-        """Whether what the log beside it is told of the board is here in the same moment; if not,
-        whoever appends puts it here afterwards."""
+        """Whether an append to the log updates this store atomically; if not, the caller updates it
+        afterwards."""
         ...
 
     async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
-        nothing.
+        """Add artifacts of a tenant in order, all or none; identical ones are ignored.
 
         Raises:
-            ArtifactExists: one is there with other content.
-            InvalidArtifact: one cannot be kept as it is.
-            StoreUnavailable: nothing was kept; the same may be tried again later.
+            ArtifactExists: one exists with other content.
+            InvalidArtifact: one cannot be stored.
+            StoreUnavailable: nothing was stored; try again later.
         """
         ...
 
     async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
-        """Keep who of a tenant took what, all or none; one that is there already changes nothing.
-        What was taken need not be there.
+        """Add consumptions of a tenant, all or none; identical ones are ignored. The artifacts need
+        not exist.
 
         Raises:
-            StoreUnavailable: nothing was kept; the same may be tried again later.
+            StoreUnavailable: nothing was stored; try again later.
         """
         ...
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
-        """The rows of an id that are the tenant's or shared, by the number they came with, whoever
-        may see them: for publishers, not for readers."""
+        """The rows of an id that belong to the tenant or are shared, in order of arrival,
+        regardless of visibility: for publishers, not for readers."""
         ...
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id as a copy, that of the reader's tenant before a shared one; none
-        if there is none that the reader may see."""
+        """A copy of the artifact with this id, the reader's tenant first; None if the reader may
+        see none."""
         ...
 
     async def query(
@@ -68,31 +67,30 @@ class ArtifactStore(Protocol):
         what the reader may not see changes neither pages nor cursors.
 
         Raises:
-            UsageError: the cursor is none, or belongs to another filter or reader.
+            UsageError: the cursor is invalid, or belongs to another filter or reader.
         """
         ...
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
-        """How many there are, in all and of what, of all that the filter asks for and the reader
-        may see; types are full names, and the limit does not matter."""
+        """Counts of the artifacts that match the filter and are visible to the reader; types are
+        full names, and the limit is ignored."""
         ...
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible to a tenant that is not yet, soonest
-        first."""
+        """The next instants at which artifacts become visible to a tenant, soonest first."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections; what it shares with a log stays open until that is closed."""
+        """Close connections; those shared with a log stay open until the log is closed."""
         ...
 
 
 class ArtifactIndex(Protocol):
-    """What a store finds by terms, for `turnloom.board.service` to judge. It may find too much, as
-    two terms may be the same number; it must not miss anything."""
+    """A term index of a store; `turnloom.board.service` checks its results. It may return too much,
+    because terms can collide, but must not miss anything."""
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
-        """The rows of an id that are the tenant's or shared, by the number they came with."""
+        """The rows of an id that belong to the tenant or are shared, in order of arrival."""
         ...
 
     async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
@@ -109,9 +107,9 @@ class ArtifactIndex(Protocol):
         ...
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts of a tenant, in any order."""
+        """The consumptions of these artifacts of a tenant, in any order."""
         ...
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
-        """How many entries the terms of each group have, counted up to `most`."""
+        """The number of entries of each group's terms, counted up to `most`."""
         ...

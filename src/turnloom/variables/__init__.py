@@ -1,1 +1,1 @@
-"""Declared pieces of context: where their values come from, what changes them, who sees them."""
+"""Context variables: their sources, changes and exposure."""

@@ -1,4 +1,4 @@
-"""What happened to context variables."""
+"""Facts about context variables."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -8,12 +8,12 @@ import msgspec
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 
-# What the note of a variable begins with whose store did not answer.
+# Prefix of the note of a variable whose store failed.
 UNAVAILABLE = "unavailable: "
 
 
 class InitialValue(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How one variable got its first value; `origin` is where exactly it was looked for."""
+    """The first value of a variable; `origin` is the exact location it was read from."""
 
     name: str
     source: str
@@ -25,7 +25,7 @@ class InitialValue(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 
 
 class ContextLoaded(Fact, frozen=True):
-    """The first values of a run, each with where it came from."""
+    """The first values of a run, each with its source."""
 
     kind: ClassVar[str] = "context.loaded"
     recorded: ClassVar[frozenset[str]] = frozenset({"values"})
@@ -33,10 +33,10 @@ class ContextLoaded(Fact, frozen=True):
 
 
 class ContextChanged(Fact, frozen=True):
-    """A variable took another value, or lost it (`removed`).
+    """A variable changed, or lost its value (`removed`).
 
-    `undeclared` says that no definition has the name; `ephemeral` that the value is no JSON and
-    lives in the memory of the process alone.
+    `undeclared` says that no definition has the name; `ephemeral` that the value is not JSON and
+    exists only in memory.
     """
 
     kind: ClassVar[str] = "context.changed"
@@ -51,7 +51,7 @@ class ContextChanged(Fact, frozen=True):
 
 
 class ContextRefused(Fact, frozen=True):
-    """Somebody wanted a variable to take a value that it cannot have."""
+    """A write to a variable was rejected."""
 
     kind: ClassVar[str] = "context.refused"
     name: str
@@ -60,7 +60,7 @@ class ContextRefused(Fact, frozen=True):
 
 
 class ContextMissed(Fact, frozen=True):
-    """An answer held a value for a variable, and the tool that asked did not set it."""
+    """An answer contained a value for a variable, but the tool that asked did not set it."""
 
     kind: ClassVar[str] = "context.missed"
     recorded: ClassVar[frozenset[str]] = frozenset({"value"})
@@ -71,7 +71,7 @@ class ContextMissed(Fact, frozen=True):
 
 
 class ContextSuppressed(Fact, frozen=True):
-    """Variables that this deployment does not have, and why."""
+    """Variables that this deployment does not have, and the reason."""
 
     kind: ClassVar[str] = "context.suppressed"
     names: tuple[str, ...]
@@ -79,7 +79,7 @@ class ContextSuppressed(Fact, frozen=True):
 
 
 class TimerSet(Fact, frozen=True):
-    """A trigger will fire at an instant; a timer that is set again starts again."""
+    """A timer of a trigger was set, or restarted."""
 
     kind: ClassVar[str] = "timer.set"
     timer: str
@@ -87,7 +87,7 @@ class TimerSet(Fact, frozen=True):
 
 
 class TimerExpired(Fact, frozen=True):
-    """The instant has come."""
+    """A timer expired."""
 
     kind: ClassVar[str] = "timer.expired"
     timer: str

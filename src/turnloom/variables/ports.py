@@ -1,16 +1,16 @@
-"""What variables need from the world."""
+"""Ports of variables."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from turnloom.kernel.values import Json
 
-# A document that has one of these belongs to that tenant.
+# A document with one of these fields belongs to that tenant.
 TENANT_FIELDS = ("app_id", "enterprise_id")
 
 
 class Lookup(NamedTuple):
-    """Which document a variable is read from: the newest with this value, of this tenant."""
+    """A lookup of the newest document of a tenant with a key and value."""
 
     database: str | None
     collection: str
@@ -20,30 +20,30 @@ class Lookup(NamedTuple):
 
 
 class DocumentStore(Protocol):
-    """Documents in collections, as people keep them in their database; read, never written."""
+    """Documents in collections of a user's database; read-only."""
 
     async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
-        """The document last added to the collection whose `key` equals `value`, or none.
+        """The document last added to the collection with `key` equal to `value`, or None.
 
         A document with a tenant field is found only if that field equals the tenant.
 
         Raises:
-            DocumentsUnavailable: the store does not answer, in time or at all.
+            DocumentsUnavailable: the store failed or timed out.
         """
         ...
 
     async def index(self, lookup: Lookup) -> bool:
-        """See to it that such a lookup costs the same in a large collection as in a small one.
+        """Create an index for such lookups.
 
-        Gives whether there is such a collection; none is made.
+        Returns whether the collection exists; it is not created.
 
         Raises:
-            DocumentsUnavailable: the store does not answer, in time or at all.
+            DocumentsUnavailable: the store failed or timed out.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
@@ -51,5 +51,5 @@ class Environment(Protocol):
     """The environment of the process."""
 
     def get(self, name: str) -> str | None:
-        """The value of an environment variable, or nothing when it is unset."""
+        """The value of an environment variable, or None if it is unset."""
         ...

@@ -1,4 +1,4 @@
-"""Reading first values from the world: the environment, and documents, all at once; indexes."""
+"""Loading of first values from the environment and from documents; indexes for lookups."""
 
 import asyncio
 import logging
@@ -32,9 +32,9 @@ log = logging.getLogger("turnloom.context")
 
 
 class LookupIndex(NamedTuple):
-    """The index that lookups of database variables use; `made` unless its collection is missing.
+    """The index of a database lookup; `made` is false if its collection is missing.
 
-    Where no database is named, the store's default one is meant.
+    `database` is None for the store's default.
     """
 
     database: str | None
@@ -44,7 +44,7 @@ class LookupIndex(NamedTuple):
 
 
 class ContextSource:
-    """Where the first values of runs come from."""
+    """The source of the first values of runs."""
 
     def __init__(self, environment: Environment, documents: DocumentStore) -> None:
         self._environment = environment
@@ -52,7 +52,7 @@ class ContextSource:
 
     @property
     def is_verbose(self) -> bool:
-        """Whether every change of a value is to be told in the program's log."""
+        """Whether to log every change of a value."""
         said = self._environment.get(VERBOSE)
         return said is not None and said.strip().lower() in TRUE
 
@@ -69,7 +69,7 @@ class ContextSource:
         readings = await self._read(variables, base, database, closed)
         resolved, late = purge(resolve(variables, base, readings))
         if late:
-            log.warning("suppressed only at the last moment: %s", ", ".join(late))
+            log.warning("suppressed late: %s", ", ".join(late))
         problems = missing(variables, resolved)
         if problems:
             raise MissingContext(problems)
@@ -80,9 +80,9 @@ class ContextSource:
     async def secrets(
         self, variables: Variables, base: Mapping[str, Json], database: str | None
     ) -> Mapping[str, Json]:
-        """The secrets of a run that goes on, read again from their sources.
+        """The secrets of a resumed run, read again from their sources.
 
-        Which of them the run has was decided when it began; no gate decides it again.
+        The gates were applied when the run began; they are not applied again.
         """
         kept = {n: d for n, d in variables.definitions.items() if d.secret}
         if not kept:
@@ -119,10 +119,10 @@ class ContextSource:
 async def index(
     documents: DocumentStore, variables: Variables, database: str | None
 ) -> AsyncGenerator[LookupIndex, None]:
-    """See to every index that the database variables of a workflow use, one after the other.
+    """Create every index that the database variables of a workflow use, in order.
 
     Raises:
-        DocumentsUnavailable: the store does not answer, in time or at all.
+        DocumentsUnavailable: the store failed or timed out.
     """
     sources = [source for _, source in lookups(variables, Gates(False, False))]
     for wanted in dict.fromkeys(_lookup(source, database) for source in sources):

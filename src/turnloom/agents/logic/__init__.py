@@ -1,1 +1,1 @@
-"""What can be said of agents without touching the world."""
+"""Pure logic of agents."""

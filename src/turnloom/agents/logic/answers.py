@@ -1,4 +1,4 @@
-"""What a run makes of answers: those of engines, and those of people."""
+"""Interpretation of answers from engines and from people."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,33 +30,33 @@ from turnloom.log.spec import Fact
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import is_json
 
-# How long the answer of a person is at most, as JSON; and the text of an engine.
+# Maximum length of a person's answer, as JSON, and of an engine's text.
 MOST_CHARACTERS = 1_000_000
 MOST_TEXT = 10_000_000
 
 
-# Half of a character that two codes stand for.
+# A lone surrogate, which UTF-8 cannot encode.
 HALF = re.compile("[\ud800-\udfff]")
 
 
 class Speakers(Protocol):
-    """The agents whose answers are read: what they are, and what is hidden of what they say."""
+    """The agents of a workflow, and whether the user sees their messages."""
 
     agents: Mapping[str, Agent]
     triggers: Triggers
 
     def shows(self, agent: str) -> bool:
-        """Whether the user sees what this agent says."""
+        """Whether the user sees this agent's messages."""
         ...
 
 
 def interpret(
     task: Task, answer: Answer, workflow: Speakers, output: OutputModel | None
 ) -> Sequence[Fact]:
-    """The facts that an engine's answer makes.
+    """The facts of an engine's answer.
 
     Raises:
-        EngineError: it is no answer.
+        EngineError: the answer is invalid.
     """
     _check(task, answer, output)
     turn, agent, text = task.turn, task.agent, answer.text
@@ -74,17 +74,17 @@ def interpret(
 
 
 def interpret_draft(task: Task, answer: Answer) -> Sequence[Fact]:
-    """The fact that an engine answered that does not have the last word: it is told to the next
-    one, and the agent says nothing of it.
+    """The facts of an answer that is not the last of the engine chain: the next engine receives it,
+    and the agent says nothing.
 
     Raises:
-        EngineError: it is no answer.
+        EngineError: the answer is invalid.
     """
     _check_plainly(task, answer)
     if answer.output is not None and not is_json(answer.output):
         raise EngineError(
-            f"The engine of {task.agent!r} gave {preview(answer.output)} as its output, "
-            "which is no JSON."
+            f"The engine of {task.agent!r} returned {preview(answer.output)} as its output. "
+            "Return a JSON value."
         )
     data = "" if answer.output is None else as_data(answer.output)
     return (answered_by(task, answer, answer.calls, answer.text or data),)
@@ -93,13 +93,13 @@ def interpret_draft(task: Task, answer: Answer) -> Sequence[Fact]:
 def answered_by(
     task: Task, answer: Answer, calls: tuple[ToolCall, ...] = (), raw: str = ""
 ) -> ModelAnswered:
-    """The fact that an engine answered, by whom and shown what beside the task."""
+    """The fact that an engine answered."""
     said = answer.model, answer.added, answer.before, answer.stop, answer.refusal
     return ModelAnswered(task.turn, task.agent, answer.usage, calls, raw, *said)
 
 
 def mended(given: Any) -> tuple[Any, int]:
-    """An answer without half characters, which cannot be stored, and how many were spelled out."""
+    """An answer with its lone surrogates escaped, since they cannot be stored, and their number."""
     if type(given) is not Answer:
         return given, 0
     halves = [0]
@@ -121,7 +121,7 @@ def _mended_call(call: Any, halves: list[int]) -> Any:
 
 
 def _mended(value: Any, halves: list[int]) -> Any:
-    """A value with its half characters spelled out, and counted."""
+    """A value with its lone surrogates escaped and counted."""
     if isinstance(value, str):
         found = 0 if value.isascii() else len(HALF.findall(value))
         halves[0] += found
@@ -135,7 +135,7 @@ def _mended(value: Any, halves: list[int]) -> Any:
 
 
 def _is_half(value: Any) -> bool:
-    """Whether data cannot be written down for its half characters; other reasons are told later."""
+    """Whether lone surrogates prevent encoding; other errors are reported later."""
     try:
         as_data(value)
     except UnicodeEncodeError:
@@ -146,17 +146,18 @@ def _is_half(value: Any) -> bool:
 
 
 def as_plain(given: Any) -> Any:
-    """What an engine gave as an answer: data and models are outputs."""
+    """Wrap data and models in an answer, as its output."""
     if isinstance(given, BaseModel):
         return Answer(output=given.model_dump(mode="json"))
     return Answer(output=given) if isinstance(given, dict) else given
 
 
 def as_answer(task: Task, given: Any) -> Answer:
-    """What an engine gave as an answer; artifact values, alone or several, are published.
+    """Convert what an engine returned to an answer; artifact values, alone or in a list, are
+    published.
 
     Raises:
-        EngineError: it is no answer.
+        EngineError: the value is not an answer.
     """
     if given is None or isinstance(given, str):
         return Answer(str.__str__(given or ""))
@@ -167,8 +168,8 @@ def as_answer(task: Task, given: Any) -> Answer:
     values: list[Any] = [*given] if isinstance(given, list | tuple) else [given]
     if not all(isinstance(each, BaseModel | Publication) for each in values):
         raise EngineError(
-            f"The engine of {task.agent!r} gave {preview(given)}. Give a text, an Answer, or "
-            "values to be published."
+            f"The engine of {task.agent!r} returned {preview(given)}. Return a text, an Answer, "
+            "or values to publish."
         )
     return Answer(artifacts=tuple(map(_publication, values)))
 
@@ -180,10 +181,10 @@ def _publication(value: Any) -> Publication:
 def interpret_made(
     task: Task, answer: Answer, workflow: Speakers, made: tuple[tuple[MadeArtifact, ...], str]
 ) -> Sequence[Fact]:
-    """The facts that an answer makes whose artifacts were read out of it.
+    """The facts of an answer and of the artifacts in it.
 
     Raises:
-        EngineError: it is no answer.
+        EngineError: the answer is invalid.
     """
     _check_plainly(task, answer)
     turn, agent, text = task.turn, task.agent, answer.text
@@ -201,13 +202,13 @@ def interpret_made(
 
 
 def said_by(task: Task, text: str, workflow: Speakers) -> AgentText:
-    """The fact that an agent said something, and whether the user is to see it."""
+    """The fact of an agent's text, and whether it is hidden from the user."""
     hidden = workflow.triggers.hides(task.agent, text) or not workflow.shows(task.agent)
     return AgentText(task.turn, task.agent, text, hidden)
 
 
 def _form(answer: Answer, output: OutputModel) -> tuple[Json, str | None]:
-    """The output that an answer holds, or what is wrong with it."""
+    """The output in an answer, or its problem."""
     try:
         value = answer.output if answer.output is not None else read_output(answer.text)
     except ValueError as error:
@@ -216,57 +217,62 @@ def _form(answer: Answer, output: OutputModel) -> tuple[Json, str | None]:
 
 
 def _is_data(text: str) -> bool:
-    """Whether a text is meant as an output, right or wrong."""
+    """Whether a text is meant as an output, valid or not."""
     return text.lstrip()[:1] in ("{", "[") or not text.strip()
 
 
-# What the form of outputs is called that are to be published.
+# The name of the output schema for artifacts.
 ARTIFACTS = "artifacts"
 
 
 def _check_plainly(task: Task, answer: Answer) -> None:
     who = f"The engine of {task.agent!r}"
     if type(answer) is not Answer or not is_text(answer.text):
-        raise EngineError(f"{who} gave {preview(answer)}, not an Answer with a text.")
+        raise EngineError(f"{who} returned {preview(answer)}. Return an Answer with a text.")
     if len(answer.text) > MOST_TEXT:
         raise EngineError(
-            f"{who} gave a text of {len(answer.text):,} characters; {MOST_TEXT:,} are the most "
-            "that a log keeps of one answer."
+            f"{who} returned a text of {len(answer.text):,} characters. "
+            f"The limit is {MOST_TEXT:,} characters."
         )
     check_making(who, answer)
     if type(answer.calls) is not tuple or not all(map(_is_call, answer.calls)):
         given = preview(answer.calls)
         raise EngineError(
-            f"{who} called tools with {given}. Give a tuple of `ToolCall`s: a name, and an object."
+            f"{who} returned {given} as `calls`. Return a tuple of `ToolCall`s with a name and an "
+            "object of arguments."
         )
 
 
 def check_making(who: str, answer: Answer) -> None:
-    """See that what an answer tells of its making can be written down and read again.
+    """Check that the metadata of an answer can be stored.
 
     Raises:
         EngineError: it cannot.
     """
     if not _is_usage(answer.usage):
-        raise EngineError(f"{who} used {preview(answer.usage)}. Give a `Usage` of whole numbers.")
+        raise EngineError(
+            f"{who} returned {preview(answer.usage)} as `usage`. Return a `Usage` of integers."
+        )
     if not is_text(answer.model):
-        raise EngineError(f"{who} names {preview(answer.model)} as its model, which is no text.")
+        raise EngineError(f"{who} returned {preview(answer.model)} as `model`. Return a text.")
     if answer.stop not in ("", *WORDS):
         raise EngineError(
-            f"{who} stopped by {preview(answer.stop)}. Give one of: {', '.join(WORDS)}."
+            f"{who} returned {preview(answer.stop)} as `stop`. Return one of: {', '.join(WORDS)}."
         )
     if not is_text(answer.refusal):
-        raise EngineError(f"{who} refused with {preview(answer.refusal)}, which is no text.")
+        raise EngineError(f"{who} returned {preview(answer.refusal)} as `refusal`. Return a text.")
     if type(answer.added) is not tuple or not all(map(is_text, answer.added)):
         given = preview(answer.added)
-        raise EngineError(f"{who} added {given} to what it was given. Give a tuple of texts.")
+        raise EngineError(f"{who} returned {given} as `added`. Return a tuple of texts.")
     if type(answer.before) is not tuple or not all(map(_is_exchange, answer.before)):
         given = preview(answer.before)
-        raise EngineError(f"{who} did {given} before. Give a tuple of `Exchange`s with JSON.")
+        raise EngineError(
+            f"{who} returned {given} as `before`. Return a tuple of `Exchange`s with JSON values."
+        )
 
 
 def _is_exchange(given: object) -> bool:
-    """Whether something is an exchange that can be written down, with a result for each call."""
+    """Whether something is an exchange that can be stored, with a result for each call."""
     return (
         type(given) is Exchange
         and is_text(given.text)
@@ -299,34 +305,38 @@ def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
     _check_plainly(task, answer)
     who = f"The engine of {task.agent!r}"
     if answer.output is not None and output is None:
-        raise EngineError(f"{who} gave an output, and no form of outputs is declared for it.")
+        raise EngineError(
+            f"{who} returned an output, but the agent declares none. Set `structured_outputs`."
+        )
     if answer.output is not None and not is_json(answer.output):
-        raise EngineError(f"{who} gave {preview(answer.output)} as its output, which is no JSON.")
+        raise EngineError(
+            f"{who} returned {preview(answer.output)} as its output. Return a JSON value."
+        )
 
 
 def answer_id(question: str, refused: int = 0) -> str:
-    """The id of the answer to a question, behind so many that were refused."""
+    """The id of the answer to a question, after `refused` rejected ones."""
     return f"{question}/answer.{refused}" if refused else f"{question}/answer"
 
 
 def may_answer(question: Question, by: str, user: str) -> bool:
-    """Whether a person may answer a question of a run of `user`: the one who is asked, no other."""
+    """Whether a person may answer a question: only the addressee, by default the run's user."""
     return by == (question.to or user)
 
 
 def refusal(question: Question, value: Json, by: str, user: str) -> str | None:
-    """Why a run of `user` does not take an answer, or nothing when it does."""
+    """Why a run of `user` rejects an answer, or None if it accepts it."""
     if not may_answer(question, by, user):
         return f"only {question.to or user!r} can answer"
     return misanswer(question, value)
 
 
 def misanswer(question: Question, value: Json) -> str | None:
-    """Why a value is no answer to a question, or nothing when it is one."""
+    """Why a value is not a valid answer to a question, or None if it is."""
     if is_json(value) and len(as_data(value)) > MOST_CHARACTERS:
-        return f"an answer has at most {MOST_CHARACTERS:,} characters"
+        return f"an answer may have at most {MOST_CHARACTERS:,} characters"
     if question.schema is not None:
         return SchemaModel(question.tool, question.schema).validate(value).problem
     if question.tool:
-        return None if is_json(value) else "an answer is JSON"
-    return None if is_text(value) else f"the question takes a text, not {preview(value)}"
+        return None if is_json(value) else "an answer must be JSON"
+    return None if is_text(value) else f"expected a text, got {preview(value)}"

@@ -1,4 +1,4 @@
-"""A task as a dialogue: what a model is shown, and the exchanges so far."""
+"""A task as a chat: the messages that a model sees, and the exchanges of the turn."""
 
 import json
 import re
@@ -23,12 +23,12 @@ from turnloom.kernel.digests import chain_digest, digest
 from turnloom.kernel.values import Json, as_data, as_object, preview
 from turnloom.log.spec import Fact
 
-# How a call of a tool ended.
+# The end of a tool call.
 Outcome = ToolReturned | ToolFailed
 
 
 def request(frame: str, exchanges: Sequence[Exchange]) -> str:
-    """The digest of what an engine is asked with: the frame, and what was exchanged since."""
+    """The digest of a request: the frame and the exchanges since."""
     return (
         chain_digest(frame, *(digest(as_data(each)) for each in exchanges)) if exchanges else frame
     )
@@ -37,10 +37,10 @@ def request(frame: str, exchanges: Sequence[Exchange]) -> str:
 def exchange_of(
     answered: ModelAnswered, said: Sequence[Fact], outcomes: Sequence[Outcome]
 ) -> Exchange | None:
-    """What the engine is told of its answer and of the tools behind it, if it is asked again.
+    """The exchange that the engine receives if it is called again in this turn.
 
-    `said` is what the answer came to, and `outcomes` how the tools ended that it had called, or
-    that took its output.
+    `said` are the facts of the answer, and `outcomes` the ends of the tools that it called, or that
+    received its output.
     """
     if answered.calls:
         text = next((fact.text for fact in said if isinstance(fact, AgentText)), "")
@@ -54,7 +54,7 @@ def exchange_of(
 
 
 def passed_on(said: Sequence[Fact]) -> Exchange:
-    """What the next engine of a turn is told of what the one before it said and made."""
+    """The exchange that passes the answer of one engine to the next engine of the chain."""
     words = [fact.text for fact in said if isinstance(fact, AgentText)]
     made = [as_data(fact.output) for fact in said if isinstance(fact, AgentOutput)]
     drafts = [fact.raw for fact in said if isinstance(fact, ModelAnswered) and fact.raw]
@@ -68,7 +68,7 @@ def _result(outcome: Outcome) -> ToolResult:
 
 
 def _failed(output: Json, outcomes: Sequence[Outcome]) -> Exchange | None:
-    """What is wrong with an output, by the first tool that failed with it."""
+    """The problem of an output, from the first tool that failed with it."""
     for outcome in outcomes:
         if isinstance(outcome, ToolFailed):
             problem = f"Tool {outcome.tool} failed with it: {outcome.error}: {outcome.message}"
@@ -76,19 +76,19 @@ def _failed(output: Json, outcomes: Sequence[Outcome]) -> Exchange | None:
     return None
 
 
-# The longest name of a tool that all providers take.
+# The longest tool name that all providers accept.
 LONGEST = 64
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def plainly(name: str) -> str:
-    """A name as letters, digits, `_` and `-`."""
+    """A name reduced to letters, digits, `_` and `-`."""
     return _OTHER.sub("_", name)[:LONGEST] or "_"
 
 
 def spelled(names: Iterable[str]) -> dict[str, str]:
-    """Each name as letters, digits, `_` and `-`; a number tells apart what would be the same."""
+    """Each name reduced to letters, digits, `_` and `-`; a number keeps them unique."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -99,27 +99,27 @@ def spelled(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-# What a model is told when nobody has spoken since it did: providers want a word from a user.
+# Sent if the model spoke last: providers expect the last message to be the user's.
 GO_ON = "Go on."
 
-# What stands around the problem when an answer was not of the form that was asked for.
+# The text around the problem when an answer does not match its schema.
 WRONG, AGAIN = "That is not what was asked for. ", "\nAnswer again."
 
 
 class Own(NamedTuple):
-    """Words of the model itself."""
+    """A message of the model itself."""
 
     text: str
 
 
 class OthersMessage(NamedTuple):
-    """Words of somebody else."""
+    """A message of the user or of another agent."""
 
     text: str
 
 
 class Called(NamedTuple):
-    """A tool that the model called, by the name that it knows."""
+    """A tool call of the model, under the name that it knows."""
 
     id: str
     name: str
@@ -127,8 +127,7 @@ class Called(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What such a call gave, or why it failed: by the text alone, as libraries put words of their
-    own around what they are told is an error."""
+    """The result or error of a tool call, as plain text: some libraries add wording to errors."""
 
     id: str
     name: str
@@ -139,9 +138,10 @@ Part = Own | OthersMessage | Called | Returned
 
 
 def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
-    """What was said, by whom, and what came of this turn's calls; somebody else has the last word.
+    """The messages, tool calls and results that the model sees; the last one is not its own
+    message.
 
-    `names` says how tools are called there.
+    `names` maps tools to their names in the provider's protocol.
     """
     parts: list[Part] = [_said(task.agent, message) for message in task.transcript]
     for number, exchange in enumerate(task.exchanges):
@@ -152,7 +152,7 @@ def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
 
 
 def added_to(task: Task) -> tuple[str, ...]:
-    """The texts that a model is shown and the task does not hold, in order."""
+    """The texts that a model sees in addition to the task, in order."""
     added = [each for exchange in task.exchanges if exchange.problem for each in (WRONG, AGAIN)]
     if _is_left_alone(task):
         added.append(GO_ON)
@@ -162,7 +162,7 @@ def added_to(task: Task) -> tuple[str, ...]:
 
 
 def _is_left_alone(task: Task) -> bool:
-    """Whether nobody has spoken since the model did, or at all."""
+    """Whether the model spoke last, or there is no message at all."""
     for exchange in reversed(task.exchanges):
         if exchange.calls or exchange.problem:
             return False
@@ -172,7 +172,7 @@ def _is_left_alone(task: Task) -> bool:
 
 
 def _said(agent: str, message: Message) -> Part:
-    """A message: the agent's own words, those of who is served, or another agent's by its name."""
+    """A message of the agent itself, of the user, or of another agent with its name."""
     if message.author == agent:
         return Own(message.text)
     is_served = message.author in (USER, WORKFLOW)
@@ -180,7 +180,7 @@ def _said(agent: str, message: Message) -> Part:
 
 
 def exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iterator[Part]:
-    """What the model said in an earlier call of the turn, and what came of it."""
+    """The messages of an earlier call of the turn, and the results of its tools."""
     if exchange.text:
         yield Own(exchange.text)
     called = [
@@ -196,20 +196,20 @@ def exchanged(exchange: Exchange, number: int, names: Mapping[str, str]) -> Iter
 
 
 def _ids(exchange: Exchange, number: int) -> Iterator[str]:
-    """What tells the calls of an exchange apart, also where their provider did not."""
+    """Unique ids for the calls of an exchange, even if the provider gave none."""
     taken: set[str] = {""}
     for n, call in enumerate(exchange.calls):
         yield f"call_{number}_{n}" if call.id in taken else call.id
         taken.add(call.id)
 
 
-# What arguments are called that are no data.
+# The key for arguments that are not valid JSON.
 UNREAD = "INVALID_JSON"
 
 
 def read_arguments(given: str | Mapping[str, Any]) -> dict[str, Json]:
-    """The arguments that a model wrote for a call, or a library read; what is no data is left to
-    the tool, as such."""
+    """The arguments of a tool call as an object; invalid JSON is kept under one key, for the tool
+    to reject."""
     try:
         text = given if isinstance(given, str) else json.dumps(given)
     except (TypeError, ValueError, RecursionError):

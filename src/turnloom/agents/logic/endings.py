@@ -1,4 +1,4 @@
-"""Why answers end, by the words of providers, and what OpenAI's protocols say of it."""
+"""Why answers end: the stop reasons of providers, and OpenAI's protocols."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from turnloom.agents.events import ModelAnswered
 from turnloom.agents.logic.dialogues import UNREAD
 
-# What providers call it: in their own protocols, and as libraries read them.
+# Stop reasons of provider protocols and of client libraries.
 WORDS = {
     "end": ("stop", "end", "end_turn", "stop_sequence", "completed", "eos", "eos_token"),
     "tool": ("tool", "tool_call", "tool_calls", "tool_use", "function_call"),
@@ -21,8 +21,8 @@ STOPS = {word: stop for stop, words in WORDS.items() for word in words}
 
 
 def stop_of(reason: str | None, *, calls: bool = False, refusal: str = "") -> str:
-    """Why an answer ended: `end`, `tool`, `length`, `refusal` or `filter`; nothing if its provider
-    has another word for it."""
+    """Why an answer ended: `end`, `tool`, `length`, `refusal` or `filter`; empty if the provider's
+    reason is unknown."""
     if refusal:
         return "refusal"
     stop = STOPS.get((reason or "").lower(), "")
@@ -30,15 +30,14 @@ def stop_of(reason: str | None, *, calls: bool = False, refusal: str = "") -> st
 
 
 class Ending:
-    """What pieces of an answer, or a whole one, say of its end: the provider's word, and why it
-    refused to answer."""
+    """The stop reason and refusal of an answer, collected from its chunks."""
 
     def __init__(self) -> None:
         self.reason = ""
         self.refusal = ""
 
     def note(self, given: Any) -> None:
-        """Take a piece of either protocol of OpenAI, or a whole answer."""
+        """Take a chunk or a whole answer of either OpenAI protocol."""
         for choice in getattr(given, "choices", None) or ():
             self.reason = getattr(choice, "finish_reason", None) or self.reason
             said = getattr(choice, "delta", None) or getattr(choice, "message", None)
@@ -61,31 +60,31 @@ _NOTED: ContextVar[Ending | None] = ContextVar("ending", default=None)
 
 
 def noting() -> Ending:
-    """What is noted of the answer that is asked for from here on, in this task."""
+    """Start to collect the ending of the next answer in this task."""
     ending = Ending()
     _NOTED.set(ending)
     return ending
 
 
 def note(given: Any) -> None:
-    """Note what a piece of the answer says that this task asks for."""
+    """Add a chunk to the ending that this task collects."""
     if (ending := _NOTED.get()) is not None:
         ending.note(given)
 
 
 def cut_off(answered: ModelAnswered) -> str:
-    """Why a turn fails whose model was cut at its limit in the middle of a call, if it was."""
+    """Why a turn fails if its answer was truncated inside a tool call; empty otherwise."""
     is_cut = any(UNREAD in call.arguments for call in answered.calls)
     return unanswered(answered) if is_cut and answered.stop == "length" else ""
 
 
 def unanswered(answered: ModelAnswered) -> str:
-    """Why a turn fails whose answer is not of the form asked for, if to ask again is in vain."""
+    """Why a turn fails if its answer is invalid and a retry is pointless; empty otherwise."""
     match answered.stop:
         case "length":
             return (
-                "AnswerCutOff: the answer was cut at its limit of tokens, after "
-                f"{answered.usage.output_tokens}. Raise the limit, or ask for less."
+                "AnswerCutOff: the answer hit its token limit after "
+                f"{answered.usage.output_tokens} tokens. Raise the limit, or ask for less."
             )
         case "refusal" | "filter":
             return f"AnswerRefused: {answered.refusal or 'the provider filtered the answer'}"

@@ -1,4 +1,4 @@
-"""How what happens in turns, and between the run and people, changes what a run knows."""
+"""Folds of turn, message and question events into the state of a run."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,14 +26,14 @@ from turnloom.kernel.values import as_data
 from turnloom.log.events import CancelRequested
 from turnloom.log.spec import Event
 
-# What is on record of picking a speaker, until somebody speaks.
+# Id prefix of the recorded speaker selection, dropped when the next turn starts.
 PICKING = "chat/pick/"
 
 
 def hear(
     state: RunState, seq: int, author: str, text: str, visibility: Visibility | None = None
 ) -> None:
-    """Add a message to what was said."""
+    """Append a message to the history."""
     state.messages.append(Message(seq, author, text, visibility or Public()))
     state.veiled = state.veiled or visibility not in (None, Public())
     said = spoken(author, text)
@@ -48,7 +48,7 @@ def hear(
 
 
 def on_turn_started(state: RunState, event: Event) -> None:
-    """A turn opens."""
+    """Open a turn."""
     fact: TurnStarted = event.data
     state.turns = fact.turn
     state.begun = True
@@ -59,7 +59,7 @@ def on_turn_started(state: RunState, event: Event) -> None:
 
 
 def on_turn_finished(state: RunState, event: Event) -> None:
-    """An open turn closes, and counts."""
+    """Close an open turn and count it."""
     fact: TurnFinished = event.data
     state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
     state.open.pop(fact.turn, None)
@@ -67,19 +67,19 @@ def on_turn_finished(state: RunState, event: Event) -> None:
 
 
 def on_agent_text(state: RunState, event: Event) -> None:
-    """An agent is heard."""
+    """Append an agent's text."""
     fact: AgentText = event.data
     hear(state, event.seq, fact.agent, fact.text)
 
 
 def on_agent_output(state: RunState, event: Event) -> None:
-    """An agent is heard: others read its output as data, if it is for them."""
+    """Append an agent's output as JSON, with its visibility."""
     fact: AgentOutput = event.data
     hear(state, event.seq, fact.agent, as_data(fact.output), visibility=fact.visibility)
 
 
 def on_model_answered(state: RunState, event: Event) -> None:
-    """An engine was asked once more for an agent."""
+    """Count a model call of an agent."""
     _count_call(state, event.data)
 
 
@@ -88,17 +88,16 @@ def _count_call(state: RunState, fact: ModelAnswered | ModelFailed) -> None:
 
 
 def on_tools_offered(state: RunState, event: Event) -> None:
-    """What a server of tools offers."""
+    """Store the tools that a server offers."""
     fact: ToolsOffered = event.data
     state.offered[fact.server] = fact.tools
     state.revision += 1
     if fact.error:
-        state.failure = Failure(f"tools of server {fact.server} cannot be had", fact.error)
+        state.failure = Failure(f"tool server {fact.server} is unavailable", fact.error)
 
 
 def on_model_failed(state: RunState, event: Event) -> None:
-    """Without a speaker, a run cannot go on; a turn says itself how it ended. The next call for the
-    agent is another one."""
+    """Count the call; a failed speaker selection stops the run, a failed turn reports itself."""
     fact: ModelFailed = event.data
     _count_call(state, fact)
     if fact.agent == SELECTOR and state.failure is None:
@@ -106,33 +105,33 @@ def on_model_failed(state: RunState, event: Event) -> None:
 
 
 def on_user_text(state: RunState, event: Event) -> None:
-    """The user is heard."""
+    """Append a message of the user."""
     fact: UserText = event.data
     hear(state, event.seq, fact.author, fact.text)
 
 
 def on_question_asked(state: RunState, event: Event) -> None:
-    """A question opens."""
+    """Open a question."""
     asked = question_of(event.data, event.seq)
     state.questions[asked.id] = asked
 
 
 def on_question_answered(state: RunState, event: Event) -> None:
-    """A question closes."""
+    """Close a question."""
     fact: QuestionAnswered = event.data
     state.status = "running"
     state.questions.pop(fact.question, None)
 
 
 def on_question_expired(state: RunState, event: Event) -> None:
-    """A question closes without an answer."""
+    """Close a question without an answer."""
     fact: QuestionExpiredFact = event.data
     state.status = "running"
     state.questions.pop(fact.question, None)
 
 
 def question_of(fact: QuestionAsked, seq: int) -> Question:
-    """The question that was asked, and where."""
+    """The question of an event, with its position."""
     return Question(
         fact.question,
         fact.prompt,
@@ -148,7 +147,7 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
 
 
 def open_questions(events: Iterable[Event]) -> list[Question]:
-    """The questions that a run waits for after these events, the oldest first."""
+    """The open questions of a run after these events, oldest first."""
     asked: dict[str, Question] = {}
     for event in events:
         if isinstance(event.data, QuestionAsked):
@@ -161,7 +160,7 @@ def open_questions(events: Iterable[Event]) -> list[Question]:
 
 
 def on_frame_assembled(state: RunState, event: Event) -> None:
-    """Texts and views that the run now holds."""
+    """Store the texts and views of a frame."""
     fact: FrameAssembled = event.data
     if not fact.as_in:
         state.views[fact.view] = (event.seq, fact.segments)

@@ -1,4 +1,4 @@
-"""Plans as text: what runs are pinned to, the same in every process."""
+"""Plans as text, identical in every process; runs are pinned to them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -23,8 +23,8 @@ from turnloom.kernel.values import Json, as_array, as_object, writable
 
 
 class PlanWriter(NamedTuple):
-    """How a plan is written: declarations of some kinds field by field, data as it is, and
-    everything else, which is code, by its name."""
+    """How a plan is written: declarations of `kinds` field by field, data as is, and code by its
+    name."""
 
     kinds: tuple[type, ...] = ()
     name: Callable[[object], str] = qualified
@@ -34,8 +34,8 @@ PLAIN = PlanWriter()
 
 
 def data_of(declared: Any, how: PlanWriter, without: str = "") -> dict[str, Json]:
-    """What a declaration says beyond its defaults, so that an option that nobody uses changes no
-    plan that runs are pinned to."""
+    """The fields of a declaration that differ from their defaults, so that a new option changes no
+    existing plan."""
     return {
         name: as_data(value, how)
         for name, default in _defaults(declared)
@@ -57,7 +57,7 @@ def _default(field: Field[Any]) -> Any:
 
 
 def as_data(value: Any, how: PlanWriter = PLAIN) -> Json:
-    """A declared value as JSON that is the same in every process."""
+    """A declared value as JSON, identical in every process."""
     match value:
         case _ if callable(value):
             inside = declared_of(value)
@@ -78,17 +78,17 @@ def as_data(value: Any, how: PlanWriter = PLAIN) -> Json:
 
 
 def beside_data(beside: Mapping[str, Any], how: PlanWriter = PLAIN) -> dict[str, Json]:
-    """What is declared beside agents or steps, as data.
+    """The declarations outside agents and steps, as data.
 
     Raises:
-        UsageError: it is nested too deeply, or holds itself.
+        UsageError: they are nested too deeply or contain themselves.
     """
     try:
         return {part: as_data(said, how) for part, said in beside.items() if said}
     except RecursionError as error:
         parts = " or ".join(f"`{part}`" for part, said in beside.items() if said)
         raise UsageError(
-            f"{parts} is nested too deeply, or holds itself. Declare what a file could say."
+            f"{parts} is nested too deeply or contains itself. Use plain, finite data."
         ) from error
 
 
@@ -104,7 +104,7 @@ def schema_digest(model: type[BaseModel], name: str) -> str:
     """The digest of what a model's JSON Schema accepts, whatever it says to readers.
 
     Raises:
-        UsageError: it has none.
+        UsageError: the model has no JSON Schema.
     """
     return fingerprint(json.dumps(_undescribed(_schema(model, name)), sort_keys=True))
 
@@ -166,7 +166,7 @@ def _undescribed_within(keyword: str, value: Json) -> Json:
 
 
 class _SteadySchema(GenerateJsonSchema):
-    """Writes defaults that are sets in one order, in every process."""
+    """Writes default sets in a fixed order."""
 
     def encode_default(self, dft: Any) -> Json:
         """The default of a field as JSON."""
@@ -174,13 +174,12 @@ class _SteadySchema(GenerateJsonSchema):
 
 
 def as_text(written: Json) -> str:
-    """What is written, as text."""
+    """A written plan as text."""
     return writable(json.dumps(written, indent=2, ensure_ascii=False))
 
 
 def without(written: Json, *keys: str) -> None:
-    """Take texts out of each of several parts of a plan that tell people or models something, and
-    decide nothing."""
+    """Remove texts that only inform people or models from each part of a plan."""
     by_name = as_object(written)
     parts = [*by_name.values()] if by_name is not None else as_array(written) or []
     for part in filter(None, map(as_object, parts)):
@@ -189,13 +188,13 @@ def without(written: Json, *keys: str) -> None:
 
 
 def without_descriptions(plan: dict[str, Any]) -> dict[str, Any]:
-    """A plan in which nothing describes its variables."""
+    """A plan without the descriptions of its variables."""
     without((as_object(plan.get("variables")) or {}).get("definitions"), "description")
     return plan
 
 
 def parts_diff(old: Mapping[str, Json], new: Mapping[str, Json]) -> str:
-    """What differs between two plans, part by part; empty if nothing does."""
+    """The diff of two plans, part by part; empty if they are equal."""
     return "\n".join(
         line
         for part in dict.fromkeys((*old, *new))
@@ -206,5 +205,6 @@ def parts_diff(old: Mapping[str, Json], new: Mapping[str, Json]) -> str:
 
 
 def _lines(written: Json) -> list[str]:
-    """A part line by line; without commas, an entry that is added changes no line before it."""
+    """A part line by line, without trailing commas, so that an added entry changes only its own
+    lines."""
     return [] if written is None else [line.rstrip(",") for line in as_text(written).splitlines()]

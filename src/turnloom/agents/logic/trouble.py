@@ -1,4 +1,4 @@
-"""What the clients of models raise, by what they have in common."""
+"""Classification of the errors that model clients raise."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ from turnloom.agents.spec import Patience
 from turnloom.errors import ContextTooLarge, EngineError, TurnloomError
 from turnloom.kernel.values import as_object, said
 
-# Refusals that are not for good, beside the errors of servers: too slow, in conflict, too many.
+# Transient client-error statuses: timeout, conflict, too early, rate limit.
 PASSING = (408, 409, 425, 429)
 
-# A refusal for too many requests that is for good: nobody pays for them.
+# The code of a permanent rate-limit error: the quota is exhausted.
 QUOTA = "insufficient_quota"
 
-# What providers say of a request that does not fit into the window of a model, in small letters.
+# Phrases in providers' errors for a request that exceeds the model's window, in lower case.
 TOO_LARGE = (
     "context_length_exceeded",
     "context length",
@@ -34,49 +34,47 @@ TOO_LARGE = (
     "too many tokens",
 )
 
-# The statuses with which they say it; too many tokens in a minute are another matter.
+# The statuses of those errors; 429 means too many tokens per minute instead.
 REFUSED = (400, 413, 422)
 
-# What no request makes better: whoever asks is wrong, or the answer is.
+# Errors that a retry cannot fix: the request or the answer is wrong.
 MISTAKES = (AttributeError, ImportError, LookupError, TypeError, ValueError)
 
-# A connection that broke, by TLS's words for it; the rest of its errors are of keys and versions.
+# TLS errors of a broken connection; the others concern certificates and versions.
 BROKEN = (SSLEOFError, SSLSyscallError, SSLZeroReturnError)
 
-# A variable that a client lacks, in a sentence that also speaks of the client's own arguments.
+# The environment variable in a client's message about a missing key.
 LACKING = re.compile(
     r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b(?=.*\benv(?:ironment)? variable)", re.DOTALL
 )
 
 
-# What packages are called that a client lacks: in a command, or in a sentence.
+# The packages in a client's message about missing ones: in a command, or in a sentence.
 INSTALLING = re.compile(r'pip install "?([\w.,\[\]-]+)"?')
 LACKED = re.compile(r"[`']([\w.-]+)[`'](?=.* to use )")
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a model cannot be asked: the variable or the package that is missing, without what
-    its client advises programs of its own, or else what the client says."""
+    """Why a model cannot be called: the missing variable or package, or the client's message."""
     words = said(error)
     if found := LACKING.search(words):
         return unset(found[1])
     packages = INSTALLING.findall(words) or LACKED.findall(words)
     if isinstance(error, ImportError) and packages:
         listed = " ".join(f'"{each}"' if "[" in each else each for each in packages)
-        return f"Its provider needs what is not installed: pip install {listed}"
+        return f"A package of its provider is missing. Install it: pip install {listed}"
     return words
 
 
 def unset(*variables: str) -> str:
-    """That a model needs one of these variables of the environment."""
+    """The message that a model needs one of these environment variables."""
     is_key = all(each.endswith(("_KEY", "_TOKEN")) for each in variables)
-    what = "key" if is_key else "setting"
-    return f"Its {what} is not in the environment: set {' or '.join(variables)}."
+    what = "API key" if is_key else "setting"
+    return f"Its {what} is missing. Set {' or '.join(variables)}."
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same request may be answered when it is made again: by its status, or as there
-    was no response at all."""
+    """Whether a retry may succeed: the status is transient, or there was no response."""
     if (status := status_of(error)) is not None:
         return passes(status) and getattr(error, "code", None) != QUOTA
     if is_untrusted(error):
@@ -86,36 +84,36 @@ def may_pass(error: BaseException) -> bool:
 
 
 def is_garbled(error: BaseException) -> bool:
-    """Whether what came over the connection is no data: another answer may be."""
+    """Whether the response was not valid JSON, so that a retry may succeed."""
     return any(isinstance(each, JSONDecodeError) for each in causes(error))
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether no secure connection can be made: by its certificate, or as the other side has no
-    TLS. The next request would end the same way."""
+    """Whether no TLS connection can be made: an invalid certificate, or a server without TLS. A
+    retry cannot succeed."""
     return any(isinstance(e, SSLError) and not isinstance(e, BROKEN) for e in causes(error))
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and what it came from, also where a library keeps that from tracebacks."""
+    """An error and its causes, including suppressed ones."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def passes(status: int | None) -> bool:
-    """Whether a provider that refuses with that status may answer later."""
+    """Whether a status is transient."""
     return status is not None and (status in PASSING or status >= 500)
 
 
 def status_of(error: BaseException) -> int | None:
-    """The status with which a provider refused, by either name that libraries have for it."""
+    """The HTTP status of a provider's error, under either name that libraries use."""
     refused = _refusal(error)
     return None if refused is None else _status(refused)
 
 
 def _refusal(error: BaseException) -> BaseException | None:
-    """The error that has a status, among those that an error came from."""
+    """The error with a status among an error and its causes."""
     return next((each for each in causes(error) if _status(each) is not None), None)
 
 
@@ -125,7 +123,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def asked_pause(error: BaseException | None, now: datetime) -> float:
-    """The seconds that a provider asks to be left alone for, as a library or its response says."""
+    """The pause in seconds that a provider asks for, from the error or its response headers."""
     if (seconds := getattr(error, "retry_after", None)) is not None:
         return float(seconds)
     response = getattr(error, "response", None)
@@ -135,34 +133,34 @@ def asked_pause(error: BaseException | None, now: datetime) -> float:
         seconds = (
             float(asked) if asked[:1].isdigit() else _until(asked, headers.get("date", ""), now)
         )
-    except ValueError:  # neither seconds nor a date; the usual pause is as good
+    except ValueError:  # neither seconds nor a date: use the default pause
         return 0.0
     return seconds if isfinite(seconds) else 0.0
 
 
 def _until(date: str, sent: str, now: datetime) -> float:
-    """The seconds to a date, by the clock of the server that named it, or else by ours."""
+    """The seconds until a date, by the server's clock if it sends one, else by ours."""
     try:
         now = _moment(sent)
-    except ValueError:  # the server does not say what the time is
+    except ValueError:  # the server does not send its time
         pass
     return (_moment(date) - now).total_seconds()
 
 
 def _moment(date: str) -> datetime:
-    """A date of a header, with its zone, which `-0000` leaves open."""
+    """A date of a header with its zone; `-0000` means UTC."""
     read = parsedate_to_datetime(date)
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def failure(error: BaseException, model: str, tried: int, patience: Patience) -> TurnloomError:
-    """The error of a call whose model does not answer, with what the provider says."""
+    """The error of a failed model call, with the provider's message."""
     kind = ContextTooLarge if is_too_large(error) else EngineError
     return kind(told(error, model, tried, patience))
 
 
 def is_too_large(error: BaseException) -> bool:
-    """Whether a provider refused a request that does not fit into the window of its model."""
+    """Whether a provider rejected a request that exceeds the model's window."""
     refused = _refusal(error)
     if refused is None or _status(refused) not in REFUSED:
         return False
@@ -171,40 +169,40 @@ def is_too_large(error: BaseException) -> bool:
 
 
 def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
-    """What went wrong, with what the provider says to it."""
-    who = f"Model {model!r}, asked {tried} times," if tried > 1 else f"Model {model!r}"
-    remedy = ". Let `Patience` be longer." if isinstance(error, TimeoutError) else ""
+    """The message of a failed model call, with the provider's message."""
+    who = f"Model {model!r}, called {tried} times," if tried > 1 else f"Model {model!r}"
+    remedy = ". Raise `timeout` of its `Patience`." if isinstance(error, TimeoutError) else ""
     return f"{who} {describe(error, patience)}{remedy}"
 
 
 def describe(error: BaseException, patience: Patience) -> str:
-    """What a model did instead of answering, with what its provider says."""
+    """The failure of a model call, with the provider's message."""
     if isinstance(error, TimeoutError):
-        return f"was silent for {patience.timeout:g} s"
+        return f"did not respond within {patience.timeout:g} s"
     if (refused := _refusal(error)) is not None:
-        return f"refused with status {_status(refused)}: {_message(refused)}"
-    return f"gave no answer: {_reason(error)}"
+        return f"returned status {_status(refused)}: {_message(refused)}"
+    return f"failed: {_reason(error)}"
 
 
 def _reason(error: BaseException) -> str:
-    """What an error says, and what it began with: libraries call many things an error of the
-    connection."""
+    """The message of an error and of its root cause: libraries report many errors as connection
+    errors."""
     *_, first = causes(error)
     reason = said(error) if said(first) in said(error) else f"{said(error)} {said(first)}"
     if is_untrusted(error):
-        reason += " Correct the address, or have this machine trust the server's certificate."
+        reason += " Correct the address, or trust the server's certificate on this machine."
     return reason
 
 
 def without_keys(text: str) -> str:
-    """What an engine says of its trouble, without keys that providers repeat in refusals."""
+    """An engine's error message with API keys masked; providers repeat them in errors."""
     return _KEY.sub(lambda found: f"{found[1] or ''}{HIDDEN}", text)
 
 
-# What stands in place of a key.
+# The replacement for a key.
 HIDDEN = "⟨hidden:key⟩"
 
-# A key by what is said before it, or by what vendors let keys begin with. Words have no digits.
+# A key by the words before it or by its vendor's prefix. It has digits, unlike words.
 _KEY = re.compile(
     r"""((?:\bbearer\s|\bapi[ _-]?key\b[^\n:=]{0,20}[:=])\s*["'`]?)"""
     r"""(?=[^\s"'`]*[\d*])[^\s"'`,;)}]{8,}"""
@@ -214,7 +212,7 @@ _KEY = re.compile(
 
 
 def _message(error: Any) -> str:
-    """What the body of a refusal says to people, or else the library."""
+    """The message in the body of an error, or else that of the library."""
     body = getattr(error, "body", None) or getattr(error, "message", error)
     given = as_object(body) or {}
     inner = as_object(given.get("error")) or given

@@ -1,4 +1,4 @@
-"""What an agent is shown at a moment."""
+"""The view of an agent: what it is shown at a moment."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,8 @@ def view_of(
     output: OutputSchema | None = None,
     prepared: PreparedRequest = UNPREPARED,
 ) -> View:
-    """What the agent is told at this moment, what it leaves out, and which tools it is offered."""
+    """The agent's view: its instructions, variables, tools and output schema, and what is
+    withheld."""
     told = _told(agent, prepared.instructions)
     beside = [*_messages(prepared.messages or (), prepared.left_by), *prepared.pieces]
     schemas = [*beside, *_tools(tools), *_output(output)]
@@ -73,7 +74,7 @@ def _output(output: OutputSchema | None) -> list[Piece]:
 
 
 def digest_of(agent: str, variables: Variables, state: RunState) -> dict[str, str]:
-    """A digest of the variables that an agent may see: each in a few characters."""
+    """A short preview of each variable that an agent may see."""
     exposure = variables.exposures.get(agent)
     found: dict[str, str] = {}
     for name in names_of(exposure) if exposure else ():
@@ -82,12 +83,12 @@ def digest_of(agent: str, variables: Variables, state: RunState) -> dict[str, st
         value = state.values.get(name)
         text = "absent" if name not in state.values else as_data(value)
         if definition is not None and definition.secret and value is not None:
-            text = "secret"  # its mark would be text here, as all that tools give
+            text = "secret"  # a mark would become plain text in a tool's result
         found[name] = text if len(text) <= limit else f"{text[: limit - 1]}…"
     return found
 
 
-# How many characters of a value a digest shows, unless its definition says.
+# Characters of a value in a digest, unless its definition sets `max_chars`.
 DIGEST_CHARS = 120
 
 
@@ -99,12 +100,12 @@ def _piece(agent: Agent, shown: ExposedText, around: str) -> Piece:
 
 
 def variable_origin(name: str | None) -> str:
-    """Where the piece of a variable is from."""
+    """The origin of a variable's piece."""
     return f"context_variables.{name}"
 
 
 def _placed(placement: str, told: Piece, pieces: list[Piece]) -> list[Piece]:
-    """Instructions and variables in order; the separator belongs to what comes second."""
+    """Instructions and variables in order; the second one carries the separator."""
     if not pieces:
         return [told]
     if placement == "replace":

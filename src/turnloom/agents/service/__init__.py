@@ -1,1 +1,1 @@
-"""How models are asked."""
+"""Retries of model calls."""

@@ -1,4 +1,4 @@
-"""How often a model is asked again."""
+"""Retry policy of model calls."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,8 +21,8 @@ def attempts(
     may_pass: Callable[[BaseException], bool],
     describe: Callable[[BaseException, Patience], str] = describe,
 ) -> AsyncRetrying:
-    """Calls a function until it succeeds, or fails in a way that will not pass soon enough. Each
-    attempt that is followed by another is recorded with the task."""
+    """Retry a call while its errors are transient and the requested pause is short enough. Each
+    attempt that another follows is recorded with the task."""
 
     def is_tried_again(error: BaseException) -> bool:
         return may_pass(error) and asked_pause(error, _now()) <= patience.longest_pause
@@ -48,5 +48,5 @@ def attempts(
 
 
 def _now() -> datetime:
-    """The present, which a provider may name a date after: no more comes of it than a pause."""
+    """The current time, to compute the pause until a date that a provider names."""
     return datetime.now(UTC)  # noqa: TID251 - engines are made by users, who have no Clock port

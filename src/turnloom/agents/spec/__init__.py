@@ -1,4 +1,4 @@
-"""Agents, tools, tasks and answers; questions; what a run knows."""
+"""Agents, tools, tasks and answers; questions; the state of a run."""
 
 from turnloom.agents.spec.agents import (
     SELECTOR,

@@ -12,13 +12,13 @@ from turnloom.board.spec import FilterConfig
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json, kind_of
 
-# What a source can be.
+# The kinds of sources.
 KINDS = ("state", "retrieval", "literal", "variables", "provider", "filter", "history")
 
 
 class RetrievalChoice(Declared):
-    """What is looked for in a collection; the query has places for variables, and the value of a
-    filter may be one of the state: `{state: path}`."""
+    """A search in a collection; the query has placeholders for variables, and a filter may take its
+    value from the state: `{state: path}`."""
 
     collection: str = Field(min_length=1)
     query: str
@@ -28,8 +28,8 @@ class RetrievalChoice(Declared):
 
 
 class HistoryChoice(Declared):
-    """How much of what was said is shown; `summarise` is a function of `providers.py` that tells of
-    the rest."""
+    """How much of the conversation is shown; `summarise` names a function of `providers.py` that
+    summarises the rest."""
 
     last: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=1)
@@ -37,7 +37,7 @@ class HistoryChoice(Declared):
 
 
 class ProviderChoice(Declared):
-    """Who is asked for context: a provider by its name, or a filter of what is on the board."""
+    """A context provider by name, or a filter of the board."""
 
     provider: str | None = Field(default=None, min_length=1)
     filter: FilterConfig | None = None
@@ -46,18 +46,18 @@ class ProviderChoice(Declared):
     config: dict[str, Json] = {}
 
     def _check_provider(self) -> None:
-        """See that what goes with a provider goes with one."""
+        """Reject options that have no effect without a provider."""
         if self.filter is not None and self.config:
-            raise ValueError("`config` is what a provider is told, and a filter is none. Drop it.")
+            raise ValueError("`config` applies to a `provider`, not to a `filter`. Remove it.")
         if self.provider is not None or self.filter is not None:
             return
         idle = sorted({"fallback", "timeout_s", "config"} & self.model_fields_set)
         if idle:
-            raise ValueError(f"{_quoted(idle)} would have no effect here. Drop it.")
+            raise ValueError(f"{_quoted(idle)} has no effect here. Remove it.")
 
 
 class SourceChoice(ProviderChoice):
-    """A source of context: exactly one of its kinds, and its share of the budget."""
+    """A source of context: exactly one kind, and its share of the budget."""
 
     state: str | None = None
     retrieval: RetrievalChoice | None = None
@@ -76,18 +76,18 @@ class SourceChoice(ProviderChoice):
 
     @property
     def kind(self) -> str:
-        """Which of its kinds it is."""
+        """The kind of the source."""
         return _given(self, KINDS)[0]
 
 
 class BudgetChoice(Declared):
-    """How many tokens all sources of an agent may come to."""
+    """The token budget of all sources of an agent."""
 
     max_tokens: int = Field(ge=1)
 
 
 class FormatChoice(Declared):
-    """How the context of an agent is written: a `ContextFormat`, key by key."""
+    """How an agent's context is formatted: a `ContextFormat`, key by key."""
 
     header: str = PLAIN.header
     separator: str = PLAIN.separator
@@ -99,8 +99,7 @@ class FormatChoice(Declared):
 
 
 class ContextChoice(ProviderChoice):
-    """Who gives an agent context, or the sources that it is assembled from, in which budget and
-    format."""
+    """The provider of an agent's context, or its sources with their budget and format."""
 
     sources: tuple[SourceChoice, ...] = Field(default=(), strict=False)
     budget: BudgetChoice | None = None
@@ -111,24 +110,26 @@ class ContextChoice(ProviderChoice):
         _check_one(self, ("provider", "filter", "sources"), "Context")
         self._check_provider()
         if not self.sources and (self.budget or self.format):
-            raise ValueError("`budget` and `format` are of `sources`. List those, or drop it.")
+            raise ValueError("`budget` and `format` need `sources`. Add them, or remove both.")
         return self
 
 
 def _by_provider(choice: Json) -> Json:
-    """A provider that is given by its name alone."""
+    """Expand a provider given by name alone."""
     return {"provider": choice} if isinstance(choice, str) else choice
 
 
 def _listed(choices: Json) -> Json:
-    """Choices of which there is only one."""
+    """Wrap a single choice in a list."""
     return choices if kind_of(choices) == "array" else [choices]
 
 
 def _alone(choices: tuple[ContextChoice, ...]) -> tuple[ContextChoice, ...]:
-    """Choices of which none leaves out what another gives."""
+    """Reject `sources` next to other choices."""
     if len(choices) > 1 and any(each.sources for each in choices):
-        raise ValueError("`sources` stand alone. Give providers and filters among them.")
+        raise ValueError(
+            "`sources` cannot be combined with other choices. List those among the sources."
+        )
     return choices
 
 
@@ -146,15 +147,15 @@ ContextChoices = Annotated[
 
 
 def _check_one(choice: Declared, names: Sequence[str], what: str) -> None:
-    """See that exactly one of these keys is given."""
+    """Check that exactly one of these keys is set."""
     given = _given(choice, names)
     if len(given) != 1:
-        told = _quoted(given) if given else "none"
-        raise ValueError(f"{what} is one of {_quoted(names)}; given: {told}. Say one.")
+        found = _quoted(given) if given else "none"
+        raise ValueError(f"{what} needs exactly one of {_quoted(names)}, got {found}.")
 
 
 def _given(choice: Declared, names: Sequence[str]) -> list[str]:
-    """Those of the keys that say something."""
+    """The keys that are set."""
     return [name for name in names if getattr(choice, name) not in (None, ())]
 
 
@@ -162,17 +163,17 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-# Names that handoffs use for whoever is not an agent.
+# Names in handoffs that do not refer to an agent.
 USER = "user"
 TERMINATE = "terminate"
 WORKFLOW = "workflow"
 
-# Who picks the next speaker when a model is asked to; a script may have lines for it.
+# The author of model-based speaker selection; a script may have lines for it.
 SELECTOR = "selector"
 
 
 class PromptSection(Declared):
-    """A headed part of an agent's instructions."""
+    """A section of an agent's instructions, with a heading."""
 
     id: str = ""
     heading: str = ""
@@ -180,7 +181,7 @@ class PromptSection(Declared):
 
 
 class EngineChoice(Declared):
-    """Which engine makes an agent answer, and where its script or function stands."""
+    """The engine of an agent, and the location of its script or function."""
 
     type: str
     file: str | None = None
@@ -188,14 +189,14 @@ class EngineChoice(Declared):
 
 
 class ComponentChoice(Declared):
-    """Where the function stands that makes a component."""
+    """The location of a function that creates a component."""
 
     file: str
     function: str
 
 
 def _by_name(choice: Json) -> Json:
-    """An engine that is given by its name alone."""
+    """Expand an engine given by name alone."""
     return {"type": choice} if isinstance(choice, str) else choice
 
 
@@ -206,7 +207,7 @@ EngineChoices = tuple[
 
 
 class Agent(Declared):
-    """Who answers: a name, its instructions, the tools it may use and the form of its answers."""
+    """An agent: its name, instructions, tools and the schema of its answers."""
 
     name: str = Field(min_length=1)
     system_message: str | None = None
@@ -248,12 +249,12 @@ class Agent(Declared):
 
     @property
     def chain(self) -> tuple[EngineChoice, ...]:
-        """The engines that are chosen for the agent, one after the other."""
+        """The engines of the agent, in order."""
         return (self.engine,) if self.engine is not None else self.engines
 
     @property
     def instructions(self) -> str:
-        """What the agent is told before anything else."""
+        """The system prompt of the agent."""
         if self.system_message is not None:
             return self.system_message
         sections = (f"{part.heading}\n{part.content}".strip() for part in self.prompt_sections)
@@ -261,14 +262,14 @@ class Agent(Declared):
 
 
 class ScriptedCall(Declared):
-    """A tool that a scripted agent calls."""
+    """A tool call of a scripted agent."""
 
     tool: str = Field(min_length=1)
     arguments: dict[str, Json] = {}
 
 
 class ScriptLine(Declared):
-    """What a scripted agent says at one call: a text, the tools it calls, an output."""
+    """The answer of a scripted agent to one call: a text, tool calls, an output."""
 
     text: str = ""
     calls: tuple[ScriptedCall, ...] = Field(default=(), strict=False)
@@ -276,7 +277,7 @@ class ScriptLine(Declared):
 
 
 def _spoken(line: Json) -> Json:
-    """A line that is given by its text alone."""
+    """Expand a line given by its text alone."""
     return {"text": line} if isinstance(line, str) else line
 
 
@@ -290,16 +291,15 @@ Lines = Annotated[
 
 
 class ScriptedFunction(Declared):
-    """A function that answers in the place of lines."""
+    """A function that answers in place of lines."""
 
     file: str
     function: str
 
 
 class Script(Declared):
-    """What scripted agents say, call by call or by a function, and what a scripted user answers.
-
-    The agents that it `repeats` say their last line again, as often as they are asked."""
+    """The answers of scripted agents and of a scripted user. Agents listed in `repeats` repeat
+    their last line."""
 
     agents: dict[str, Lines] = {}
     repeats: tuple[str, ...] = Field(default=(), strict=False)
@@ -309,21 +309,21 @@ class Script(Declared):
 
 @runtime_checkable
 class TurnComponent(Protocol):
-    """Wraps whole turns: it goes on by calling `call_next`, once."""
+    """Wraps whole turns; it must call `call_next` exactly once."""
 
     async def around_turn(self, ctx: TurnContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Take the turn; what `ctx.state` holds by then, providers find there."""
+        """Run the turn; providers can read what `ctx.state` holds by then."""
         ...
 
 
 @runtime_checkable
 class CallComponent(Protocol):
-    """Wraps single calls of engines."""
+    """Wraps single engine calls."""
 
     async def around_call(
         self, task: Task, call_next: Callable[[Task], Awaitable[Answer]]
     ) -> Answer:
-        """The answer to a task."""
+        """Return the answer to a task."""
         ...
 
 

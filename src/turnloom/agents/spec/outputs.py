@@ -1,4 +1,4 @@
-"""Declared outputs: what a value may be, and the models that agents answer with."""
+"""Declared outputs: value types, and the models of agents' answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from turnloom.kernel.values import Json
 
 
 class ValueType(msgspec.Struct, frozen=True, kw_only=True):
-    """What a value may be."""
+    """The type of a value."""
 
     description: str = ""
 
@@ -22,37 +22,37 @@ class Plain(ValueType, frozen=True):
 
 
 class OneOf(ValueType, frozen=True):
-    """One of a closed set of words or numbers."""
+    """An enum: one of a fixed set of strings or numbers."""
 
     words: tuple[Json, ...]
 
 
 class ArrayOf(ValueType, frozen=True):
-    """An array whose entries all are of one form."""
+    """An array with items of one type."""
 
     item: ValueType
 
 
 class MapOf(ValueType, frozen=True):
-    """An object with any keys, whose values all are of one form."""
+    """An object with arbitrary keys and values of one type."""
 
     value: ValueType
 
 
 class Either(ValueType, frozen=True):
-    """One form or another."""
+    """A union of types."""
 
     variants: tuple[ValueType, ...]
 
 
 class Reference(ValueType, frozen=True):
-    """What the model of that name is."""
+    """A reference to a model by name."""
 
     model: str
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A key of an object: its form, whether it must be there, and its value when it is not."""
+    """A key of an object: its type, whether it is required, and its default."""
 
     form: ValueType
     required: bool = True
@@ -60,41 +60,41 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class ObjectType(ValueType, frozen=True):
-    """An object with these keys and no others."""
+    """An object with exactly these keys."""
 
     keys: Mapping[str, Key]
 
 
 class Validated(NamedTuple):
-    """A value as its model has it, or nothing and what is wrong with it: a line for each fault."""
+    """A validated value, or the problem: one line per fault."""
 
     value: Json
     problem: str | None = None
 
 
 class OutputModel(Protocol):
-    """What a value must be: for people, for providers, and for the check of an answer."""
+    """A named schema for an agent's output, with its validator."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         ...
 
     @property
     def schema(self) -> dict[str, Json]:
-        """Its JSON Schema (2020-12), which refers to nothing outside of itself."""
+        """Its self-contained JSON Schema (2020-12)."""
         ...
 
     def validate(self, value: Json) -> Validated:
-        """The value with defaults filled in, or what is wrong with it."""
+        """The value with defaults filled in, or the problem."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The models of a workflow by name, and the model that each agent answers with.
+    """The models of a workflow by name, and the model of each agent.
 
-    `complete` is false when a model without a name may be the one that somebody names.
+    `complete` is false if a model without a name may be one that is referred to elsewhere.
     """
 
     models: Mapping[str, OutputModel] = field(default_factory=dict[str, OutputModel])

@@ -1,4 +1,4 @@
-"""What a run knows."""
+"""The state of a run."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ from turnloom.log.spec import Event
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something asked of a person: in words, or by a tool with a payload.
+    """A question to a person: a prompt, or a tool with a payload.
 
-    `schema` says what an answer must look like (without one, a text if nobody's tool asks), and
-    `due` until when it counts.
+    `schema` is the JSON Schema of the answer (without one: any JSON for a tool, otherwise a text);
+    `due` is the deadline.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenTurn(msgspec.Struct):
-    """A turn, or a step of a flow, being taken, with the events of it by id, and its last event."""
+    """A turn or flow step in progress, with its events by id and the position of the last one."""
 
     number: int
     agent: str
@@ -43,23 +43,27 @@ class OpenTurn(msgspec.Struct):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a run cannot go on."""
+    """The error that stops a run."""
 
     error: str
     message: str
 
 
 class RunState(msgspec.Struct):
-    """What a run knows: a fold of its log, owned by its driver.
+    """The state of a run: a fold of its log, owned by its driver.
 
-    `form` says what decides whose turn it is: a conversation, reactions or a flow. `veiled` says
-    that not everybody may read all that was said, and `crowded` which agents take most of the
-    window of their model. `open` has the turns being taken, by number, and `scopes` those and the
-    steps of a flow, by what their ids begin with; `chat` what is on record of calls outside turns,
-    by id; `ephemeral` which values live in memory only, and which call wrote each; `ending` what
-    hooks after the chat were told first; `questions` those that are open, by id, and `paused_for`
-    the one that the run last paused for; `begun` that a turn or a step was begun; `unguarded` that
-    guards have no say any more; `guards` what guards know of it, if there are any.
+    - `form`: what decides the next turn: `conversation`, `reaction` or `flow`
+    - `veiled`: some messages are not public
+    - `crowded`: agents that fill most of their model's window
+    - `open`: turns in progress, by number
+    - `scopes`: turns and flow steps in progress, by the prefix of their event ids
+    - `chat`: recorded calls outside turns, by id
+    - `ephemeral`: values kept in memory only, with the call that wrote each
+    - `ending`: the reason first passed to the hooks after the chat
+    - `questions`: open questions, by id; `paused_for` is the one that last paused the run
+    - `begun`: a turn or step has begun
+    - `unguarded`: guards no longer apply
+    - `guards`: the state of the guards, if there are any
     """
 
     run: str
@@ -101,14 +105,14 @@ class RunState(msgspec.Struct):
 
     @property
     def question(self) -> Question | None:
-        """The question that was asked first of those that are open."""
+        """The oldest open question."""
         return next(iter(self.questions.values()), None)
 
 
 class PreparedRequest(NamedTuple):
-    """What a turn is shown beside what the agent always is: other instructions or messages, as
-    whoever is named left them; pieces of context, and what was left out of those. With
-    `holds_context`, the messages have the context in them."""
+    """Changes to the request of a turn: replaced instructions or messages (`left_by` names who
+    replaced them), pieces of context, and what was withheld. With `holds_context`, the messages
+    already contain the context."""
 
     instructions: str | None = None
     messages: tuple[Message, ...] | None = None
@@ -122,7 +126,7 @@ UNPREPARED = PreparedRequest()
 
 
 class Transfer(NamedTuple):
-    """A handoff that the model of an agent may choose, offered to it as a tool."""
+    """A handoff, offered to an agent's model as a tool."""
 
     schema: ToolSchema
     rule: int

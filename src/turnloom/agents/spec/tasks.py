@@ -1,4 +1,4 @@
-"""What an engine receives and returns; questions and published outputs."""
+"""The task that an engine receives and the answer it returns; questions; published outputs."""
 
 from collections.abc import Awaitable, Callable, Set
 from contextvars import ContextVar
@@ -18,16 +18,16 @@ from turnloom.variables.spec import Context
 
 
 class OutputSchema(msgspec.Struct, frozen=True):
-    """The form that an answer must have: a JSON Schema under a name."""
+    """A named JSON Schema that an answer must match."""
 
     name: str
     schema: Json
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """An earlier call of the same turn: what the engine said, and what came of it.
+    """An earlier model call of the same turn: the answer, its tool calls and their results.
 
-    `results` answer `calls` in their order; `problem` says what was wrong with the answer.
+    `results` are in the order of `calls`; `problem` says what was wrong with the answer.
     """
 
     text: str = ""
@@ -37,9 +37,9 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Publication(msgspec.Struct, frozen=True):
-    """Something to be published: a value of an artifact type, and what is special about it.
+    """A value to publish as an artifact, with its tags, visibility and partition.
 
-    What is left out is as the agent's declaration has it.
+    What is omitted defaults to the agent's declaration.
     """
 
     value: BaseModel
@@ -51,13 +51,13 @@ class Publication(msgspec.Struct, frozen=True):
 NO_CONTEXT = ContextSlice([])
 
 
-def _as_it_is(value: Json) -> Json:
-    """Nothing in it is secret."""
+def _unmasked(value: Json) -> Json:
+    """Return the value unchanged: it contains no secrets."""
     return value
 
 
-def _unheard(text: str | None) -> None:
-    """Nobody listens."""
+def _discard(text: str | None) -> None:
+    """Discard the delta."""
 
 
 async def _unrecorded(error: str, message: str, pause: float) -> None:
@@ -65,15 +65,15 @@ async def _unrecorded(error: str, message: str, pause: float) -> None:
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What an engine is given: the recorded frame, opened, and the calls of this turn before.
+    """The input of an engine: the recorded frame, and the earlier calls of this turn.
 
-    `inputs` are the artifacts that woke the agent and `context` is what its providers gave, both
-    as the frame shows them. `say` takes pieces of the answer while it is made, for whoever watches;
-    `say(None)` takes them back, when the answer is made from its beginning again. `mask` gives a
-    value without the run's secrets, for whoever writes it down. `variables` are the run's own, for
-    engines that take them: what is written there is on record as the agent's. `board` is the board
-    as the agent may read it, until this call has its answer. `retry(error, message, pause)`, to be
-    awaited, records a failed attempt that another one follows after a pause in seconds.
+    `inputs` are the artifacts that triggered the turn and `context` is the context of its
+    providers, both as shown in the frame. `say` streams deltas of the answer; `say(None)` resets
+    the stream when the answer restarts. `mask` removes the run's secrets from a value, for logs.
+    `variables` are those of the run, for engines with `takes_variables`; writes are recorded as
+    the agent's. `board` is the board as the agent may read it, valid during this call. Await
+    `retry(error, message, pause)` to record a failed attempt before the next one, which follows
+    after a pause in seconds.
     """
 
     run: str
@@ -87,23 +87,23 @@ class Task(msgspec.Struct, frozen=True):
     output: OutputSchema | None = None
     exchanges: tuple[Exchange, ...] = ()
     model: str | None = None
-    say: Callable[[str | None], None] = _unheard
+    say: Callable[[str | None], None] = _discard
     inputs: tuple[Artifact, ...] = ()
     context: ContextSlice = NO_CONTEXT
-    mask: Callable[[Json], Json] = _as_it_is
+    mask: Callable[[Json], Json] = _unmasked
     variables: Context | None = None
     board: BoardHandle | None = None
     retry: Callable[[str, str, float], Awaitable[None]] = _unrecorded
 
     @property
     def prompt(self) -> str:
-        """Everything of the frame that the engine was given, as one text."""
+        """The whole frame as one text, schemas included."""
         schemas = [rendered(each) for each in (*self.tools, *filter(None, (self.output,)))]
         return prompt_text(self.system, self.transcript) + "".join(schemas)
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model call used."""
+    """Token usage of a model call."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -115,14 +115,13 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What an engine gave back: a text, tools that it wants called, an output of the asked form,
-    artifacts to be published.
+    """The result of an engine: a text, tool calls, a structured output, artifacts to publish.
 
-    `model` is the one that answered, by its provider's word. `added` are the texts that it was
-    shown and the task does not hold, in order. `before` is what the engine itself had tools of its
-    own do before it gave this answer; its next task of the turn holds that too. `stop` says why the
-    answer ended: `end`, `tool`, `length` (it was cut at its limit), `refusal` or `filter`; nothing
-    if the engine does not know. `refusal` is what the model says if it refuses to answer.
+    `model` is the model that answered, as its provider names it. `added` are the texts that the
+    model saw in addition to the task, in order. `before` are the calls of the engine's internal
+    tools; the next task of the turn contains them too. `stop` is the reason why the answer ended:
+    `end`, `tool`, `length` (cut at its token limit), `refusal` or `filter`; empty if unknown.
+    `refusal` is the model's explanation of a refusal.
     """
 
     text: str = ""
@@ -138,20 +137,19 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """Makes agents answer.
+    """Answers tasks on behalf of agents.
 
-    One with `takes_variables = True` is given the run's variables with its tasks, and may ask
-    people, as tools may. One that knows how many tokens fit into the window of a model says so in
-    `context_window(model)`; the model is that of its tasks.
+    An engine with `takes_variables = True` receives the run's variables and may ask people, as
+    tools may. An optional `context_window(model)` returns the size of a model's window in tokens.
     """
 
     async def __call__(self, task: Task) -> Answer:
-        """The answer to a task. Called again for the same key only if the first answer was lost."""
+        """Answer a task. It is called again with the same key only if the answer was lost."""
         ...
 
 
 class Asker(Protocol):
-    """The call that is going on, as far as it can ask."""
+    """The current tool or hook call, for asking questions."""
 
     run: str
     workflow: str
@@ -159,11 +157,11 @@ class Asker(Protocol):
     async def ask(
         self, tool: str, payload: Json, seconds: float | None, display: Display | None
     ) -> Json:
-        """The answer on record; if there is none, the call ends here and is entered again."""
+        """Return the recorded answer; without one, abort the call, which restarts when answered."""
         ...
 
 
-# Who asks, in a tool or hook; set around its call and nowhere else.
+# The current tool or hook call; set only around that call.
 ASKING: ContextVar[Asker] = ContextVar("turnloom_asking")
 
 
@@ -171,31 +169,33 @@ async def use_ui_tool(
     tool_id: str,
     payload: Json = None,
     *,
-    timeout: float | None = None,  # noqa: ASYNC109 - it is not this call that times out
+    timeout: float | None = None,  # noqa: ASYNC109 - the question times out, not this call
     display: Display | None = None,
     chat_id: str | None = None,
     workflow_name: str | None = None,
 ) -> Json:
-    """The answer of the person that the run belongs to.
+    """Ask the user of the run and return the answer.
 
-    Until it is there, the run waits, and the tool or hook ends here. When it has come, the tool
-    is entered again from its top, and this call gives the answer.
+    The run pauses until the answer arrives. Then the tool or hook runs again from its start, and
+    this call returns the answer.
 
     Raises:
-        UsageError: it is not called inside a tool or hook, or for another run.
-        QuestionExpired: nobody answered within `timeout` seconds.
+        UsageError: called outside a tool or hook, or for another run.
+        QuestionExpired: the question was not answered within `timeout` seconds.
     """
     asker = ASKING.get(None)
     if asker is None:
-        raise UsageError("use_ui_tool() asks for a tool or hook of a run. Call it inside one.")
+        raise UsageError("use_ui_tool() was called outside a tool or hook. Call it inside one.")
     for given, own in ((chat_id, asker.run), (workflow_name, asker.workflow)):
         if given not in (None, own):
-            raise UsageError(f"use_ui_tool() was called for {given!r} inside {own!r}.")
+            raise UsageError(
+                f"use_ui_tool() was called for {given!r} inside {own!r}. Drop that argument."
+            )
     return await asker.ask(tool_id, payload, timeout, display)
 
 
 class MadeArtifact(NamedTuple):
-    """Something that an agent made, as it is to be published."""
+    """An artifact made by an agent, before it is published."""
 
     type: str
     payload: dict[str, Json]
@@ -205,25 +205,25 @@ class MadeArtifact(NamedTuple):
 
 
 class Products(Protocol):
-    """What an agent publishes; `schema` is the form of an answer that says it as data."""
+    """The artifacts that an agent publishes; `schema` describes an answer that holds them."""
 
     schema: OutputSchema | None
 
     async def read(
         self, answer: Answer, audience: Audience, *, is_last: bool
     ) -> tuple[tuple[MadeArtifact, ...], str]:
-        """What an answer holds that is to be published, and what is wrong with it, if anything.
-        `audience` may see all that the turn was shown. Only the last engine of a turn has to make
-        what the turn is to give."""
+        """Return the artifacts in an answer, and the problem with it, if any. `audience` may see
+        everything that the turn was shown. Only the last engine of a turn must make all declared
+        artifacts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a model may be silent, and how often it is asked again after trouble that may pass.
+    """Timeout of a model call, and the retries after transient errors.
 
-    The pauses between requests grow from `pause` on, by chance and at most to `longest_pause`. A
-    provider that asks for a pause gets it, unless it is longer than that.
+    Pauses between requests start at `pause` seconds and grow randomly up to `longest_pause`. A
+    pause that the provider asks for is respected, unless it exceeds `longest_pause`.
     """
 
     timeout: float = 120.0

@@ -1,4 +1,4 @@
-"""Tools as they are declared, called, and shown to engines."""
+"""Tools: declarations, schemas, calls and results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json
 from turnloom.variables.spec import Context
 
-# The tool that every workflow has: it gives an agent a digest of the variables it may see.
+# Built-in tool of every workflow: a digest of the variables that the agent may see.
 DIGEST = "context_digest"
 
 Display = Literal["inline", "artifact"]
 
 
 class Ui(Declared):
-    """How a question of a tool is shown, and what an answer to it looks like.
+    """How a tool's question is displayed, and the schema of its answer.
 
     `response` is a JSON Schema, or the name of a model of `structured_outputs`.
     """
@@ -29,9 +29,9 @@ class Ui(Declared):
 
 
 class Tool(Declared):
-    """A function of the workflow's code that an agent may have called.
+    """A function of the workflow's code, offered to an agent as a tool.
 
-    With `auto_invoke` it is called with the agent's structured output; else the model decides.
+    With `auto_invoke` it receives the agent's structured output; otherwise the model calls it.
     """
 
     agent: str | None = None
@@ -48,22 +48,22 @@ class Tool(Declared):
     def _asks_only_as_a_ui_tool(self) -> "Tool":
         if self.ui is not None and self.tool_type != "UI_Tool":
             raise ValueError(
-                f"Tool {self.title!r} has `ui`, which is for tools that ask people. "
-                "Set `tool_type: UI_Tool`, or drop it."
+                f"Tool {self.title!r} has `ui`, which only UI tools use. "
+                "Set `tool_type: UI_Tool`, or remove `ui`."
             )
         return self
 
     @property
     def title(self) -> str:
-        """What the tool is called: its `name`, or that of its function."""
+        """The name of the tool: its `name`, or that of its function."""
         return self.name or self.function
 
 
 class DeclaredServer(Declared):
-    """A program that offers tools by the Model Context Protocol.
+    """A Model Context Protocol server.
 
-    It is started (`command`) or reached (`url`). `env` and `headers` take their values from the
-    environment variables that they name.
+    It is started (`command`) or connected to (`url`). The values of `env` and `headers` are names
+    of environment variables.
     """
 
     name: str = Field(min_length=1)
@@ -79,19 +79,21 @@ class DeclaredServer(Declared):
     def _is_reached_one_way(self) -> "DeclaredServer":
         if bool(self.command) == bool(self.url):
             raise ValueError(
-                f"Server {self.name!r} is reached by `command` or by `url`. Give one of them."
+                f"Server {self.name!r} needs either `command` or `url`. Set exactly one of them."
             )
         if self.url and not self.url.lower().startswith(("http://", "https://")):
-            raise ValueError(f"The `url` of server {self.name!r} begins with http:// or https://.")
+            raise ValueError(
+                f"The `url` of server {self.name!r} must start with http:// or https://."
+            )
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """The tools of a workflow by name, and which agents have them.
+    """The tools of a workflow by name, and the tools of each agent.
 
-    `aliases` leads from functions and components to the tool they belong to, `responses` from a
-    tool to the JSON Schema of what people answer it.
+    `aliases` maps functions and components to their tool, `responses` maps a tool to the JSON
+    Schema of people's answers.
     """
 
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
@@ -105,12 +107,12 @@ class Toolkit:
         return [self.tools[name] for name in self.bound.get(agent, ()) if name in self.tools]
 
     def called(self, word: str) -> str:
-        """The tool that a function, a component or its own name stands for; else the word."""
+        """The tool that a function, component or tool name refers to; otherwise the word itself."""
         return self.aliases.get(word, word)
 
 
 class ToolSchema(msgspec.Struct, frozen=True):
-    """A tool as an engine is told of it; `parameters` is a JSON Schema of its arguments."""
+    """A tool as an engine sees it; `parameters` is the JSON Schema of its arguments."""
 
     name: str
     description: str
@@ -118,7 +120,7 @@ class ToolSchema(msgspec.Struct, frozen=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool that an engine wants called; `id` is the engine's own word for this call."""
+    """A tool call that an engine requests; `id` is the engine's id of the call."""
 
     tool: str
     arguments: dict[str, Json] = {}
@@ -126,43 +128,43 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call gave: a JSON value, or why it failed."""
+    """The result of a tool call: a JSON value, or an error."""
 
     value: Json = None
     error: str = ""
 
 
 class Callee(Protocol):
-    """A function of a workflow's code, or a tool of another program.
+    """A function of a workflow's code, or a tool of a server.
 
-    `may_ask` says whether it can wait for people: only what is async can.
+    `may_ask` says whether it can ask people; only async functions can.
     """
 
     schema: ToolSchema
     may_ask: bool
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
-        """What it gives for these arguments.
+        """Call it and return its result.
 
         Raises:
-            ValueError: the arguments are not those of its schema.
+            ValueError: the arguments do not match its schema.
         """
         ...
 
 
 class ToolServer(Protocol):
-    """A program that offers tools."""
+    """A connection to a server of tools."""
 
     async def tools(self) -> Sequence[ToolSchema]:
-        """What it offers now.
+        """List the tools that it offers now.
 
         Raises:
-            ToolServerError: it cannot be reached, or does not answer.
+            ToolServerError: the server is unreachable or does not answer.
         """
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
-        """What a tool of it gives.
+        """Call a tool and return its result.
 
         Raises:
             ToolServerError: the tool failed, or the server does not answer.
@@ -170,5 +172,5 @@ class ToolServer(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Part from it."""
+        """Close the connection."""
         ...

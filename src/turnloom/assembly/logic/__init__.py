@@ -1,4 +1,4 @@
-"""How frames are made and read, how providers are judged, and how collections are asked."""
+"""Frames, drafts, descriptions and filters of context."""
 
 from turnloom.assembly.logic.frames import (
     BESIDE,

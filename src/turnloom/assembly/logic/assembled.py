@@ -1,4 +1,4 @@
-"""Assembled context: its segments, what was left out, and how it renders."""
+"""Assembled context: its segments, what was withheld, and its rendering."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -28,12 +28,12 @@ from turnloom.board.spec import Audience, Visibility
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import canonical
 
-# What changes least comes first.
+# The most stable segments come first.
 _STEADINESS = {"never": 0, "sometimes": 1, "always": 2}
 
 
 class Edges(NamedTuple):
-    """Where an item stands: first of all, first of its segment, last of its segment."""
+    """The position of an item: first of all, first of its segment, last of its segment."""
 
     first: bool
     opens: bool
@@ -41,12 +41,12 @@ class Edges(NamedTuple):
 
 
 def turn_of(segment: ContextSegment, format: ContextFormat) -> int:
-    """Which segments come before which: sorted by this, the others stay as they are declared."""
+    """The sort key of a segment; segments with equal keys stay in declared order."""
     return 0 if format.order == "declared" else _STEADINESS[segment.changes]
 
 
 def edges_of(segments: Sequence[int]) -> Iterator[Edges]:
-    """The edges of items that stand in a row, of these segments."""
+    """The edges of consecutive items, given their segments."""
     last = len(segments) - 1
     for place, segment in enumerate(segments):
         opens = place == 0 or segments[place - 1] != segment
@@ -65,7 +65,7 @@ def written_out(segments: Iterable[ContextSegment], format: ContextFormat) -> st
 
 
 def item_text(segment: ContextSegment, item: Fields, edges: Edges, format: ContextFormat) -> str:
-    """An item as it stands in a prompt; the separator before it belongs to it."""
+    """An item as it appears in a prompt, with the separator before it."""
     kind = segment.kind
     if edges.opens:
         lead = ("" if edges.first else format.separator) + _opening(segment, format)
@@ -114,7 +114,7 @@ replace = msgspec.structs.replace
 
 
 class AssembledContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the sources of a turn show, what of it was left out, and how many tokens it has."""
+    """The context of a turn: its segments, what was withheld, and its tokens."""
 
     segments: tuple[ContextSegment, ...]
     withheld: tuple[Withheld, ...] = ()
@@ -122,7 +122,7 @@ class AssembledContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def retrieval_results(self) -> tuple[RetrievalResult, ...]:
-        """All results of searches that are shown, so that they can be cited."""
+        """All search results that are shown, for citations."""
         return tuple(
             result
             for segment in self.segments
@@ -132,17 +132,17 @@ class AssembledContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to be shown."""
+        """Whether nothing is shown."""
         return not any(segment.content for segment in self.segments)
 
     @property
     def visibility(self) -> Audience:
-        """Who may see all that is shown."""
+        """The audience that may see everything shown."""
         return together(each for segment in self.segments for each in _visibilities(segment))
 
     @classmethod
     def empty(cls) -> "AssembledContext":
-        """The context of a turn for which nothing is declared."""
+        """The context of a turn without declared sources."""
         return _EMPTY
 
     def to_prompt_string(self, options: ContextFormat = PLAIN) -> str:
@@ -154,7 +154,7 @@ _EMPTY = AssembledContext(())
 
 
 def _visibilities(segment: ContextSegment) -> Iterator[Visibility]:
-    """The visibilities of what a segment shows."""
+    """The visibilities of a segment's items."""
     match segment:
         case RetrievalSegment(results=results):
             yield from (each.visibility for each in results)
@@ -168,8 +168,8 @@ def _visibilities(segment: ContextSegment) -> Iterator[Visibility]:
 
 
 class Trait(NamedTuple):
-    """What is known of an item beside its fields: what it is called, why it is there, and by which
-    key another source has the same."""
+    """Metadata of an item: its label, the reason it is shown, and the key that identifies
+    duplicates."""
 
     label: str
     reason: str
@@ -217,13 +217,14 @@ def _summary_trait(summary: HistorySummary) -> Trait:
 
 
 def ranks_of(segment: ContextSegment) -> Sequence[int]:
-    """How soon a segment can do without each of its items; of what was said the last goes last."""
+    """The rank of each item of a segment: higher ranks are dropped first, in a history the
+    oldest."""
     count = len(segment.items)
     return range(count - 1, -1, -1) if isinstance(segment, HistorySegment) else range(count)
 
 
 def narrowed(segment: ContextSegment, shown: Mapping[int, str], tokens: int) -> ContextSegment:
-    """A segment with the items that are shown, as far as they are."""
+    """A segment reduced to the shown items and their shown content."""
     match segment:
         case StateSegment() | LiteralSegment():
             return replace(segment, content=shown[0], tokens=tokens)

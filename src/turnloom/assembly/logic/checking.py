@@ -1,4 +1,4 @@
-"""Whether sources can give what they name: all problems at once."""
+"""Checks of sources; reports all problems at once."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,16 +21,16 @@ from turnloom.kernel.values import nearest, preview
 
 
 def as_sources(given: Iterable[object]) -> tuple[Source, ...]:
-    """What was declared as sources.
+    """The declared sources.
 
     Raises:
-        UsageError: something is none.
+        UsageError: an entry is not a source.
     """
     found: list[Source] = []
     for place, each in enumerate(given):
         if not isinstance(each, Source):
             raise UsageError(
-                f"context[{place}] is {preview(each)}, which is no source. Write from_state(…), "
+                f"context[{place}] must be a source, not {preview(each)}. Write from_state(…), "
                 "from_retrieval(…), from_literal(…), from_variables(…), from_provider(…) or "
                 "from_history(…)."
             )
@@ -39,8 +39,8 @@ def as_sources(given: Iterable[object]) -> tuple[Source, ...]:
 
 
 class Trouble(NamedTuple):
-    """A numbered problem with one source: which source, its code, what it is, what to do; and
-    where a folder has it, inside of what it declares for the source."""
+    """A problem of one source: its index, code, message and remedy, and the path inside the
+    declaration of the source."""
 
     place: int
     code: str
@@ -50,14 +50,14 @@ class Trouble(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """What is wrong, and what to do."""
+    """A message and its remedy."""
 
     message: str
     remedy: str
 
 
 class _Known(NamedTuple):
-    """What sources may name; nothing is said about what is not known."""
+    """The names that sources may use; None disables a check."""
 
     state: Any
     variables: Collection[str] | None
@@ -71,11 +71,11 @@ def check_sources(
     collections: Collection[type[RagCollection]] | None = None,
     budget: Budget | None = None,
 ) -> list[Trouble]:
-    """Every problem that sources have with a type of state, with the variables that are declared,
-    with the collections that are registered and with a budget; what is left out is not looked at.
+    """All problems of sources with a state type, the declared variables, the registered collections
+    and a budget; omitted ones are not checked.
 
-    Where the state is no object of a class, its type is a mapping of names to types. A source that
-    could not be made is nothing, and keeps its place.
+    If the state is not an object of a class, its type is a mapping of names to types. A source that
+    could not be built is None and keeps its index.
     """
     known = _Known(state_type, variables, collections)
     found = [
@@ -132,27 +132,26 @@ def _filter_problems(key: str, value: Any, known: _Known) -> Iterator[tuple[str,
 
 
 def _place_troubles(place: int, source: Source, name: str, known: _Known) -> Iterator[Trouble]:
-    """A place of a template is for a variable, or else for a field of the state."""
+    """A placeholder names a variable, or else a field of the state."""
     at = ("retrieval", "query")
     if known.variables is not None and name in known.variables:
         return
     if known.state is not None:
         for message, remedy in _missing(known.state, name.split(".")):
-            problem = _Problem(f"the query has a place for {name!r}: {message}", remedy)
+            problem = _Problem(f"the query has the placeholder {name!r}: {message}", remedy)
             yield _told(place, source, "W056", problem, at=at)
     elif known.variables is not None:
         yield _told(place, source, "W056", _undeclared(name, known.variables), at=at)
 
 
 def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterator[Trouble]:
-    """The first source for whose minimum there is no room beside those before it."""
+    """The first source whose minimum exceeds the budget, together with those before it."""
     kept = 0
     for place, source in enumerate(sources):
         if source is None or (kept := kept + source.min_tokens) <= budget.max_tokens:
             continue
         problem = _Problem(
-            f"up to here {kept} tokens are kept in any case, and the budget has "
-            f"{budget.max_tokens}.",
+            f"`min_tokens` add up to {kept} so far, but the budget is {budget.max_tokens}.",
             "Lower `min_tokens`, or raise `max_tokens`.",
         )
         yield _told(place, source, "W059", problem, at=("min_tokens",))
@@ -160,7 +159,7 @@ def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterat
 
 
 def _missing(state: Any, names: Sequence[str]) -> Iterator[_Problem]:
-    """Why the type of what stands in a state under these names is not known."""
+    """Why the type at this path of a state is unknown."""
     found = type_at(state, names)
     if found.problem:
         yield _Problem(found.problem, found.remedy)

@@ -25,16 +25,16 @@ from turnloom.assembly.spec.sources import Share
 from turnloom.errors import ContextTooLarge
 from turnloom.kernel.digests import digest
 
-# Stands where a text was cut.
+# Marks the end of a truncated text.
 MARK = "…"
 
-# The tokens of an item, by its number, when it has this content and these edges.
+# The tokens of an item, by its index, with this content and these edges.
 Weigh = Callable[[int, str, Edges], int]
 
 
 class RankedItem(NamedTuple):
-    """Something to be shown: of which segment, and what; rank 0 goes last of its segment. Segments
-    that it is shared with have it too, and count on it."""
+    """An item to show: its segment and content; rank 0 is dropped last. Segments in `shared` have
+    the same item."""
 
     segment: int
     content: str
@@ -44,28 +44,28 @@ class RankedItem(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How many tokens there may be, and how many are kept for some of the segments."""
+    """The token limit, and the tokens guaranteed to segments."""
 
     max_tokens: int
     minimums: Mapping[int, int] = {}
 
 
 def fit(items: Sequence[RankedItem], weigh: Weigh, room: Room) -> list[str | None]:
-    """What is shown of each item: all of it, a beginning of it, or nothing.
+    """The shown content of each item: all of it, a prefix, or None.
 
-    An item is trimmed only where its segment would else show nothing.
+    An item is truncated only if its segment would otherwise show nothing.
 
     Raises:
-        ContextTooLarge: there is no room for what is kept for segments.
+        ContextTooLarge: the guaranteed tokens exceed the limit.
     """
     shown = _Shown(items, weigh)
     for segment, least in room.minimums.items():
         for number, content in _minimum(items, weigh, segment, least).items():
-            # Of what segments share, the one that keeps more of it counts.
+            # For shared items, the segment that keeps more of it counts.
             shown.put(number, max(content, shown.contents.get(number, ""), key=len))
     if shown.tokens > room.max_tokens:
         raise ContextTooLarge(
-            f"What must be shown at least has {shown.tokens} tokens, and there is room for "
+            f"The guaranteed context has {shown.tokens} tokens, but the limit is "
             f"{room.max_tokens}. Lower `min_tokens` of some sources, or raise `max_tokens`."
         )
     ranking = sorted(range(len(items)), key=lambda n: (-items[n].priority, items[n].rank, n))
@@ -76,7 +76,7 @@ def fit(items: Sequence[RankedItem], weigh: Weigh, room: Room) -> list[str | Non
 
 
 def _fill(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
-    """Show of items of one priority what there is room for: all that fit, then parts of others."""
+    """Show items of one priority: all that fit, then prefixes of others."""
     left = [number for number in numbers if not _show(shown, number, room)]
     for number in left:
         if shown.is_bare(number):
@@ -84,7 +84,7 @@ def _fill(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
 
 
 def _top_up(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
-    """Show what has room after all: with others between them, items may weigh less."""
+    """Show items that fit after all: with other neighbours, items may cost fewer tokens."""
     left = [number for number in numbers if not shown.is_whole(number)]
     while True:
         still = [number for number in left if not _show(shown, number, room)]
@@ -94,7 +94,7 @@ def _top_up(shown: "_Shown", numbers: Sequence[int], room: int) -> None:
 
 
 def _minimum(items: Sequence[RankedItem], weigh: Weigh, segment: int, least: int) -> dict[int, str]:
-    """What of a segment is shown in any case: whole items, and a beginning of the next one."""
+    """The guaranteed part of a segment: whole items, and a prefix of the next one."""
     alone = _Shown(items, weigh, follows=True)
     own = [n for n, item in enumerate(items) if segment in (item.segment, *item.shared)]
     for number in sorted(own, key=lambda n: (items[n].rank, n)):
@@ -105,7 +105,7 @@ def _minimum(items: Sequence[RankedItem], weigh: Weigh, segment: int, least: int
 
 
 def _show(shown: "_Shown", number: int, room: int) -> bool:
-    """Show an item whole if there is room for it; whether it is shown so."""
+    """Show a whole item if it fits; return whether it is shown."""
     if shown.is_whole(number):
         return True
     before = shown.contents.get(number)
@@ -117,7 +117,7 @@ def _show(shown: "_Shown", number: int, room: int) -> bool:
 
 
 def _trim(shown: "_Shown", number: int, room: int) -> None:
-    """Show the longest beginning of an item that there is room for, if any."""
+    """Show the longest prefix of an item that fits, if any."""
     whole, best = shown.items[number].content, shown.contents.get(number)
     low, high = len(best or MARK) - len(MARK), len(whole) - 1
     while low < high:
@@ -132,14 +132,14 @@ def _trim(shown: "_Shown", number: int, room: int) -> None:
 
 
 def trimmed(text: str, length: int) -> str | None:
-    """A beginning of a text of at most so many characters, and a mark; none if it is empty."""
+    """A prefix of a text with at most `length` characters, and a mark; None if it is empty."""
     while length and _is_inside(text, length):
         length -= 1
     return f"{text[:length]}{MARK}" if length else None
 
 
 def _is_inside(text: str, at: int) -> bool:
-    """Whether a place is inside of what people take for one character."""
+    """Whether a position is inside a grapheme cluster."""
     if at >= len(text):
         return False
     before, behind = text[at - 1], text[at]
@@ -151,7 +151,7 @@ def _is_inside(text: str, at: int) -> bool:
 
 
 def _is_regional(mark: str) -> bool:
-    """Whether this is half a flag."""
+    """Whether this is half of a flag emoji."""
     return "\U0001f1e6" <= mark <= "\U0001f1ff"
 
 
@@ -163,9 +163,9 @@ def _regionals_before(text: str, at: int) -> int:
 
 
 class _Shown:
-    """The items that are shown, with what they weigh where they stand.
+    """The shown items, with their tokens in context.
 
-    `follows`: something else stands before them.
+    `follows`: they are preceded by something else.
     """
 
     def __init__(self, items: Sequence[RankedItem], weigh: Weigh, *, follows: bool = False) -> None:
@@ -179,16 +179,16 @@ class _Shown:
         self._of_segment: dict[int, int] = {}
 
     def is_whole(self, number: int) -> bool:
-        """Whether all of an item is shown."""
+        """Whether an item is shown completely."""
         return self.contents.get(number) == self.items[number].content
 
     def is_bare(self, number: int) -> bool:
-        """Whether nothing of the item's segment is shown, unless it is a part of this item."""
+        """Whether no other item of the item's segment is shown."""
         others = self._of_segment.get(self.items[number].segment, 0)
         return others - (number in self.contents) == 0
 
     def put(self, number: int, content: str | None) -> None:
-        """Show this of an item, or nothing of it; its neighbours weigh anew."""
+        """Set or remove the shown content of an item, and recount its neighbours."""
         place = bisect_left(self._numbers, number)
         segment = self.items[number].segment
         if content is None:
@@ -223,12 +223,12 @@ class _Shown:
         return None
 
 
-# The tokens of a text that has this digest.
+# Counts the tokens of a text with this digest.
 Count = Callable[[str, str], int]
 
 
 class SegmentDraft(NamedTuple):
-    """What a source came to: a segment, and what is not in it; nothing without a segment."""
+    """The draft of a source: a segment, if any, and what was withheld."""
 
     share: Share
     segment: ContextSegment | None
@@ -236,15 +236,14 @@ class SegmentDraft(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """Context, and the same in pieces: they make exactly its text."""
+    """Context, and the pieces that make up its text."""
 
     context: AssembledContext
     pieces: tuple[Piece, ...]
 
 
 class ContextLine(NamedTuple):
-    """An item on its way into the context: of which draft and segment, which of its items, and
-    which other drafts have the same."""
+    """An item of the context: its draft, segment and index, and other drafts with the same item."""
 
     draft: int
     segment: ContextSegment
@@ -258,23 +257,22 @@ class ContextLine(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What it is called when it is left out."""
+        """Its name when it is withheld."""
         origin, label = self.segment.origin, self.trait.label
         return f"{origin}: {label}" if label else origin
 
 
 class Press:
-    """Writes items, and remembers those of the last time: what stays is not written anew."""
+    """Renders items, and caches those of the previous call."""
 
     def __init__(self, format: ContextFormat, count: Count) -> None:
         self.format = format
         self._count = count
-        # By the ids of segments, which are held here, so that these stay theirs.
+        # Keyed by the ids of segments, which are kept alive here.
         self._known: dict[int, _Plates] = {}
 
     def load(self, drafts: Sequence[SegmentDraft]) -> list[ContextLine]:
-        """Begin with these drafts, and forget all others: their items in the order in which they
-        are to stand."""
+        """Load these drafts, forget all others, and return their items in order."""
         known = self._known
         self._known = {
             id(each.segment): known.get(id(each.segment)) or _Plates(_lines(n, each), {})
@@ -306,7 +304,7 @@ class Press:
 
 
 class _Plates(NamedTuple):
-    """The items of a segment, and those that were written whole."""
+    """The items of a segment, and their rendered pieces."""
 
     lines: Sequence[ContextLine]
     pieces: dict[tuple[int, Edges], Piece]
@@ -333,10 +331,10 @@ def _lines(n: int, draft: SegmentDraft) -> list[ContextLine]:
 
 
 def compose(drafts: Sequence[SegmentDraft], budget: Budget | None, press: Press) -> Composed:
-    """The context that drafts make; what is not in it is withheld, with the reason.
+    """Compose drafts into context; everything else is withheld, with a reason.
 
     Raises:
-        ContextTooLarge: there is no room for what must be shown at least.
+        ContextTooLarge: the guaranteed tokens exceed the limit.
     """
     withheld = [[*each.withheld] for each in drafts]
     lines = _once(press.load(drafts), withheld)
@@ -354,7 +352,7 @@ def compose(drafts: Sequence[SegmentDraft], budget: Budget | None, press: Press)
 
 
 def _once(lines: Sequence[ContextLine], withheld: Sequence[list[Withheld]]) -> list[ContextLine]:
-    """The first of lines that are the same, as important as the most important of them."""
+    """Lines without duplicates; each has the highest priority of its duplicates."""
     kept: dict[object, ContextLine] = {}
     for place, line in enumerate(lines):
         key = line.trait.key or place
@@ -373,7 +371,7 @@ def _fitted(
     budget: Budget | None,
     press: Press,
 ) -> Sequence[str | None]:
-    """What is shown of each line."""
+    """The shown content of each line."""
     whole = [line.content for line in lines]
     if budget is None or sum(each.tokens for each in _pieces(lines, press)) <= budget.max_tokens:
         return whole

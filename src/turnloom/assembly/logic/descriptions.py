@@ -1,4 +1,4 @@
-"""Sources in words: what a plan prints of them, and what they are called on record."""
+"""Descriptions of sources, for plans and for the log."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -23,13 +23,12 @@ from turnloom.kernel.values import preview
 
 
 def describe_sources(sources: Iterable[Source]) -> str:
-    """Sources line by line, in the words that declare them; the same in every process."""
+    """Sources line by line, as declared; identical in every process."""
     return "\n".join(f"{number}. {_call(each)}" for number, each in enumerate(sources, 1))
 
 
 def describe_assembly(assembly: Assembly) -> str:
-    """What context is assembled from, line by line: sources, and what is said of their budget and
-    format."""
+    """An assembly line by line: its sources, budget and format."""
     lines = [describe_sources(assembly.sources)]
     if assembly.budget is not None:
         lines.append(f"budget: {assembly.budget.max_tokens} tokens")
@@ -39,17 +38,17 @@ def describe_assembly(assembly: Assembly) -> str:
 
 
 def describe_provider(chosen: ChosenProvider) -> str:
-    """A provider in the words that declare it as a source."""
+    """A provider, as declared as a source."""
     return f"from_provider({', '.join(_provider(chosen))})"
 
 
 def by_agent(contexts: Mapping[str, str]) -> str:
-    """What is said of the context of agents, under the name of each."""
+    """Descriptions of contexts, grouped by agent."""
     return "\n".join(f"{agent}\n{indent(said, '  ')}" for agent, said in contexts.items())
 
 
 def origin_of(place: int, source: Source) -> str:
-    """What a source is called on record: where it stands among the others, and what it is."""
+    """The name of a source in the log: its index and its function."""
     match source:
         case StateSource(at=at):
             told = f"from_state({at if isinstance(at, str) else qualified(at)})"
@@ -67,7 +66,7 @@ def origin_of(place: int, source: Source) -> str:
 
 
 def name_of(thing: Any) -> str:
-    """What a provider or function is called: its own name, or that of its class."""
+    """The name of a provider or function, or else of its class."""
     return qualified(thing).rpartition(".")[2]
 
 
@@ -107,7 +106,7 @@ def _provider(chosen: ChosenProvider) -> Iterator[str]:
 
 
 def _made(value: object) -> str:
-    """A provider, or something that it was made with, as it is declared."""
+    """A provider or one of its arguments, as declared."""
     match value:
         case _ if callable(value):
             told = ", ".join(f"{key}={_made(each)}" for key, each in declared_of(value).items())

@@ -1,4 +1,4 @@
-"""Drafts: what each source gives before the budget is applied."""
+"""Drafts: the content of each source before the budget is applied."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -46,20 +46,20 @@ from turnloom.variables.logic.exposure import ExposedText, VariableValues
 
 
 def literal_draft(source: LiteralSource, origin: str) -> SegmentDraft:
-    """A text that is always the same."""
+    """The draft of a constant text."""
     segment = LiteralSegment(source.text, origin=origin, title=source.title, changes="never")
     return SegmentDraft(source, segment)
 
 
 def state_draft(source: Share, origin: str, text: str) -> SegmentDraft:
-    """A value of the state."""
+    """The draft of a value of the state."""
     if not text.strip():
         return _nothing(source, origin, "the value is empty")
     return SegmentDraft(source, StateSegment(text, origin=origin, title=source.title))
 
 
 def variable_draft(source: Share, origin: str, shown: Sequence[ExposedText]) -> SegmentDraft:
-    """Variables as an exposure shows them; those that are absent are left out."""
+    """The draft of variables as exposed; absent ones are left out."""
     variables = [
         ShownVariable(str(each.variable), each.text)
         for each in shown
@@ -71,7 +71,7 @@ def variable_draft(source: Share, origin: str, shown: Sequence[ExposedText]) -> 
         if each.withheld
     )
     if not variables:
-        return _nothing(source, origin, "none of the variables is there", withheld)
+        return _nothing(source, origin, "no variable has a value", withheld)
     segment = VariableSegment(tuple(variables), origin=origin, title=source.title)
     return SegmentDraft(source, segment, withheld)
 
@@ -82,17 +82,16 @@ def retrieval_draft(
     fact: RetrievalSearched,
     results: Iterable[RetrievalResult],
 ) -> SegmentDraft:
-    """What a search found, best first, but for what is not relevant enough or more than was asked
-    for."""
+    """The draft of search results, best first, without irrelevant and surplus ones."""
     kept: list[RetrievalResult] = []
     withheld: list[Withheld] = []
     for each in sorted(results, key=lambda result: -result.score):
         called = f"{origin}: {each.source_id}#{each.chunk}"
         if each.score < fact.min_relevance:
-            detail = f"scores {each.score:g}, and {fact.min_relevance:g} is enough"
+            detail = f"score {each.score:g} is below {fact.min_relevance:g}"
             withheld.append(Withheld(called, "low_relevance", detail))
         elif len(kept) == source.top_k:
-            withheld.append(Withheld(called, "filtered", f"there are {source.top_k} before it"))
+            withheld.append(Withheld(called, "filtered", f"beyond top_k={source.top_k}"))
         elif not each.content.strip():
             withheld.append(Withheld(called, "empty"))
         else:
@@ -112,12 +111,12 @@ def retrieval_draft(
 
 def _why_nothing(fact: RetrievalSearched) -> str:
     if fact.is_empty:
-        return f"there are no documents in collection {fact.collection!r}"
-    return "nothing is relevant enough" if fact.results else "nothing was found"
+        return f"collection {fact.collection!r} has no documents"
+    return "no result is relevant enough" if fact.results else "no results"
 
 
 def is_constant(source: RetrievalSource) -> bool:
-    """Whether a search is the same in every turn; it is then made once in a run."""
+    """Whether a search is the same in every turn; it then runs once per run."""
     return (
         isinstance(source.query, str)
         and not places_in(source.query)
@@ -128,12 +127,12 @@ def is_constant(source: RetrievalSource) -> bool:
 def artifact_draft(
     source: Share, origin: str, gathered: ContextGathered, texts: Iterable[str]
 ) -> SegmentDraft:
-    """The items that were gathered, with these texts."""
+    """The draft of gathered items with these texts."""
     pairs = zip(gathered.items, texts, strict=True)
     shown = tuple(_artifact(item, text) for item, text in pairs)
     withheld = tuple(left_out(gathered))
     if not shown:
-        return _nothing(source, origin, "the provider gave nothing", withheld)
+        return _nothing(source, origin, "the provider returned no items", withheld)
     segment = ArtifactSegment(shown, origin=origin, title=source.title, changes="always")
     return SegmentDraft(source, segment, withheld)
 
@@ -150,9 +149,9 @@ def history_draft(
     summary: HistorySummary | None,
     withheld: tuple[Withheld, ...],
 ) -> SegmentDraft:
-    """What was said in a window, and what is said of the messages before it."""
+    """The draft of the messages in a window, and of the summary of earlier ones."""
     if not messages and summary is None:
-        return _nothing(source, origin, "nothing was said", withheld)
+        return _nothing(source, origin, "there are no messages", withheld)
     segment = HistorySegment(
         tuple(messages), summary, origin=origin, title=source.title, changes="always"
     )
@@ -160,7 +159,7 @@ def history_draft(
 
 
 def blank_draft(source: Source, origin: str) -> SegmentDraft:
-    """A search that is not made, because there is nothing to look for."""
+    """The draft of a search that is skipped because its query is blank."""
     return _nothing(source, origin, "the query is blank")
 
 
@@ -171,10 +170,10 @@ def _nothing(
 
 
 def read_state(source: StateSource, origin: str, state: Any) -> str:
-    """The value that a source names, as text.
+    """The value of a state source, as text.
 
     Raises:
-        ContextUnavailable: it cannot be read.
+        ContextUnavailable: the value cannot be read.
     """
     at = source.at
     value = value_at(state, at.split(".")) if isinstance(at, str) else _called(at, origin, state)
@@ -184,11 +183,11 @@ def read_state(source: StateSource, origin: str, state: Any) -> str:
 def read_sought(
     source: RetrievalSource, origin: str, state: Any, values: VariableValues
 ) -> Sought | None:
-    """What a source looks for at this moment; nothing if its query is blank.
+    """The search of a source at this moment; None if its query is blank.
 
     Raises:
         ContextUnavailable: the query or a filter cannot be read.
-        UsageError: a filter cannot be looked for.
+        UsageError: a filter is invalid.
     """
     if isinstance(source.query, str):
         query = fill(source.query, lambda place: _place(place, state, values))
@@ -205,7 +204,7 @@ def read_sought(
 
 
 def _place(name: str, state: Any, values: VariableValues) -> str:
-    """What a place of a template says: the value of a variable, or else of the state."""
+    """The text for a placeholder: the value of a variable, or else of the state."""
     if name in values.now or name in values.absent or name in values.definitions:
         return text_of(values.now.get(name))
     return text_of(value_at(state, name.split(".")))
@@ -217,12 +216,12 @@ def _called(read: Read, origin: str, state: Any) -> Any:
     except Exception as error:
         raise ContextUnavailable(
             f"{origin}: {qualified(read)} raised {type(error).__name__}: {said(error)}. "
-            "Let it take every state."
+            "Make it accept every state."
         ) from error
 
 
 class Window(NamedTuple):
-    """How many messages are before those that are shown, and why those are not shown."""
+    """The number of messages before the shown ones, and why they are withheld."""
 
     outside: int
     reason: str
@@ -231,7 +230,7 @@ class Window(NamedTuple):
 def window_of(
     source: HistorySource, said: Sequence[Message], count: Callable[[str], int]
 ) -> Window:
-    """The window of a source: the last messages, as many of them as have so many tokens."""
+    """The window of a source: the last messages within its limits."""
     start, reason = 0, "filtered"
     if source.last is not None:
         start = max(0, len(said) - source.last)
@@ -247,7 +246,7 @@ def window_of(
 
 
 def span_of(messages: Iterable[Message], before: Span | None = None) -> Span:
-    """The span of messages, or of those behind a span together with it; tokens are not counted."""
+    """The span of messages, or a span extended by them; tokens are not counted."""
     first, last, count, _, digest = (
         (0, 0, 0, 0, EMPTY)
         if before is None
@@ -260,13 +259,13 @@ def span_of(messages: Iterable[Message], before: Span | None = None) -> Span:
 
 
 def summary_of(fact: HistorySummarised) -> HistorySummary:
-    """The summary that is on record."""
+    """The recorded summary."""
     return HistorySummary(
         fact.text, fact.first, fact.last, fact.count, digest=fact.digest, visibility=fact.visibility
     )
 
 
 def outside_of(origin: str, span: Span, reason: str, summarised: bool) -> Withheld:
-    """What tells of the messages before a window."""
+    """The entry for the withheld messages before a window."""
     detail = f"{span.count} messages" + (", summarised" if summarised else "")
     return Withheld(f"{origin}: events {span.first} to {span.last}", reason, detail)

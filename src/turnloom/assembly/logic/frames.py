@@ -1,4 +1,4 @@
-"""Frames: the segments a turn is shown, and their text."""
+"""Frames: the segments that a turn is shown, and their text."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -25,49 +25,49 @@ EMPTY = digest("")
 
 
 def estimate(text: str) -> int:
-    """How many tokens a text has, about: a quarter of its characters, rounded up."""
+    """The estimated tokens of a text: a quarter of its characters, rounded up."""
     return (len(text) + 3) // 4
 
 
 def counter_name(name: str, version: str) -> str:
-    """What a frame calls what counted its tokens; a first version goes without saying."""
+    """The name of a token counter in frames; version 1 is omitted."""
     return name if version == "1" else f"{name}@{version}"
 
 
 def piece(kind: str, origin: str, text: str, reason: str) -> Piece:
-    """A piece of context with its digest and its size."""
+    """A piece of context with its digest and tokens."""
     return Piece(kind, origin, text, digest(text), tokens=estimate(text), reason=reason)
 
 
-# The same for texts that are declared: they come again in every turn.
+# Cached, for declared texts, which recur in every turn.
 declared_piece = lru_cache(maxsize=256)(piece)
 
 
-# Kinds of pieces that describe tools and outputs; they come after what was said.
+# Kinds of pieces that describe tools and outputs; they follow the messages.
 SCHEMAS = frozenset({"tool", "output"})
 
-# Kinds of pieces that sources gave.
+# Kinds of pieces that come from sources.
 SOURCED = frozenset(f"context.{kind}" for kind in FIELDS)
 
-# Kinds of pieces that stand together under the head of the context.
+# Kinds of pieces under the context header.
 CONTEXT = SOURCED | {"context", "artifact"}
 
-# Kinds of pieces that are given beside the system text.
+# Kinds of pieces outside the system text.
 BESIDE = SCHEMAS | CONTEXT | {"message", "input", "prompt"}
 
 
 def rendered(schema: msgspec.Struct) -> str:
-    """A schema as it stands in a prompt, the separator before it included."""
+    """A schema as it appears in a prompt, with the separator before it."""
     return f"\n\n{msgspec.json.encode(schema, order='deterministic').decode()}"
 
 
 def apart(each: Piece) -> Piece:
-    """A piece that begins a paragraph of its own."""
+    """A piece that starts a new paragraph."""
     return piece(each.kind, each.origin, f"\n\n{each.text}", each.reason)
 
 
 class View(NamedTuple):
-    """The system text of an agent at a moment, in pieces, and what was left out of it."""
+    """The system text of an agent at a moment, in pieces, and what was withheld."""
 
     pieces: tuple[Piece, ...]
     withheld: tuple[Withheld, ...]
@@ -77,7 +77,7 @@ class View(NamedTuple):
 
 
 def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
-    """Pieces put together once, so that turns in which nothing changed share them."""
+    """A view of pieces; turns in which nothing changed share it."""
     parts = [f"{each.origin} {each.digest}" for each in pieces]
     parts += [f"{each.origin} {each.reason}" for each in withheld]
     return View(
@@ -90,19 +90,19 @@ def view(pieces: Sequence[Piece], withheld: Sequence[Withheld]) -> View:
 
 
 def recounted(shown: View, count: Callable[[str, str], int]) -> View:
-    """A view with its tokens counted otherwise; `count` gets a text and its digest."""
+    """A view with its tokens counted by `count`, which takes a text and its digest."""
     pieces = tuple(each._replace(tokens=count(each.text, each.digest)) for each in shown.pieces)
     return shown._replace(pieces=pieces, tokens=sum(each.tokens for each in pieces))
 
 
 def is_counted_alike(shown: View, segments: Sequence[Segment]) -> bool:
-    """Whether segments that show the same have the same tokens: a run may go on where another
-    counter is installed."""
+    """Whether segments have the same tokens as the view: a run may continue where another counter
+    is installed."""
     return all(one.tokens == its.tokens for one, its in zip(shown.pieces, segments, strict=True))
 
 
 def spoken(author: str, text: str) -> str:
-    """One message as it stands in a prompt, the separator before it included."""
+    """A message as it appears in a prompt, with the separator before it."""
     return f"\n\n{author}: {text}"
 
 
@@ -115,7 +115,7 @@ def frame(
     known: Mapping[str, str],
     counter: str = COUNTER,
 ) -> FrameAssembled:
-    """The frame of a turn; what the run already holds is referred to."""
+    """The frame of a turn; texts that the run already has are referenced."""
     segments = () if as_in else tuple([_segment(each, known) for each in shown.pieces])
     return FrameAssembled(
         turn,
@@ -137,34 +137,34 @@ def _segment(each: Piece, known: Mapping[str, str]) -> Segment:
 
 
 def system_text(segments: Iterable[Segment], texts: Mapping[str, str]) -> str:
-    """The system text that recorded segments make, from the texts that the run holds."""
+    """The system text of recorded segments, from the texts of the run."""
     return "".join(texts[each.digest] for each in segments if each.kind not in BESIDE)
 
 
 def prompt_text(system: str, messages: Iterable[Message]) -> str:
-    """The whole prompt as one text: what an engine was given, to the byte."""
+    """The whole prompt as one text, exactly as the engine received it."""
     return system + "".join(spoken(message.author, message.text) for message in messages)
 
 
-# Why an input stands there that nothing is taken out of.
+# The reason of an input without redactions.
 AS_IT_IS = "as it is"
 
 
 def texts_of(gathered: ContextGathered) -> dict[str, str]:
-    """The texts by digest that the run has from this fact on."""
+    """The texts by digest that this fact adds to the run."""
     items = (*gathered.items, *(gathered.inputs or ()))
     return {each.digest: each.text for each in items if each.text is not None}
 
 
-# Who says in a prompt what a turn is given, and where the head of its inputs is from.
+# The author of context and inputs in a prompt, and the origin of the input header.
 AUTHOR = "user"
 INPUTS = "input"
 
 
 def context_pieces(gathered: ContextGathered, texts: Mapping[str, str]) -> list[Piece]:
-    """The items that were gathered, under a head; nothing where there are none.
+    """The gathered items under a header; empty if there are none.
 
-    `texts` has, by digest, what the run held before.
+    `texts` has the earlier texts of the run, by digest.
     """
     if not gathered.items:
         return []
@@ -179,19 +179,19 @@ def context_pieces(gathered: ContextGathered, texts: Mapping[str, str]) -> list[
 
 
 def item_texts(gathered: ContextGathered, texts: Mapping[str, str]) -> list[str]:
-    """The texts of the items that were gathered; `texts` has what the run held before."""
+    """The texts of the gathered items; `texts` has the earlier texts of the run."""
     own = texts_of(gathered)
     return [_text(each, own, texts) for each in gathered.items]
 
 
 def input_texts(gathered: ContextGathered, texts: Mapping[str, str]) -> list[str]:
-    """The texts of the inputs as they are shown; `texts` has what the run held before."""
+    """The texts of the inputs as shown; `texts` has the earlier texts of the run."""
     own = texts_of(gathered)
     return [_text(each, own, texts) for each in gathered.inputs or ()]
 
 
 def headed(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces of assembled context under a head; nothing where there are none."""
+    """Pieces of assembled context under a header; empty if there are none."""
     if not pieces:
         return []
     head = declared_piece("context", "context", spoken(AUTHOR, "Context:\n"), "heads the context")
@@ -201,7 +201,7 @@ def headed(pieces: Sequence[Piece]) -> list[Piece]:
 def input_pieces(
     inputs: Sequence[Artifact], gathered: ContextGathered | None, texts: Mapping[str, str]
 ) -> list[Piece]:
-    """The inputs of a turn under a head, as its providers left them; nothing without inputs."""
+    """The inputs of a turn under a header, as changed by its providers; empty without inputs."""
     if not inputs:
         return []
     head = declared_piece("input", INPUTS, spoken(AUTHOR, "Input:"), "heads what the turn is about")
@@ -214,7 +214,7 @@ def input_pieces(
 
 
 def left_out(gathered: ContextGathered) -> list[Withheld]:
-    """What of the items and inputs is not shown, or not as it is."""
+    """The redacted or omitted parts of items and inputs."""
     number = len(gathered.items)
     cut = [Withheld(gathered.provider, "over_limit", f"shows the last {number}")]
     return [*(cut if gathered.cut else ()), *_redactions(gathered)]

@@ -1,4 +1,4 @@
-"""Who may see what is made of several things: only who may see each of them."""
+"""Visibility of combined content: only readers who may see every part may see the whole."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,13 +18,13 @@ from turnloom.board.spec import (
 )
 from turnloom.errors import InvalidArtifact
 
-# Those who admit everybody of the tenant.
+# Visibilities that admit everyone of the tenant.
 _EVERYBODY = (Public(), Shared())
 
 
 def together(visibilities: Iterable[Visibility]) -> Audience:
-    """The visibility of what is made of things with these, in as few as say it: whoever all of them
-    admit may see it, and nothing stands for everybody of the tenant."""
+    """The visibility of content made of parts with these visibilities, as few as possible; empty
+    means everyone of the tenant."""
     narrow = {each for each in visibilities if each not in _EVERYBODY}
     if not narrow:
         return ()
@@ -34,7 +34,7 @@ def together(visibilities: Iterable[Visibility]) -> Audience:
             try:
                 found[place] = combine((other, each))
                 break
-            except InvalidArtifact:  # no one visibility says both, so both are said
+            except InvalidArtifact:  # no single visibility expresses both, so keep both
                 continue
         else:
             found.append(each)
@@ -42,17 +42,16 @@ def together(visibilities: Iterable[Visibility]) -> Audience:
 
 
 def readable(messages: Sequence[Message], reader: Reader) -> Sequence[Message]:
-    """What of what was said a reader may read. What was to open later is found on the board then:
-    what was said does not change."""
+    """The messages that a reader may see. Messages that open later stay hidden: the history does
+    not change afterwards."""
     return [each for each in messages if may_see(each.visibility, reader, ALWAYS)]
 
 
 def combine(visibilities: Iterable[Visibility]) -> Visibility:
-    """The visibility of what is made of things with these: whoever may see it may see them all, and
-    the other way round.
+    """The visibility that admits exactly the readers who may see all of these.
 
     Raises:
-        InvalidArtifact: nobody may see them all, or no visibility says who may.
+        InvalidArtifact: no reader may see all of them, or no visibility expresses it.
     """
     begin, audience = ALWAYS, None
     for each in visibilities:
@@ -63,7 +62,7 @@ def combine(visibilities: Iterable[Visibility]) -> Visibility:
 
 
 def _both(one: object, other: object) -> Visibility:
-    """Whom both admit, once their instants have come."""
+    """The visibility that both allow, once both are open."""
     match one, other:
         case (Shared(), Shared() | Public() | Private() | Labelled() | Tenant() as rest):
             return rest
@@ -81,6 +80,6 @@ def _both(one: object, other: object) -> Visibility:
             return rest
         case _:
             raise InvalidArtifact(
-                f"No visibility lets in those, and only those, who may see both {one!r} and "
-                f"{other!r}. Make it of less, or say yourself who may see it."
+                f"No visibility combines {one!r} and {other!r}. Use fewer inputs, or set the "
+                "visibility explicitly."
             )

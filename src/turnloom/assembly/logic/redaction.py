@@ -1,4 +1,4 @@
-"""Taking out of values what is not to be shown, or putting something else in its place."""
+"""Redaction of values: removing or transforming them by path."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,18 +9,18 @@ from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.kernel.values import Json, as_array, as_object
 from turnloom.variables.logic.types import apart, is_json
 
-# Gives what stands in the place of a value, from its path and the value.
+# Returns the replacement of a value, given its path and the value.
 Transform = Callable[[str, Json], Json]
 
-# Stands for any number of names, also for none.
+# Matches any number of names, including none.
 DEEP = "**"
 
-# What is taken out.
+# Marks a removed value.
 _GONE = object()
 
 
 class RedactionRule(NamedTuple):
-    """Which values are meant, by the names that lead to them; without a transform they go."""
+    """A rule by the path names of the values; without a transform they are removed."""
 
     names: tuple[str, ...]
     transform: Transform | None = None
@@ -30,19 +30,19 @@ def rule(key: object, transform: Transform | None = None) -> RedactionRule:
     """The rule of a dotted key.
 
     Raises:
-        UsageError: the key is none.
+        UsageError: the key is invalid.
     """
     if not isinstance(key, str) or not all(key.split(".")):
         raise UsageError(
-            f"{key!r} is no key to redact. Write names with dots between them, as in "
-            "'customer.email'; `*` is any name or part of one, `**` any number of names."
+            f"Invalid redaction key {key!r}. Write names separated by dots, as in "
+            "'customer.email'; `*` matches any name or part of one, `**` any number of names."
         )
     names = key.split(".")
     if strange := next((each for each in names if _is_foreign(each)), ""):
         raise UsageError(
-            f"{key!r} is no key to redact: {strange!r} would be looked for as it is written. Write "
-            "names with dots between them; elements of lists are looked through, or named by "
-            "their number, as in 'lines.0.card'."
+            f"Invalid redaction key {key!r}: {strange!r} would be taken literally. Write names "
+            "separated by dots; list elements are searched, or selected by index, as in "
+            "'lines.0.card'."
         )
     while names[-1:] == [DEEP]:
         names.pop()
@@ -50,12 +50,12 @@ def rule(key: object, transform: Transform | None = None) -> RedactionRule:
 
 
 def _is_foreign(name: str) -> bool:
-    """Whether this is how other languages write paths, or has blanks around it."""
+    """Whether a name uses another path syntax, or has blanks around it."""
     return name == "$" or name.endswith("]") or name != name.strip()
 
 
 def redact(value: Json, rules: Sequence[RedactionRule]) -> tuple[Json, tuple[str, ...]]:
-    """A value without what the rules mean, and the paths of that; lists are looked through.
+    """A value without the parts that match the rules, and the paths of those; lists are searched.
 
     Raises:
         ContextUnavailable: a transform fails.
@@ -89,7 +89,7 @@ def _at(value: Json, rules: Sequence[RedactionRule], path: str, paths: list[str]
 
 
 def _behind(rules: Sequence[RedactionRule], name: str) -> Iterator[RedactionRule]:
-    """What is left of the rules behind a name; one with dots in it is also as many names."""
+    """The rest of the rules after a name; a name with dots also counts as several names."""
     yield from _behind_one(rules, name)
     if "." in name:
         left = list(rules)
@@ -114,15 +114,16 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _transformed(transform: Transform, path: str, value: Json) -> Json:
-    # What the transform says may tell what it was given: its error is named, and not quoted.
+    # The error is named but not quoted: its message may contain the value.
     try:
         made = transform(path, apart(value))
     except Exception as error:
         raise ContextUnavailable(
-            f"The transform of {path!r} raised {type(error).__name__!r}. Let it take every value."
+            f"The transform of {path!r} raised {type(error).__name__!r}. "
+            "Make it accept every value."
         ) from error
     if not is_json(made):
         raise ContextUnavailable(
-            f"The transform of {path!r} gave a {type(made).__name__!r}. Let it give JSON."
+            f"The transform of {path!r} returned a {type(made).__name__!r}. Return JSON."
         )
     return made

@@ -29,37 +29,36 @@ from turnloom.kernel.values import Json, as_object, canonical, is_text, kind_of,
 from turnloom.variables.logic.paths import is_storable
 from turnloom.variables.logic.types import is_json
 
-# Decimals of a score; what differs by less is equally good.
+# Decimals of a score; smaller differences do not count.
 DECIMALS = 6
-# The longest fact that every database indexes as it is; a longer one is known by its digest.
+# The longest fact that every database can index; longer ones are replaced by their digest.
 LONGEST_FACT = 200
-# The longest visibility, in bytes, that every database indexes.
+# The longest visibility, in bytes, that every database can index.
 LONGEST_VISIBILITY = 2_000
-# What another tenant shares is judged as a reader without name, labels and role sees it.
+# Documents shared by other tenants are judged for a reader without name, labels and role.
 STRANGER = Reader()
-# Opens when nobody is left.
+# A visibility that never opens.
 NEVER = After(datetime.max.replace(tzinfo=UTC))
 
-# A word is letters and digits; what joins words, such as a low line, is none.
+# A word is letters and digits, without underscores.
 _WORD = re.compile(r"[^\W_]+")
 _SCALARS = ("null", "boolean", "integer", "number", "string")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Estimate:
-    """The count of tokens without a tokenizer: a quarter of the characters, rounded up."""
+    """A token counter without a tokenizer: a quarter of the characters, rounded up."""
 
     name = COUNTER
     version = "1"
 
     def count(self, text: str) -> int:
-        """About how many tokens a text has."""
+        """The estimated tokens of a text."""
         return estimate(text)
 
 
 class PreparedDocument(NamedTuple):
-    """A document that was found fit to be kept: its content's digest, its metadata and facts, and
-    who may see it."""
+    """A validated document: its digest, metadata, facts and visibility."""
 
     document: Document
     digest: str
@@ -68,14 +67,14 @@ class PreparedDocument(NamedTuple):
     visibility: str
 
 
-# ------------------------------------------------------------------ what goes in
+# ------------------------------------------------------------------ documents
 
 
 def prepare(documents: Iterable[Document], cut: str) -> dict[str, PreparedDocument]:
-    """Documents by id, ready to be kept; `cut` says how they will be cut.
+    """Validated documents by id; `cut` names the splitter.
 
     Raises:
-        UsageError: one cannot be kept, or two of one id differ.
+        UsageError: a document is invalid, or two with the same id differ.
     """
     found: dict[str, PreparedDocument] = {}
     for document in documents:
@@ -83,8 +82,8 @@ def prepare(documents: Iterable[Document], cut: str) -> dict[str, PreparedDocume
         before = found.setdefault(document.id, prepared)
         if before.digest != prepared.digest:
             raise UsageError(
-                f"Document {document.id!r} is given twice, with different content. "
-                "Give each document an id of its own."
+                f"Document {document.id!r} is given twice with different content. "
+                "Give each document a unique id."
             )
     return found
 
@@ -93,14 +92,14 @@ def _prepare(document: Document, cut: str) -> PreparedDocument:
     for what, text in (("id", document.id), ("text", document.text), ("root", document.root)):
         if not _is_kept(text):
             raise UsageError(
-                f"The {what} of document {preview(document.id)} is not text that every store can "
-                "hold. Take out NUL and half characters."
+                f"The {what} of document {preview(document.id)} is not a storable text. "
+                "Remove NUL characters and lone surrogates."
             )
     if not document.id:
-        raise UsageError("A document has an empty id. Give it one by which it is found again.")
+        raise UsageError("A document has an empty id. Give it a unique id.")
     if document.format not in get_args(Format):
         raise UsageError(
-            f"Document {document.id!r} has the format {preview(document.format)}. "
+            f"Document {document.id!r} has the unknown format {preview(document.format)}. "
             f"Use one of {', '.join(get_args(Format))}."
         )
     metadata = _write_metadata(document)
@@ -114,14 +113,15 @@ def _prepare(document: Document, cut: str) -> PreparedDocument:
 
 
 def check_tenant(tenant: object) -> None:
-    """Refuse what cannot be the name of a tenant.
+    """Check the name of a tenant.
 
     Raises:
-        UsageError: it is no text that every store can hold.
+        UsageError: it is not a storable text.
     """
     if not _is_kept(tenant):
         raise UsageError(
-            f"{preview(tenant)} cannot name a tenant. Use a text without NUL and half characters."
+            f"Invalid tenant {preview(tenant)}. Use a text without NUL characters and lone "
+            "surrogates."
         )
 
 
@@ -130,7 +130,7 @@ def _is_kept(text: object) -> bool:
 
 
 def _write_metadata(document: Document) -> str:
-    """The metadata as JSON that reads back as it was."""
+    """The metadata as JSON; it must survive a round trip."""
     given = as_object(document.metadata)
     try:
         text = _encode(given).decode()
@@ -146,49 +146,50 @@ def _write_metadata(document: Document) -> str:
 
 
 def _write_visibility(document: Document) -> str:
-    """Who may see a document as JSON; nothing where everybody of its tenant may."""
+    """The visibility of a document as JSON; empty if everyone of its tenant may see it."""
     if not is_visibility(document.visibility):
         raise UsageError(
-            f"The visibility of document {document.id!r} is {preview(document.visibility)}. "
-            "Give a Shared, Public, Private, Labelled, Tenant or After."
+            f"Document {document.id!r} has the invalid visibility "
+            f"{preview(document.visibility)}. Use Shared, Public, Private, Labelled, Tenant or "
+            "After."
         )
     text = "" if document.visibility == Public() else write_visibility(document.visibility)
     if len(text.encode()) > LONGEST_VISIBILITY:
         raise UsageError(
-            f"The visibility of document {document.id!r} names too many to be indexed everywhere. "
-            "Give a label to those who may see it, and name that."
+            f"The visibility of document {document.id!r} is too long to be indexed. "
+            "Give its readers a common label, and use Labelled."
         )
     return text
 
 
 def hidden_from(reader: Reader, now: datetime | None, visibilities: Iterable[str]) -> list[str]:
-    """Those of visibilities that do not admit a reader; one that cannot be read admits nobody."""
+    """The visibilities that exclude a reader; an unreadable one excludes everyone."""
     return [each for each in visibilities if not admits(read_kept(each), reader, now)]
 
 
 def shared_with_all(now: datetime | None, visibilities: Iterable[str]) -> list[str]:
-    """Those of shared visibilities that are open to every tenant now."""
+    """The shared visibilities that are open to every tenant now."""
     return [each for each in visibilities if admits(read_kept(each), STRANGER, now)]
 
 
 def are_for_all(kept: Visibilities) -> bool:
-    """Whether nothing that a tenant can find is kept from any of its readers, now or later."""
+    """Whether all readers of a tenant may see everything it can find, now and later."""
     return {*kept.own, *kept.shared} <= {write_visibility(Shared())}
 
 
 def admits(visibility: object, reader: Reader, now: datetime | None) -> bool:
-    """Whether a reader may see something; what opens at an instant is closed if it is unknown what
-    time it is."""
+    """Whether a reader may see something; without `now`, anything that opens at a point in time is
+    closed."""
     return may_see(visibility, reader, now or ALWAYS)
 
 
 def read_kept(visibility: str) -> Visibility:
-    """The visibility that a store keeps; one that cannot be read shows nothing to anybody."""
+    """The visibility that a store keeps; an unreadable one excludes everyone."""
     return (read_visibility(visibility) or NEVER) if visibility else Public()
 
 
 def facts_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
-    """What filters find a document by: each key with its value, or with each one of a list."""
+    """The facts that filters match: each key with its value, or with each element of a list."""
     found: dict[str, None] = {}
     for key, value in metadata.items():
         values = cast(list[Any], value) if isinstance(value, list) else [value]
@@ -197,7 +198,7 @@ def facts_of(metadata: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def root_fact(root: str) -> str:
-    """What documents of a root are found by; no filter says the same."""
+    """The fact for documents of a root; no filter can match it."""
     return _short_fact([root])
 
 
@@ -212,21 +213,21 @@ def _short_fact(parts: list[Json]) -> str:
     return text if len(text) <= LONGEST_FACT else digest(text)
 
 
-# ------------------------------------------------------------------ what is asked
+# ------------------------------------------------------------------ queries
 
 
 def read_filters(filters: Json) -> tuple[tuple[str, ...], ...]:
-    """Groups of facts: a document passes when it has one out of each.
+    """Groups of facts; a document must have a fact from each group.
 
     Raises:
-        UsageError: a key or a value cannot be looked for.
+        UsageError: a key or value is invalid.
     """
     if filters is None:
         return ()
     if not isinstance(filters, Mapping):
         raise UsageError(
-            f"Filters are keys of metadata with their values, not {preview(filters)}. "
-            'Write them as in {"tenant": "acme"}.'
+            f"`filters` must be a mapping, not {preview(filters)}. "
+            'Map metadata keys to values, as in {"tenant": "acme"}.'
         )
     given = cast(Mapping[Any, Json], filters)
     return tuple(_group(key, value) for key, value in given.items())
@@ -234,47 +235,50 @@ def read_filters(filters: Json) -> tuple[tuple[str, ...], ...]:
 
 def _group(key: object, value: Json) -> tuple[str, ...]:
     if not isinstance(key, str) or not key or not is_storable(key):
-        raise UsageError(f"{preview(key)} cannot be a key of metadata. Name one with a text.")
+        raise UsageError(f"Invalid metadata key {preview(key)}. Use a text.")
     several = isinstance(value, list | tuple | set | frozenset)
     values: list[Any] = list(cast(Iterable[Any], value)) if several else [value]
     for each in values:
         if kind_of(each) not in _SCALARS or (isinstance(each, float) and not math.isfinite(each)):
             raise UsageError(
-                f"Filter {key!r} asks for {preview(each)}. Give a text, a number, true, false "
-                "or null, or a list of such, of which one must be there."
+                f"Filter {key!r} has the invalid value {preview(each)}. Use a text, a number, "
+                "true, false or null, or a list of alternatives."
             )
         if isinstance(each, str) and not is_storable(each):
-            raise UsageError(f"Filter {key!r} asks for {preview(each)}, which no store can hold.")
+            raise UsageError(
+                f"Filter {key!r} has the invalid value {preview(each)}. "
+                "Remove NUL characters and lone surrogates."
+            )
     return tuple(_fact(key, each) for each in values)
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The different words of a text, in small letters, the first ones first.
+    """The distinct words of a text, in lower case and in order.
 
-    Letters stay letters: indexes of words have `ß` as it is, and not as `ss`.
+    Letters are kept: word indexes have `ß` as is, not as `ss`.
     """
     return tuple(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
 
 
-# ------------------------------------------------------------------ how well it fits
+# ------------------------------------------------------------------ scores
 
 
 def unit(vector: Sequence[float]) -> list[float] | None:
-    """A vector of the same direction and of length 1; none if it has no direction.
+    """The vector scaled to length 1; None for a zero vector.
 
     Raises:
         UsageError: a number in it is not finite.
     """
     length = math.hypot(*vector)
     if not math.isfinite(length):
-        raise UsageError("An embedder gave a vector with a number that is not finite. Correct it.")
+        raise UsageError("The embedder returned a vector with a non-finite number. Correct it.")
     return [number / length for number in vector] if length else None
 
 
 def weigh(counts: Sequence[int], total: int) -> list[float]:
-    """What each word of a query counts for, by how many of all chunks have it: 1 altogether.
+    """The weight of each word of a query, by how many of all chunks have it; they add up to 1.
 
-    A word that few have says more than one that most have; one that none has is missed as well.
+    Rare words weigh more than common ones; a word that no chunk has counts too.
     """
     rare = [math.log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
     whole = math.fsum(rare)
@@ -282,26 +286,26 @@ def weigh(counts: Sequence[int], total: int) -> list[float]:
 
 
 def blend(meaning: float, words: float) -> float:
-    """How well something fits by meaning or by words: either is enough, both are better."""
+    """The combined score by meaning and by words: either is enough, both are better."""
     return 1 - (1 - max(meaning, 0.0)) * (1 - words)
 
 
 def tidy(score: float) -> float:
-    """A score as it is told: rounded, and never above 1."""
+    """A score rounded, and at most 1."""
     return min(round(float(score), DECIMALS), 1.0)
 
 
 def rank(
     results: Iterable[RetrievalResult], top_k: int, min_relevance: float
 ) -> list[RetrievalResult]:
-    """The best that are good enough; equally good ones by the order of their sources."""
+    """The best relevant results; ties are ordered by source."""
     enough = [each for each in results if each.score >= min_relevance]
     enough.sort(key=lambda each: (-each.score, each.source_id, each.chunk))
     return enough[:top_k]
 
 
 class Sought(NamedTuple):
-    """What is looked for, and where."""
+    """A search: its collection, query, limits and filters."""
 
     collection: type[RagCollection]
     query: str
@@ -311,7 +315,7 @@ class Sought(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What this search is known by in a run: the same for the same search."""
+        """The key of this search in a run: equal for equal searches."""
         filters = canonical(dict(self.filters))
         said = self.collection.name, self.query, str(self.top_k), str(self.min_relevance), filters
         return f"search/{chain_digest(*said)}"
@@ -329,20 +333,21 @@ def _is_metadata(value: object) -> bool:
     return isinstance(value, dict) and is_json(cast(dict[str, Json], value))
 
 
-# What can be put on record of a result: adapters of others give whatever they like.
+# Valid fields of a result; third-party adapters may return anything.
 _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "content": (lambda value: isinstance(value, str), "a text"),
     "score": (_is_score, "a number"),
     "source_id": (is_text, "a text"),
-    "chunk": (_is_number, "a whole number"),
+    "chunk": (_is_number, "an integer"),
     "metadata": (_is_metadata, "a JSON object"),
 }
 
 
 class SearchResult(NamedTuple):
-    """What a search for a turn gave, in how many microseconds; `reader` is whom alone it is for.
+    """The results of a search for a turn, and its duration; `reader` is set if they are only for
+    that reader.
 
-    `min_relevance` is what was relevant enough, and `is_empty` says that the collection was.
+    `min_relevance` is the threshold that was used; `is_empty` says that the collection was empty.
     """
 
     turn: int
@@ -356,33 +361,33 @@ class SearchResult(NamedTuple):
 
 
 def known_as(reader: Reader) -> str:
-    """What a reader is known by in a run."""
+    """The key of a reader in a run."""
     return chain_digest(reader.agent, reader.tenant, *sorted(reader.labels))
 
 
 def searched_fact(
     found: SearchResult, known: Collection[str], masked: Callable[[str], str] = str
 ) -> RetrievalSearched:
-    """The fact of a search; a text whose digest the run knows is referred to.
+    """The fact of a search; texts that the run already has are referenced.
 
-    Digests are of the texts as they are recorded, so whatever masks these is given here.
+    Digests are of the recorded texts, so `masked` is applied first.
 
     Raises:
-        ContextUnavailable: what was found are no results.
+        ContextUnavailable: the results are invalid.
     """
     sought, seen = found.sought, set(known)
 
     def record(each: object) -> FoundResult:
         if not isinstance(each, RetrievalResult):
             raise ContextUnavailable(
-                f"The search of collection {sought.collection.name!r} gave {preview(each)}. "
-                "Let its adapter give a list of RetrievalResult."
+                f"The search of collection {sought.collection.name!r} returned {preview(each)}. "
+                "Return a list of RetrievalResult from its adapter."
             )
         for field, (is_fit, wanted) in _FIELDS.items():
             if not is_fit(given := getattr(each, field)):
                 raise ContextUnavailable(
-                    f"The search of collection {sought.collection.name!r} gave a result with the "
-                    f"{field} {preview(given)}. Let its adapter give {wanted}."
+                    f"The search of collection {sought.collection.name!r} returned a result with "
+                    f"the {field} {preview(given)}. Return {wanted} from its adapter."
                 )
         text = masked(writable(each.content))
         key = digest(text)
@@ -407,12 +412,12 @@ def searched_fact(
 
 
 def found_texts(fact: RetrievalSearched) -> dict[str, str]:
-    """The texts by digest that the run has from this fact on."""
+    """The texts by digest that this fact adds to the run."""
     return {each.digest: each.text for each in fact.results if each.text is not None}
 
 
 def results_of(fact: RetrievalSearched, texts: Mapping[str, str]) -> Iterator[RetrievalResult]:
-    """The results of a search that is on record; `texts` has what the run held before it."""
+    """The results of a recorded search; `texts` has the earlier texts of the run."""
     own = found_texts(fact)
     for each in fact.results:
         text = own[each.digest] if each.digest in own else texts[each.digest]

@@ -19,10 +19,10 @@ from turnloom.variables.logic.types import apart, is_json, same
 
 
 class SliceItem(dict[str, Any]):
-    """An item that knows which provider gave it, what it shows, what of that is redacted, and who
-    may see what it was made of.
+    """An item with its provider, its artifact, the redacted paths, and the visibility of its
+    inputs.
 
-    `text` is how it stood in a prompt when it was made, so that a later change is noticed.
+    `text` is its rendering at creation, to detect later changes.
     """
 
     __slots__ = ("artifact", "provider", "redacted", "text", "visibility")
@@ -44,28 +44,28 @@ class SliceItem(dict[str, Any]):
 
     @property
     def changed(self) -> bool:
-        """Whether somebody changed it since it was made."""
+        """Whether it was changed since its creation."""
         return self.text != written(self)
 
     def with_payload(self, payload: Json, redacted: Sequence[str] = ()) -> "SliceItem":
-        """The same with another payload, in which more is redacted."""
+        """A copy with another payload and more redactions."""
         return self.with_content({**self, "payload": payload}, redacted)
 
     def with_content(
         self, content: Mapping[str, Json], redacted: Sequence[str] = ()
     ) -> "SliceItem":
-        """The same with another content, in which more is redacted."""
+        """A copy with another content and more redactions."""
         gone = (*self.redacted, *redacted)
         return SliceItem(content, self.provider, self.artifact, gone, visibility=self.visibility)
 
 
 def written(content: Mapping[str, Json]) -> str:
-    """An item as it stands in a prompt, the separator before it included."""
+    """An item as it appears in a prompt, with the separator before it."""
     return f"\n{canonical(content)}"
 
 
 def described(artifact: Artifact) -> dict[str, Any]:
-    """What an item says of an artifact that it shows as it is."""
+    """The item that shows a whole artifact."""
     return {
         "type": artifact.type,
         "payload": apart(artifact.payload),
@@ -79,23 +79,23 @@ def described(artifact: Artifact) -> dict[str, Any]:
 
 
 def with_payload(artifact: Artifact, payload: Json) -> Artifact:
-    """An artifact of which only this payload is known; nobody else changes it."""
+    """A copy of an artifact with its own copy of this payload."""
     return msgspec.structs.replace(artifact, payload=apart(payload))
 
 
-# The names that lead to an end of a payload; and that end with what it holds.
+# The path of a leaf in a payload, and the leaf with its value.
 Path = tuple[str, ...]
 Leaf = tuple[Path, bytes]
 
 
 class Witnessed(Sequence[Artifact]):
-    """Artifacts as they were when they were given out, whatever becomes of those."""
+    """Artifacts as they were when the board returned them, regardless of later changes."""
 
     def __init__(self) -> None:
         self._noted: list[tuple[Artifact, bytes]] = []
 
     def note(self, artifacts: Iterable[Artifact]) -> None:
-        """Take notice of artifacts that are given out."""
+        """Record artifacts that the board returned."""
         self._noted += [(each, msgspec.json.encode(each.payload)) for each in artifacts]
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ def _as_noted(artifact: Artifact, payload: bytes) -> Artifact:
 
 
 class KnownArtifacts:
-    """The artifacts that the providers of a turn may speak of."""
+    """The artifacts that the providers of a turn may show."""
 
     def __init__(self, artifacts: Iterable[Artifact]) -> None:
         self._by_id: dict[str, Artifact] = {}
@@ -130,11 +130,11 @@ class KnownArtifacts:
 
     @cached_property
     def visibility(self) -> Audience:
-        """Who may see what was made of all of them."""
+        """The visibility of content made of all of them."""
         return together(each.visibility for each in self._by_id.values())
 
     def get(self, id: str) -> Artifact | None:
-        """The artifact of this id."""
+        """The artifact with this id."""
         return self._by_id.get(id)
 
     @cached_property
@@ -143,16 +143,15 @@ class KnownArtifacts:
         return _Listing(sorted(artifacts, key=lambda each: (each.created_at, each.id)))
 
     def closest(self, item: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-        """The artifact that an item shows, and what it does not show of it; none if the item says
-        something that no artifact does. Of several the one of which it keeps most, then the one
-        of which it leaves out least, then the oldest."""
+        """The artifact that an item shows, and the paths it omits; none if the item adds something.
+        Among several, the one of which it keeps most, then omits least, then the oldest."""
         payload = as_object(item.get("payload"))
         artifact = None if payload is None else self._listing.closest(item, leaves(payload))
         return ("", ()) if artifact is None else (artifact.id, (*lost(artifact.payload, payload),))
 
 
 class _Listing:
-    """Artifacts from the oldest on, found by what their payloads hold."""
+    """Artifacts by age, indexed by the leaves of their payloads."""
 
     def __init__(self, artifacts: Sequence[Artifact]) -> None:
         self._artifacts = artifacts
@@ -180,7 +179,8 @@ class _Listing:
 
 
 def attribute(item: dict[str, Any], provider: str, known: KnownArtifacts) -> SliceItem:
-    """An item of a provider with its origin; one that was passed on as it is keeps what it has."""
+    """An item of a provider with its origin; an unchanged item of another provider keeps its
+    own."""
     if not isinstance(item, SliceItem):
         artifact, paths = _origin(item, item.get("artifact_id"), known)
         return SliceItem(
@@ -199,15 +199,15 @@ def _origin(
     if id is None:
         return known.closest(item)
     artifact = known.get(id)
-    # A text in place of the payload tells of the whole: nothing was taken out of it.
+    # A text in place of the payload describes the whole: nothing was redacted.
     if artifact is None or as_object(item.get("payload")) is None:
         return id, ()
     return id, tuple(lost(artifact.payload, item["payload"]))
 
 
 def _audience(item: dict[str, Any], id: str, known: KnownArtifacts) -> Audience:
-    """Who may see an item: whoever may see the artifact of which it shows nothing but what that
-    says; where it says more, whoever may see all that its provider was given."""
+    """The visibility of an item: that of its artifact if it adds nothing, otherwise that of
+    everything its provider received."""
     artifact = known.get(id)
     if artifact is None or not _is_of(item, artifact):
         return known.visibility
@@ -215,7 +215,7 @@ def _audience(item: dict[str, Any], id: str, known: KnownArtifacts) -> Audience:
 
 
 def _is_of(item: dict[str, Any], artifact: Artifact) -> bool:
-    """Whether an item says nothing that its artifact does not."""
+    """Whether an item adds nothing to its artifact."""
     whole = described(artifact)
     rest = {name: value for name, value in item.items() if name != "payload"}
     shown, own = leaves(item.get("payload", {})), leaves(artifact.payload)
@@ -225,7 +225,7 @@ def _is_of(item: dict[str, Any], artifact: Artifact) -> bool:
 
 
 def lost(whole: Json, shown: Json, path: str = "") -> Iterator[str]:
-    """The paths at which something is missing or is not what it was."""
+    """The paths at which something is missing or changed."""
     these, those = as_object(whole), as_object(shown)
     if these is not None and those is not None:
         for name, each in these.items():
@@ -244,7 +244,7 @@ def lost(whole: Json, shown: Json, path: str = "") -> Iterator[str]:
 
 
 def leaves(value: Json, path: Path = ()) -> dict[Path, bytes]:
-    """What a value holds at its ends, by the names that lead there."""
+    """The leaves of a value, by path."""
     inside = as_object(value)
     if inside is None and (elements := as_array(value)) is not None:
         inside = {str(number): each for number, each in enumerate(elements)}
@@ -257,13 +257,13 @@ def leaves(value: Json, path: Path = ()) -> dict[Path, bytes]:
 
 
 _ONLY_JSON = (
-    "Give JSON only: texts, numbers, true, false, null, lists, and dicts with texts as keys; "
-    'of a model `model_dump(mode="json")`.'
+    "Return only JSON: texts, numbers, true, false, null, lists, and dicts with texts as keys; "
+    'for a model, `model_dump(mode="json")`.'
 )
 
 
 class Settled(NamedTuple):
-    """A slice that was checked, its items with their origins."""
+    """A validated slice, its items with their origins."""
 
     items: list[SliceItem]
     metadata: dict[str, Any]
@@ -273,14 +273,14 @@ class Settled(NamedTuple):
 def settle(
     given: object, inputs: Sequence[Artifact], provider: str, known: KnownArtifacts
 ) -> Settled:
-    """What a provider gave, each item with its origin.
+    """Validate the slice of a provider, and find the origin of each item.
 
     Raises:
-        ContextUnavailable: it is no slice, or something in it is no JSON.
+        ContextUnavailable: it is not a slice, or contains something other than JSON.
     """
     if not isinstance(given, ContextSlice):
         raise ContextUnavailable(
-            f"{provider!r} gave {_a(given)}. Return a ContextSlice(items=[…])."
+            f"{provider!r} returned {_a(given)}. Return a ContextSlice(items=[…])."
         )
     items = _contents(given.items, "items", provider)
     metadata = _contents([given.metadata], "metadata", provider)[0]
@@ -291,22 +291,26 @@ def settle(
 
 
 def _contents(values: object, what: str, provider: str) -> list[dict[str, Any]]:
-    """Values that are dicts of JSON."""
+    """Check a list of JSON objects."""
     listed = as_array(values)
     if listed is None:
-        raise ContextUnavailable(f"{provider!r} gave {what} as {_a(values)}. Give a list of dicts.")
+        raise ContextUnavailable(
+            f"{provider!r} returned {_a(values)} as {what}. Return a list of dicts."
+        )
     for number, each in enumerate(listed):
         place = what if what == "metadata" else f"{what}[{number}]"
         content = as_object(each)
         if content is None:
-            raise ContextUnavailable(f"{provider!r} gave {_a(each)} as {place}. {_ONLY_JSON}")
+            raise ContextUnavailable(f"{provider!r} returned {_a(each)} as {place}. {_ONLY_JSON}")
         if not is_json(content):
-            raise ContextUnavailable(f"{provider!r} gave {_trouble(content, place)}. {_ONLY_JSON}")
+            raise ContextUnavailable(
+                f"{provider!r} returned {_trouble(content, place)}. {_ONLY_JSON}"
+            )
         id: object = content.get("artifact_id")
         if id is not None and not isinstance(id, str):
             raise ContextUnavailable(
-                f"{provider!r} gave {_a(id)} as the `artifact_id` of {place}. "
-                "Give the id of the artifact, or leave it out."
+                f"{provider!r} returned {_a(id)} as the `artifact_id` of {place}. "
+                "Return the id of the artifact, or omit it."
             )
     return cast(list[dict[str, Any]], listed)
 
@@ -314,7 +318,7 @@ def _contents(values: object, what: str, provider: str) -> list[dict[str, Any]]:
 def _check_inputs(
     shown: Sequence[dict[str, Any]], inputs: Sequence[Artifact], provider: str
 ) -> None:
-    """See that each input of the turn is shown, in its place, with a payload."""
+    """Check that each input of the turn is present, in order, with a payload."""
     fits = len(shown) == len(inputs) and all(
         each.get("artifact_id", artifact.id) == artifact.id
         and as_object(each.get("payload")) is not None
@@ -322,24 +326,24 @@ def _check_inputs(
     )
     if not fits:
         raise ContextUnavailable(
-            f"{provider!r} gave `inputs` that are not those of the turn. Give a dict with a "
-            f"`payload` for each of the {len(inputs)}, in their order, or leave `inputs` out."
+            f"{provider!r} returned `inputs` that do not match the turn. Return a dict with a "
+            f"`payload` for each of the {len(inputs)}, in order, or omit `inputs`."
         )
 
 
 def _trouble(value: Json, place: str) -> str:
-    """Where a value is no JSON, and what stands there. The value itself is nobody's business."""
+    """Where a value is not JSON, without quoting it, since it may be secret."""
     try:
-        return _found(value, place) or f"{place}, which is no JSON"
+        return _found(value, place) or f"{place}, which is not JSON"
     except RecursionError:
-        return f"{place}, which has itself inside or is too deep"
+        return f"{place}, which is nested too deeply or contains itself"
 
 
 def _found(value: Json, place: str) -> str | None:
     inside, elements = as_object(value), as_array(value)
     if inside is not None:
         if not all(map(is_text, inside)):
-            return f"{place} with a key that is no text"
+            return f"{place} with a key that is not a text"
         parts = [(f"{place}.{name}", each) for name, each in inside.items()]
     elif elements is not None:
         parts = [(f"{place}[{number}]", each) for number, each in enumerate(elements)]
@@ -349,13 +353,14 @@ def _found(value: Json, place: str) -> str | None:
 
 
 def _a(value: object) -> str:
-    """What kind of thing a value is."""
+    """The type of a value, for messages."""
     return f"a {type(value).__name__!r}"
 
 
 class GatheredSlice(NamedTuple):
-    """What a provider gave for a turn, or the fallback; `failures` are of all that were asked.
-    `is_own` says that the items are artifacts as the board has them, in which marks are genuine."""
+    """The slice of a provider, or of its fallback, for a turn; `failures` are those of all
+    providers called. `is_own` says that the items are whole artifacts of the board, in which marks
+    are genuine."""
 
     turn: int
     agent: str
@@ -371,23 +376,24 @@ class GatheredSlice(NamedTuple):
 
 
 def check_given(items: Iterable[SliceItem], provider: str, known: KnownArtifacts) -> None:
-    """See that items show only artifacts that their provider was given.
+    """Check that items show only artifacts that the board returned.
 
     Raises:
-        ContextUnavailable: one names another.
+        ContextUnavailable: an item names another artifact.
     """
     for number, each in enumerate(items):
         if each.artifact and each.artifact not in known:
             raise ContextUnavailable(
-                f"{provider!r} gave items[{number}] as artifact {each.artifact!r}, which the board "
-                "did not give out for this turn. Ask the board for it, or leave `artifact_id` out."
+                f"{provider!r} returned items[{number}] as artifact {each.artifact!r}, which the "
+                "board did not return in this turn. Query the board for it, or omit "
+                "`artifact_id`."
             )
 
 
 def shown_inputs(
     inputs: Sequence[Artifact], shown: Sequence[Mapping[str, Any]] | None, provider: str
 ) -> tuple[SliceItem, ...] | None:
-    """The inputs of a turn as they are to be shown; nothing where that is as they are."""
+    """The changed inputs of a turn; None if they are unchanged."""
     if shown is None:
         return None
     seen = together(artifact.visibility for artifact in inputs)
@@ -408,9 +414,9 @@ def shown_inputs(
 def gathered_fact(
     gathered: GatheredSlice, known: Collection[str], masked: Callable[[str], str] = str
 ) -> ContextGathered:
-    """The fact of what was gathered; a text whose digest the run knows is referred to.
+    """The fact of a gathered slice; texts that the run already has are referenced.
 
-    Digests are of the texts as they are recorded, so whatever masks these is given here.
+    Digests are of the recorded texts, so `masked` is applied first.
     """
     seen = set(known)
 

@@ -1,4 +1,4 @@
-"""The state of a moment: what stands at a path of it, of which type, and as text."""
+"""Values of a state by path: reading, type and text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ _ABSENT = object()
 
 
 class Anything:
-    """The type of JSON of any form: whatever is inside of it has this type too."""
+    """The type of arbitrary JSON; everything inside it has this type too."""
 
 
 @dataclass(frozen=True)
 class At:
-    """Reads what stands at a path of a state."""
+    """Reads the value at a path of a state."""
 
     path: str
 
     def __call__(self, state: Any) -> Any:
-        """What stands there."""
+        """The value."""
         return value_at(state, self.path.split("."))
 
 
 def value_at(state: Any, names: Sequence[str]) -> Any:
-    """What stands in a state under these names; null is as far as it goes.
+    """The value at a path of a state; null ends the path.
 
     Raises:
-        ContextUnavailable: there is no such name.
+        ContextUnavailable: a name does not exist.
     """
     for name in names:
         if state is None:
@@ -45,17 +45,17 @@ def value_at(state: Any, names: Sequence[str]) -> Any:
             state = getattr(state, name, _ABSENT)
         if state is _ABSENT:
             raise ContextUnavailable(
-                f"A {type(inside).__name__!r} of the state has no {name!r} (path "
-                f"{'.'.join(names)!r}). Correct the path, or give the state that."
+                f"The state has no {'.'.join(names)!r}: {type(inside).__name__!r} has no "
+                f"{name!r}. Correct the path, or add it to the state."
             )
     return state
 
 
 def text_of(value: Any) -> str:
-    """A value as text: a text is itself, null is empty, all else is JSON.
+    """A value as text: strings as is, null as empty, everything else as JSON.
 
     Raises:
-        ContextUnavailable: it is none of these.
+        ContextUnavailable: it cannot be written as JSON.
     """
     if isinstance(value, Enum):
         value = value.value
@@ -67,13 +67,12 @@ def text_of(value: Any) -> str:
         return canonical(to_jsonable_python(value))
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
         raise ContextUnavailable(
-            f"{preview(value)} is neither a text nor JSON. Give a text, or a value that can be "
-            "written as JSON."
+            f"{preview(value)} is neither a text nor JSON. Use a text or a JSON value."
         ) from error
 
 
 class Typed(NamedTuple):
-    """The type of what stands at a path, or why it is not known and what to do."""
+    """The type at a path, or the problem and its remedy."""
 
     type: Any
     problem: str = ""
@@ -81,7 +80,7 @@ class Typed(NamedTuple):
 
 
 def type_at(state: Any, names: Sequence[str]) -> Typed:
-    """The type that a state of this type, a class or its names and types, has under these names."""
+    """The type at a path of a state type, which is a class or a mapping of names to types."""
     for number, name in enumerate(names):
         found = _inside(state, name, ".".join(names[:number]))
         if found.problem:
@@ -90,14 +89,14 @@ def type_at(state: Any, names: Sequence[str]) -> Typed:
     if state is Any or state is object:
         return Typed(
             None,
-            f"the type of {'.'.join(names)!r} is not known.",
-            "Annotate it with what it is.",
+            f"the type of {'.'.join(names)!r} is unknown.",
+            "Annotate it with a specific type.",
         )
     return Typed(state)
 
 
 def _inside(state: Any, name: str, path: str) -> Typed:
-    """The type under one name; of a value that may be null, that of the value."""
+    """The type under one name; for an optional value, the type of the value."""
     options = [each for each in _options(state) if each is not NoneType]
     if len(options) != 1:
         several = " | ".join(map(_name_of, options))
@@ -117,7 +116,7 @@ def _inside(state: Any, name: str, path: str) -> Typed:
         return Typed(fields[name])
     where = f"{path!r}, a {_name_of(whole)}," if path else _name_of(whole)
     near = nearest(name, fields)
-    there = f"Use one of {', '.join(fields)}." if fields else f"Drop {name!r}: it has no fields."
+    there = f"Use one of {', '.join(fields)}." if fields else f"Remove {name!r}: it has no fields."
     remedy = f"Did you mean {near!r}?" if near else there
     return Typed(None, f"{where} has no {name!r}.", remedy)
 
@@ -127,7 +126,7 @@ def _options(type: Any) -> tuple[Any, ...]:
 
 
 def _fields(whole: Any) -> Mapping[str, Any]:
-    """The fields and properties of a class with their types, as far as it has any of its own."""
+    """The fields and properties of a class with their types."""
     if isinstance(whole, Mapping):
         return cast(Mapping[str, Any], whole)
     if not isinstance(whole, type) or whole.__module__ == "builtins":

@@ -1,4 +1,4 @@
-"""What assembly needs from the world."""
+"""Ports of assembly."""
 
 from turnloom.assembly.ports.retrieval import (
     PlainSearch,

@@ -1,4 +1,4 @@
-"""What retrieval needs from the world."""
+"""Ports of retrieval."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -18,13 +18,12 @@ from turnloom.board.spec import Reader
 from turnloom.kernel.values import Json
 from turnloom.log.spec import LOCAL
 
-# A search that names no reader sees what everybody of the tenant `local` may see.
+# The default reader sees what everyone of the tenant `local` may see.
 NOBODY = Reader()
 
 
 class VectorSearch(Protocol):
-    """One collection: documents go in, the pieces that fit a query come out. Each tenant has
-    documents of its own in it."""
+    """A searchable collection of documents, separate for each tenant."""
 
     async def search(
         self,
@@ -35,43 +34,42 @@ class VectorSearch(Protocol):
         reader: Reader = NOBODY,
         now: datetime | None = None,
     ) -> list[RetrievalResult]:
-        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
-        the reader, best first: `Results`, where it is known whether they are the same for all.
-        Without `min_relevance` it is what suits the scores of this collection.
+        """The best `top_k` chunks that pass the filters, are relevant enough and are visible to the
+        reader, best first; as `RetrievalResults` if it is known whether all readers get the same.
+        `min_relevance` defaults to a value that suits the scores of this collection.
 
-        They are pieces of documents of the reader's tenant, and of those that any tenant shares.
-        Whoever does not say what time it is does not see what opens at an instant. A filter names
-        a key of the metadata and the value to be there, or a list of values of which one must be.
-        Where a document has a list, one of its elements is enough. A blank query finds nothing.
+        The chunks belong to documents of the reader's tenant, or to documents that any tenant
+        shares. Without `now`, documents that open at a point in time are not visible. A filter maps
+        a metadata key to the required value, or to a list of alternatives. If a document has a
+        list, one matching element is enough. A blank query finds nothing.
 
         Raises:
-            UsageError: what is asked for makes no sense.
-            CollectionUnavailable: the collection does not answer, in time or at all.
+            UsageError: an argument is invalid.
+            CollectionUnavailable: the collection failed or timed out.
         """
         ...
 
     async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> AddedDocuments:
-        """Keep documents of a tenant: one that it has with the same content stays, with other
-        content it is replaced whole.
+        """Add documents of a tenant: an identical one is left as it is, a changed one is replaced.
 
         Raises:
-            UsageError: a document cannot be kept, or the collection was made with another embedder.
-            CollectionUnavailable: the rest was not kept; the same may be added again later.
+            UsageError: a document is invalid, or the collection was made with another embedder.
+            CollectionUnavailable: the rest was not added; add the same documents again later.
         """
         ...
 
     async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
-        """Take documents of a tenant out; how many there were."""
+        """Remove documents of a tenant and return how many there were."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         ...
 
 
 class PlainSearch(Protocol):
-    """One collection that does not ask who is looking: what it finds is for everybody, but for
-    results that say otherwise."""
+    """A collection without readers: results are visible to everyone, unless a result has a
+    visibility."""
 
     async def search(
         self,
@@ -80,22 +78,22 @@ class PlainSearch(Protocol):
         min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
     ) -> list[RetrievalResult]:
-        """The best `top_k` pieces of what passes the filters and is relevant enough, best first.
-        Without `min_relevance` it is what suits the scores of this collection.
+        """The best `top_k` chunks that pass the filters and are relevant enough, best first.
+        `min_relevance` defaults to a value that suits the scores of this collection.
 
         Raises:
-            CollectionUnavailable: the collection does not answer, in time or at all.
+            CollectionUnavailable: the collection failed or timed out.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         ...
 
 
 class VectorStore(Protocol):
-    """The vectors of one collection, all of one space. The tenant is part of the key of a document:
-    two tenants may have documents of one id."""
+    """The vectors of one collection in one space. The tenant is part of a document's key: two
+    tenants may have documents with the same id."""
 
     async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
         """The digests of those of these documents that the tenant has, by id."""
@@ -104,21 +102,21 @@ class VectorStore(Protocol):
     async def replace(
         self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
     ) -> int:
-        """Take the tenant's documents of these ids out and put these in, all or nothing; how many
-        went.
+        """Atomically remove the tenant's documents with these ids and add `entries`; return how
+        many were removed.
 
         Raises:
             UsageError: the collection was made in another space.
-            CollectionUnavailable: nothing was changed; the same may be tried again later.
+            CollectionUnavailable: nothing was changed; try again later.
         """
         ...
 
     async def visibilities(self, tenant: str) -> Visibilities:
-        """The different visibilities of what the tenant has, and of what any tenant shares.
+        """The distinct visibilities of the tenant's documents, and of those that any tenant shares.
 
         Raises:
             UsageError: the collection was made in another space.
-            CollectionUnavailable: the store does not answer, in time or at all.
+            CollectionUnavailable: the store failed or timed out.
         """
         ...
 
@@ -127,56 +125,55 @@ class VectorStore(Protocol):
 
         Raises:
             UsageError: the collection was made in another space.
-            CollectionUnavailable: the store does not answer, in time or at all.
+            CollectionUnavailable: the store failed or timed out.
         """
         ...
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
-        """What fits best of what passes, relevant enough, best first and then by source; of one
-        source of several tenants, the prober's own comes first and others by the tenants' names.
+        """The relevant chunks that pass the probe, best first, then by source; for equal sources
+        the tenant's own come first, then others by tenant name.
 
         Raises:
             UsageError: the collection was made in another space.
-            CollectionUnavailable: the store does not answer, in time or at all.
+            CollectionUnavailable: the store failed or timed out.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of files and connections, and refuse everything from now on."""
+        """Release files and connections, and reject all further calls."""
         ...
 
 
 class PrunableStore(Protocol):
-    """A `VectorStore` that also lists documents; pruning needs it."""
+    """A `VectorStore` that can list documents, as pruning needs."""
 
     async def having(self, tenant: str, fact: str) -> Sequence[str]:
-        """The ids of the tenant's documents that have a fact; those without a chunk may be left
-        out.
+        """The ids of the tenant's documents that have a fact; documents without chunks may be
+        omitted.
 
         Raises:
             UsageError: the collection was made in another space.
-            CollectionUnavailable: the store does not answer, in time or at all.
+            CollectionUnavailable: the store failed or timed out.
         """
         ...
 
 
 class Vectors(Protocol):
-    """Where the vectors of collections are kept."""
+    """Storage for the vectors of collections."""
 
     def open(self, collection: str, space: Space) -> VectorStore:
-        """The vectors of a collection, all of this space; nothing is opened before it is used.
-        The app closes what it was given here."""
+        """The vectors of a collection in this space, opened lazily. The app closes the result."""
         ...
 
 
 class Splitter(Protocol):
-    """Cuts texts into chunks; the same text always into the same."""
+    """Splits texts into chunks, deterministically."""
 
     @property
     def name(self) -> str:
-        """How it cuts; changes when the chunks do."""
+        """Its name; changes whenever the chunks change."""
         ...
 
     def split(self, text: str, format: Format) -> Sequence[str]:
-        """The chunks of a text, in their order."""
+        """The chunks of a text, in order."""
         ...

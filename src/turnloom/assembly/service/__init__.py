@@ -1,4 +1,4 @@
-"""Assembling context: asking providers, and filling and searching collections."""
+"""Assembly of context: calling providers, filling and searching collections."""
 
 from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
 from turnloom.assembly.service.retrieval import EmbeddingSearch

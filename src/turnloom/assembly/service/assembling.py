@@ -1,4 +1,4 @@
-"""Assemble the context of a turn from its sources."""
+"""Assembly of a turn's context from its sources."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ from turnloom.variables.logic.exposure import show_value
 
 
 class EarlierMessages(NamedTuple):
-    """What was said before a window, and its summary, if there is one."""
+    """The messages before a window, and their summary, if any."""
 
     span: Span
     summary: HistorySummary | None = None
@@ -84,7 +84,7 @@ class EarlierMessages(NamedTuple):
 def extend(
     past: EarlierMessages | None, messages: Sequence[Message], outside: int
 ) -> EarlierMessages:
-    """The past up to a window; what was known of it before is not looked through again."""
+    """Extend the earlier messages up to a window, without reading known ones again."""
     if past is None or past.span.count > outside:
         return EarlierMessages(span_of(messages[:outside]))
     if past.span.count == outside:
@@ -99,10 +99,10 @@ async def summarise_once(
     key: str,
     situation: Situation,
 ) -> EarlierMessages:
-    """The past with its summary; the same messages are summarised once in a run.
+    """Add the summary; the same messages are summarised once per run.
 
     Raises:
-        ContextUnavailable: the function fails, or gives no text.
+        ContextUnavailable: the function fails, or returns no text.
     """
     span = past.span
 
@@ -134,10 +134,10 @@ PUBLIC = Public()
 async def search_all(
     sought: Mapping[str, Sought], situation: Situation
 ) -> dict[str, RetrievalSearched]:
-    """What is found under each key; the searches go on side by side.
+    """Run searches concurrently and return their results by key.
 
     Raises:
-        Exception: what the first search that fails raises, as it is; the others are given up.
+        Exception: the error of the first search that fails; the others are cancelled.
     """
     found: dict[str, RetrievalSearched] = {}
     failed: list[Exception] = []
@@ -158,13 +158,13 @@ async def search_all(
 
 
 async def _search_once(key: str, sought: Sought, situation: Situation) -> RetrievalSearched:
-    """What a search finds for the reader: what it found before in the run, unless that was for
-    somebody else and may have been another thing for this one."""
+    """The result of a search for the reader: a recorded one, unless it was for another reader and
+    may differ."""
     reader = known_as(situation.reader)
 
     async def effect() -> Sequence[Fact]:
         begun = anyio.current_time()
-        # As many again, whatever they score: what was left out is on record with its score.
+        # Twice as many, with any score, so that omitted results are recorded with their scores.
         wanted = sought._replace(top_k=2 * sought.top_k, min_relevance=0.0)
         results = await situation.search(*wanted)
         micros = round((anyio.current_time() - begun) * 1_000_000)
@@ -191,21 +191,21 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
 
 
 def _may_be_shown(result: object, situation: Situation) -> bool:
-    """Whether the reader may see a result: not every adapter heeds who is looking."""
+    """Whether the reader may see a result: not every adapter checks the reader."""
     seen = getattr(result, "visibility", PUBLIC)
     return admits(seen, situation.reader, situation.now)
 
 
 async def gather_once(key: str, chosen: ChosenProvider, situation: Situation) -> ContextGathered:
-    """What a provider gave for this turn, or its fallback.
+    """The slice of a provider, or of its fallback, for this turn.
 
     Raises:
-        ContextUnavailable: neither gave a slice.
+        ContextUnavailable: neither returned a slice.
     """
     request = situation.request
     if request is None:
         raise ContextUnavailable(
-            "Providers cannot be asked here. Give the situation a `request` for them."
+            "Providers cannot be called here. Pass `request` to the situation."
         )
 
     async def effect() -> Sequence[Fact]:
@@ -226,12 +226,12 @@ async def gather_once(key: str, chosen: ChosenProvider, situation: Situation) ->
     return expect(ContextGathered, facts[-1])
 
 
-# How many counts are kept.
+# Maximum number of cached counts.
 MOST = 10_000
 
 
 class TokenCounts:
-    """Counts of tokens, kept by the digests of texts."""
+    """Token counts, cached by the digests of texts."""
 
     def __init__(self, counter: TokenCounter, most: int = MOST) -> None:
         self.name = counter_name(counter.name, counter.version)
@@ -240,7 +240,7 @@ class TokenCounts:
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def __call__(self, text: str, key: str = "") -> int:
-        """The tokens of a text; `key` is its digest, where that is known."""
+        """The tokens of a text; `key` is its digest, if known."""
         key = key or digest(text)
         count = self._counts.get(key)
         if count is None:
@@ -251,8 +251,8 @@ class TokenCounts:
 
 
 class Assembled(NamedTuple):
-    """The context of a turn, its pieces for the frame, what providers gave for it, and what counted
-    its tokens."""
+    """The context of a turn, its pieces for the frame, the slices of its providers, and the token
+    counter."""
 
     context: AssembledContext
     pieces: tuple[Piece, ...]
@@ -267,18 +267,18 @@ async def assemble(
     format: ContextFormat = PLAIN,
     counter: TokenCounter | None = None,
 ) -> Assembled:
-    """The context of one turn.
+    """Assemble the context of one turn.
 
     Raises:
-        ContextUnavailable: a source cannot be read, or its provider gives nothing.
-        ContextTooLarge: there is no room for what must be shown at least.
-        CollectionUnavailable: a collection does not answer.
+        ContextUnavailable: a source cannot be read, or its provider failed.
+        ContextTooLarge: the guaranteed tokens exceed the budget.
+        CollectionUnavailable: a collection failed or timed out.
     """
     return await Assembler(sources, counter or Estimate(), budget, format).assemble(situation)
 
 
 class Assembler:
-    """Assembles the context of an agent's turns in one run; what stays is not made anew."""
+    """Assembles the context of an agent's turns in one run, and reuses unchanged parts."""
 
     def __init__(
         self,
@@ -291,19 +291,19 @@ class Assembler:
         self._budget = budget
         self._counts = TokenCounts(counter)
         self._press = Press(format, self._counts)
-        # What each source was last made of, and what it came to.
+        # The last input of each source, and its draft.
         self._made: dict[str, tuple[Any, SegmentDraft]] = {}
         self._searches = _Searches()
         self._pasts: dict[str, EarlierMessages] = {}
         self._last: tuple[list[SegmentDraft], Assembled] | None = None
 
     async def assemble(self, situation: Situation) -> Assembled:
-        """The context of the agent's next turn.
+        """Assemble the context of the agent's next turn.
 
         Raises:
-            ContextUnavailable: a source cannot be read, or its provider gives nothing.
-            ContextTooLarge: there is no room for what must be shown at least.
-            CollectionUnavailable: a collection does not answer.
+            ContextUnavailable: a source cannot be read, or its provider failed.
+            ContextTooLarge: the guaranteed tokens exceed the budget.
+            CollectionUnavailable: a collection failed or timed out.
         """
         await self._searches.make(self._sources, situation)
         gathered: list[ContextGathered] = []
@@ -326,7 +326,7 @@ class Assembler:
         origin: str,
         situation: Situation,
     ) -> SegmentDraft:
-        """What a source comes to of which everything is known."""
+        """The draft of a source that needs no further calls."""
         match source:
             case LiteralSource():
                 return self._draft(origin, None, lambda _: literal_draft(source, origin))
@@ -358,7 +358,7 @@ class Assembler:
     def _provided(
         self, source: ProviderSource, origin: str, fact: ContextGathered, situation: Situation
     ) -> SegmentDraft:
-        # A text is on record once, and its digest stands for it.
+        # A text is recorded once; compare digests.
         items = [msgspec.structs.replace(each, text=None) for each in fact.items]
         known = items, left_out(fact)
         return self._draft(
@@ -368,7 +368,7 @@ class Assembler:
         )
 
     async def _said(self, source: HistorySource, origin: str, situation: Situation) -> SegmentDraft:
-        """What was said in the window of a source, and a summary of the rest."""
+        """The draft of the messages in a source's window, and a summary of the rest."""
         messages = situation.history
         window = window_of(source, messages, self._counts)
         if not window.outside:
@@ -392,7 +392,7 @@ class Assembler:
         return self._draft(origin, (shown, past), make)
 
     def _draft(self, origin: str, of: Any, make: Callable[[Any], SegmentDraft]) -> SegmentDraft:
-        """What is made of something: what was made of the same the last time."""
+        """The cached draft if its input is unchanged, otherwise a new one."""
         known = self._made.get(origin)
         if known is not None and known[0] == of:
             return known[1]
@@ -403,7 +403,7 @@ class Assembler:
     def _composed(
         self, drafts: list[SegmentDraft], gathered: tuple[ContextGathered, ...]
     ) -> Assembled:
-        """What drafts make: what they made the last time, if they are the same."""
+        """The cached context if the drafts are unchanged, otherwise a new one."""
         if self._last is None or not all(map(is_, drafts, self._last[0])):
             composed = compose(drafts, self._budget, self._press)
             self._last = drafts, Assembled(*composed, gathered, self._counts.name)
@@ -412,12 +412,12 @@ class Assembler:
 
 
 def provider_key(place: int) -> str:
-    """What the slice of a provider is on record as in its turn; it stands there among sources."""
+    """The key of a provider's slice in its turn, by the index of the source."""
     return f"context/{place}"
 
 
 def _leaving(situation: Situation, fact: ContextGathered) -> Situation:
-    """The situation for the next provider: what one shows of the inputs, the next is given."""
+    """The situation for the next provider, which receives the inputs as this one left them."""
     request = situation.request
     if request is None or fact.inputs is None:
         return situation
@@ -430,20 +430,20 @@ def _leaving(situation: Situation, fact: ContextGathered) -> Situation:
 
 
 class _Searches:
-    """The searches of sources, as far as this run has made them."""
+    """The searches of sources in this run."""
 
     def __init__(self) -> None:
         self._facts: dict[str, RetrievalSearched] = {}
-        # The key of what each source looks for; nothing where its query is blank.
+        # The search key of each source; None if its query is blank.
         self._keys: dict[str, str | None] = {}
 
     async def make(self, sources: Sequence[tuple[str, Source]], situation: Situation) -> None:
-        """Search for what sources look for and was not found in this run yet, side by side."""
+        """Run the new searches of sources concurrently."""
         missing: dict[str, Sought] = {}
         for origin, source in sources:
             if isinstance(source, RetrievalSource):
                 sought = read_sought(source, origin, situation.state, situation.values)
-                # Two that Python takes for the same may be two: true is not 1.
+                # Compare keys, not values: in Python, True equals 1.
                 key = self._keys[origin] = None if sought is None else sought.key
                 if sought is not None and key is not None and key not in self._facts:
                     missing[key] = sought
@@ -451,6 +451,6 @@ class _Searches:
             self._facts |= await search_all(missing, situation)
 
     def found(self, origin: str) -> RetrievalSearched | None:
-        """What was found for a source; nothing if it looks for nothing."""
+        """The result for a source; None if its query is blank."""
         key = self._keys[origin]
         return None if key is None else self._facts[key]

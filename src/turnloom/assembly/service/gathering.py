@@ -1,4 +1,4 @@
-"""Ask providers for context, and the fallback in place of one that fails."""
+"""Calls of providers, with the fallback in place of one that fails."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ from turnloom.kernel.values import said
 async def gather(
     chosen: ChosenProvider, request: ContextRequest, *, witnessed: Sequence[Artifact]
 ) -> GatheredSlice:
-    """What the chosen provider gives for a turn, or its fallback.
+    """The slice of the chosen provider, or of its fallback, for a turn.
 
-    `witnessed` grows with what the board of the request gives out; a slice may show that and the
-    inputs, and no other artifact.
+    `witnessed` grows with the artifacts that the board of the request returns; a slice may show
+    only those and the inputs.
 
     Raises:
-        ContextUnavailable: neither gave a slice.
+        ContextUnavailable: neither returned a slice.
     """
     if type(chosen.provider) is DefaultCorrelationProvider:
         gathered = await _gather_own(chosen, chosen.provider, request)
@@ -55,14 +55,14 @@ async def gather(
 async def _gather_own(
     chosen: ChosenProvider, provider: DefaultCorrelationProvider, request: ContextRequest
 ) -> GatheredSlice | None:
-    """What our own default provider gives: artifacts as the board has them, so there is nothing to
-    check or compare. Nothing where it fails; it is asked once more then, as others are."""
+    """The slice of our default provider: whole artifacts of the board, which need no checks. None
+    if it fails; it is then called again like any provider."""
     time = asyncio.get_running_loop().time
     name, begun = chosen.name or name_of(provider), time()
     try:
         async with asyncio.timeout(chosen.timeout):
             found, cut = await provider.find(request)
-    except Exception:  # noqa: BLE001 - asked again, where failures are told
+    except Exception:  # noqa: BLE001 - called again, where failures are reported
         return None
     items = tuple(
         SliceItem(described(each), name, each.id, (), visibility=together((each.visibility,)))
@@ -87,7 +87,7 @@ async def _gather_own(
 
 
 class ChoiceResult(NamedTuple):
-    """What one provider of a choice gave; `instead` says that it is the fallback."""
+    """The slice of one provider of a choice; `instead` marks the fallback."""
 
     provider: str
     settled: Settled
@@ -95,10 +95,10 @@ class ChoiceResult(NamedTuple):
 
 
 async def ask_chosen(chosen: ChosenProvider, request: ContextRequest, trail: Trail) -> ChoiceResult:
-    """What the chosen provider gives, or its fallback, and who did; failures are on the trail.
+    """The slice of the chosen provider, or of its fallback; failures are on the trail.
 
     Raises:
-        ContextUnavailable: neither gave a slice.
+        ContextUnavailable: neither returned a slice.
     """
     asked = [(chosen.name or name_of(chosen.provider), chosen.provider)]
     if chosen.fallback is not None:
@@ -111,7 +111,7 @@ async def ask_chosen(chosen: ChosenProvider, request: ContextRequest, trail: Tra
         except Exception as error:
             instead = asked[number + 1][0] if number + 1 < len(asked) else ""
             if not instead and isinstance(error, ContextUnavailable) and error.failures:
-                raise  # a choice inside has said it all
+                raise  # an inner choice has reported everything
             failures.append(_failed(request, name, error, instead))
             trail.failures.append(failures[-1])
     raise _unavailable(failures, trail)
@@ -124,7 +124,7 @@ async def _asked(
     request: ContextRequest,
     trail: Trail,
 ) -> Settled:
-    """What one provider gives in its time."""
+    """The slice of one provider, within its timeout."""
     own = replace(
         request,
         inputs=tuple(with_payload(each, each.payload) for each in request.inputs),
@@ -134,7 +134,8 @@ async def _asked(
         settled = await in_time(_contained(provider, own, name), chosen.timeout)
     except TimeLimit as error:
         raise ContextUnavailable(
-            f"{name!r} took over {chosen.timeout:g} s. Let it ask for less, or raise its `timeout`."
+            f"{name!r} exceeded its timeout of {chosen.timeout:g} s. "
+            "Reduce its work, or raise its `timeout`."
         ) from error
     check_given(settled.items, name, trail.known())
     return settled
@@ -166,14 +167,14 @@ def _gathered(request: ContextRequest, given: ChoiceResult, trail: Trail) -> Gat
 
 def _unavailable(failures: Sequence[ProviderFailed], trail: Trail) -> ContextUnavailable:
     told = " ".join(map(_told, failures))
-    remedy = "" if len(failures) > 1 else " Or give the agent a fallback."
+    remedy = "" if len(failures) > 1 else " Or declare a fallback."
     return ContextUnavailable(
         f"Agent {failures[0].agent!r} got no context. {told}{remedy}", trail.failures
     )
 
 
 def _told(failed: ProviderFailed) -> str:
-    """What went wrong, and what to do."""
+    """A failure and its remedy."""
     if failed.error == ContextUnavailable.__name__:
         return failed.message
     message = failed.message.rstrip(".")
@@ -181,10 +182,10 @@ def _told(failed: ProviderFailed) -> str:
 
 
 class Choices:
-    """Gives what several choices come to, one after the other, as CompositeProvider does; each has
-    its own time, and its own fallback.
+    """Combines the slices of several choices in order, like CompositeProvider; each has its own
+    timeout and fallback.
 
-    It says who failed, so it belongs around providers that redact, never inside of one.
+    Its errors name the failed provider, so use it around providers that redact, never inside one.
     """
 
     stateless = True
@@ -194,7 +195,7 @@ class Choices:
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         return await compose([partial(_given, each) for each in self.choices], request)
 
 

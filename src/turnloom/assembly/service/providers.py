@@ -1,4 +1,4 @@
-"""The built-in context providers. They nest."""
+"""The built-in context providers, which can be nested."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -22,16 +22,16 @@ from turnloom.variables.logic.types import apart
 
 
 class CompositeProvider:
-    """Gives what its providers give, one after the other; of each artifact the first item.
+    """Combines the slices of its providers in order; the first item of each artifact counts.
 
-    What one of them shows of the inputs is what the next one is given of them.
+    Each provider receives the inputs as the previous one left them.
     """
 
     stateless = True
 
     def __init__(self, *providers: ContextProvider) -> None:
         if not providers:
-            raise UsageError("CompositeProvider() has nobody to ask. Give it providers.")
+            raise UsageError("CompositeProvider() needs at least one provider.")
         for number, each in enumerate(providers, 1):
             check_provider(each, f"Provider {number} of CompositeProvider")
         self._providers = providers
@@ -39,14 +39,14 @@ class CompositeProvider:
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         return await compose([partial(ask, each) for each in self._providers], request)
 
 
 async def compose(
     asks: Iterable[Callable[[ContextRequest], Awaitable[Settled]]], request: ContextRequest
 ) -> ContextSlice:
-    """What is given for a request, one after the other; of each artifact the first item."""
+    """Combine slices in order; the first item of each artifact counts."""
     items: list[SliceItem] = []
     metadata: dict[str, Any] = {}
     inputs: list[dict[str, Any]] | None = None
@@ -63,7 +63,7 @@ async def compose(
 
 
 def _once(items: Iterable[SliceItem]) -> Iterator[SliceItem]:
-    """The items without those of an artifact that came before."""
+    """The items without duplicates of an artifact."""
     seen: set[str] = set()
     for each in items:
         if each.artifact not in seen:
@@ -73,13 +73,15 @@ def _once(items: Iterable[SliceItem]) -> Iterator[SliceItem]:
 
 
 def check_count(count: object, what: str) -> None:
-    """See that something can say how many are wanted.
+    """Check an optional positive integer.
 
     Raises:
-        UsageError: it is less than one, or no whole number.
+        UsageError: it is not an integer, or less than 1.
     """
     if count is not None and (type(count) is not int or count < 1):
-        raise UsageError(f"`{what}` is {count!r}. Give 1 or more, or leave it out for all.")
+        raise UsageError(
+            f"`{what}` must be an integer of at least 1, not {count!r}. Omit it for all."
+        )
 
 
 # How many artifacts a provider reads at most.
@@ -108,14 +110,14 @@ async def read(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
 
 
 async def read_last(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
-    """The same with the last ones where there is a limit, oldest first."""
+    """The last matching artifacts if there is a limit, oldest first."""
     newest = await read(request, filter.model_copy(update={"order": "-created_at"}))
     return newest[::-1]
 
 
 class DefaultCorrelationProvider:
-    """Gives what has the correlation id of the run or of one of the inputs, oldest first; with a
-    limit the last ones."""
+    """Provides the artifacts with the correlation id of the run or of an input, oldest first; with
+    a limit, the last ones."""
 
     stateless = True
 
@@ -126,13 +128,12 @@ class DefaultCorrelationProvider:
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         found, _ = await self.find(request)
         return ContextSlice([described(each) for each in found])
 
     async def find(self, request: ContextRequest) -> tuple[list[Artifact], bool]:
-        """The artifacts that it shows for this request, each as it is, and whether the limit leaves
-        older ones out."""
+        """The artifacts for this request, and whether the limit dropped older ones."""
         ids = (request.correlation_id, *(each.correlation_id for each in request.inputs))
         found: list[Artifact] = []
         one_more = None if self._limit is None else self._limit + 1
@@ -146,18 +147,18 @@ class DefaultCorrelationProvider:
         return found[-self._limit :], True
 
 
-# Gives what stands in the place of a value.
+# Returns the replacement of a value.
 Change = Callable[[Json], Json]
 
-# By what an item is known: never redacted.
+# The keys that identify an item: never redacted.
 NAMING = ("type", "produced_by", "artifact_id")
 
 
 class RedactingProvider:
-    """Gives what its provider gives without the keys that are named, in the inputs too.
+    """Removes the given keys from the slice of its provider, and from the inputs.
 
-    A `transform(path, value)` puts something in the place of each value; so do the functions of a
-    mapping from keys to what takes their values.
+    A `transform(path, value)` replaces each value instead; so does a mapping of keys to functions
+    of the value.
     """
 
     stateless = True
@@ -177,7 +178,7 @@ class RedactingProvider:
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         given = await self._given(request)
         whole = given.inputs
         if whole is None:
@@ -187,15 +188,15 @@ class RedactingProvider:
         return ContextSlice([self._shown(each) for each in given.items], metadata, inputs or None)
 
     async def _given(self, request: ContextRequest) -> Settled:
-        """What is inside. What others say of their errors may tell what is redacted here."""
+        """The inner slice. Errors are not quoted: their messages may contain redacted values."""
         try:
             return await ask(self._inner, request)
         except ContextUnavailable:
             raise
         except Exception as error:
             raise ContextUnavailable(
-                f"The provider inside RedactingProvider raised {type(error).__name__!r}, which is "
-                "not quoted here. Ask that provider alone to see what it says."
+                f"The provider inside RedactingProvider raised {type(error).__name__!r}, whose "
+                "message may contain secrets. Call that provider alone to see it."
             ) from error
 
     def _shown(self, item: SliceItem) -> SliceItem:
@@ -203,14 +204,14 @@ class RedactingProvider:
             return item.with_content(*redact(item, self._rules))
         if as_object(item["payload"]) is None:
             raise ContextUnavailable(
-                "RedactingProvider finds no keys in a payload that is no object. Put what makes "
-                "texts around it: SummaryProvider(RedactingProvider(…), …)."
+                "RedactingProvider cannot redact a payload that is not an object. Swap the "
+                "providers: SummaryProvider(RedactingProvider(…), …)."
             )
         return item.with_content(*self._redacted(item))
 
     def _redacted(self, item: Mapping[str, Json]) -> tuple[dict[str, Json], tuple[str, ...]]:
-        """What an item with a payload shows: keys go from the payload down, and are looked for
-        beside it as well."""
+        """An item with redacted payload; keys apply from the payload down, and to the other
+        fields."""
         payload, gone = redact(item["payload"], self._rules)
         named = {key: value for key, value in item.items() if key in NAMING}
         others = {key: value for key, value in item.items() if key not in (*NAMING, "payload")}
@@ -219,9 +220,9 @@ class RedactingProvider:
 
 
 def _rules(keys: Iterable[str], transform: object) -> list[RedactionRule]:
-    """The rules of the keys, those with functions of their own first."""
+    """The rules of the keys; those with their own functions come first."""
     if isinstance(keys, str):
-        raise UsageError(f"`keys` is {keys!r}. Give several, as in [{keys!r}].")
+        raise UsageError(f"`keys` must be a list, not {keys!r}. Write [{keys!r}].")
     if isinstance(transform, Mapping):
         own = cast(Mapping[str, Any], transform)
         rules = [*(rule(key, _of(change)) for key, change in own.items()), *map(rule, keys)]
@@ -229,7 +230,7 @@ def _rules(keys: Iterable[str], transform: object) -> list[RedactionRule]:
         whole = None if transform is None else _checked(transform)
         rules = [rule(key, whole) for key in keys]
     if not rules:
-        raise UsageError("RedactingProvider has nothing to redact. Name `keys`.")
+        raise UsageError("RedactingProvider has nothing to redact. Pass `keys`.")
     return rules
 
 
@@ -240,27 +241,27 @@ def _of(change: Any) -> Transform:
 
 def _checked(function: Any) -> Callable[..., Json]:
     if not callable(function) or iscoroutinefunction(function):
-        raise UsageError(f"{function!r} cannot transform values. Give a plain function.")
+        raise UsageError(f"`transform` must be a plain function, not {function!r}.")
     return function
 
 
 class StateDelegatingProvider:
-    """Gives the items or the slice that a component left under a key of the turn's state."""
+    """Provides the items or the slice that a component left in the turn's state."""
 
     stateless = True
 
     def __init__(self, key: str = "context_snapshot") -> None:
         if not key:
-            raise UsageError("`key` is empty. Name the key of `ctx.state` that has the items.")
+            raise UsageError("`key` is empty. Pass the key of `ctx.state` that holds the items.")
         self._key = key
         self.declared: Mapping[str, object] = {"key": key}
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         left = from_state(request, self._key)
         given = left if isinstance(left, ContextSlice) else _listed(left, self._key)
-        # What was read before counts as given out only when it is read in this call as well.
+        # Artifacts read earlier may be shown only if they are read in this call too.
         for each in given.items:
             id = (as_object(each) or {}).get("artifact_id")
             if isinstance(id, str):
@@ -272,14 +273,14 @@ def from_state(request: ContextRequest, key: str) -> Any:
     """The value that a component left under a key.
 
     Raises:
-        ContextUnavailable: there is none.
+        ContextUnavailable: the key is missing.
     """
     try:
         return request.ctx.state[key]
     except KeyError:
         raise ContextUnavailable(
-            f"`ctx.state` has no {key!r}. Let a component put it there before the turn gathers its "
-            "context, an empty list perhaps."
+            f"`ctx.state` has no {key!r}. Set it in a component before the turn gathers its "
+            "context, if only to an empty list."
         ) from None
 
 
@@ -288,7 +289,7 @@ def _listed(left: object, key: str) -> ContextSlice:
     if items is None:
         raise ContextUnavailable(
             f"`ctx.state[{key!r}]` is a {type(left).__name__!r}. "
-            "Put a list of items or a ContextSlice there."
+            "Set it to a list of items or a ContextSlice."
         )
     return ContextSlice([*cast(list[dict[str, Any]], items)])
 
@@ -297,10 +298,10 @@ ORDERS = ("created_at", "-created_at")
 
 
 class FilteredContextProvider:
-    """Gives the artifacts that a filter asks for, and behind them values of the turn's state.
+    """Provides the artifacts that match a filter, followed by values of the turn's state.
 
-    With an order, here or in the filter, they come as the board gives them; without one, a limit
-    means the last ones, oldest first.
+    With an order, here or in the filter, the artifacts come in that order; without one, a limit
+    selects the last ones, oldest first.
     """
 
     stateless = True
@@ -326,7 +327,7 @@ class FilteredContextProvider:
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         found = await self._read(request, self._filter)
         state = [{"type": "state", "payload": {k: from_state(request, k)}} for k in self._keys]
         return ContextSlice([*map(described, found), *state])
@@ -334,28 +335,28 @@ class FilteredContextProvider:
 
 def _check_filter(filter: object, order: object) -> None:
     if not isinstance(filter, FilterConfig):
-        raise UsageError(f"`filter` is {filter!r}. Give a FilterConfig(…).")
+        raise UsageError(f"`filter` must be a FilterConfig, not {filter!r}.")
     if order is not None and order not in ORDERS:
-        raise UsageError(f"`order` is {order!r}. Give {ORDERS[0]!r} or {ORDERS[1]!r}.")
+        raise UsageError(f"`order` must be {ORDERS[0]!r} or {ORDERS[1]!r}, not {order!r}.")
 
 
 def _state_keys(keys: Iterable[str] | None) -> list[str]:
-    """The keys in an order that is always the same."""
+    """The keys in a fixed order."""
     if isinstance(keys, str):
-        raise UsageError(f"`include_state_keys` is {keys!r}. Give a set, as in {{{keys!r}}}.")
+        raise UsageError(f"`include_state_keys` must be a set, not {keys!r}. Write {{{keys!r}}}.")
     return sorted(keys or ())
 
 
 class TranscriptProvider:
-    """Gives the conversation as the agent may see it: all of it, or the last messages, of all or of
-    the agents that are named."""
+    """Provides the messages that the agent may see: all or the last ones, of all or of the given
+    agents."""
 
     stateless = True
 
     def __init__(self, last: int | None = None, agents: Iterable[str] | None = None) -> None:
         check_count(last, "last")
         if isinstance(agents, str):
-            raise UsageError(f"`agents` is {agents!r}. Give a set, as in {{{agents!r}}}.")
+            raise UsageError(f"`agents` must be a set, not {agents!r}. Write {{{agents!r}}}.")
         self._last = last
         said = {"last": last, "agents": None if agents is None else sorted(agents)}
         self.declared: Mapping[str, object] = {
@@ -363,11 +364,11 @@ class TranscriptProvider:
         }
         self._agents = None if agents is None else frozenset(agents)
         if self._agents is not None and not self._agents:
-            raise UsageError("`agents` names nobody. Name some, or leave it out for all.")
+            raise UsageError("`agents` is empty. Name at least one, or omit it for all.")
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         said = (each for each in reversed(request.ctx.run.transcript) if self._wants(each))
         return ContextSlice([_item(each) for each in [*islice(said, self._last)][::-1]])
 
@@ -384,28 +385,28 @@ T = TypeVar("T")
 
 
 async def text_from(call: Callable[[T], str | Awaitable[str]], given: T, what: str) -> str:
-    """The text that a function makes of something; a plain function is called in a thread.
+    """The text that a function returns; a plain function is called in a thread.
 
     Raises:
-        ContextUnavailable: it gives something else.
+        ContextUnavailable: it does not return a text.
     """
     text = await called(call, given)
     if not is_text(text):
-        raise ContextUnavailable(f"{what} gave a {type(text).__name__!r}. Let it give a text.")
+        raise ContextUnavailable(f"{what} returned a {type(text).__name__!r}. Return a text.")
     return str(text)
 
 
-# Gives the text of an item.
+# Returns the text of an item.
 Summarise = Callable[[dict[str, Json]], str | Awaitable[str]]
 
-# How many texts are kept.
+# Maximum number of cached texts.
 MOST = 1_000
 
 
 class SummaryProvider:
-    """Gives the items of its provider with a text in the place of each payload.
+    """Replaces each payload of its provider's items with a text.
 
-    A text is made once for each artifact and content; a plain function is called in a thread.
+    Texts are cached by artifact and content; a plain function is called in a thread.
     """
 
     stateless = True
@@ -413,7 +414,7 @@ class SummaryProvider:
     def __init__(self, inner: ContextProvider, summarise: Summarise) -> None:
         check_provider(inner, "The provider inside SummaryProvider")
         if not callable(summarise):
-            raise UsageError(f"`summarise` is {summarise!r}. Give what makes a text of an item.")
+            raise UsageError(f"`summarise` must be a function of an item, not {summarise!r}.")
         self._inner = inner
         self._summarise = summarise
         self.declared: Mapping[str, object] = {"inner": inner, "summarise": summarise}
@@ -421,7 +422,7 @@ class SummaryProvider:
 
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
-        """The slice for this request."""
+        """Return the slice for this request."""
         given = await ask(self._inner, request)
         items = [each.with_payload(await self._text(each)) for each in given.items]
         return ContextSlice([*items], given.metadata, given.inputs)

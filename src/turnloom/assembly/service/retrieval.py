@@ -1,4 +1,4 @@
-"""Collections over a store of vectors: documents are cut and embedded here, for every store."""
+"""Collections over any vector store: documents are split and embedded here."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,29 +40,29 @@ from turnloom.errors import UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.spec import LOCAL
 
-# How many documents are kept at once, and how many characters of them unless one has more: vectors
-# take a multiple of their texts' memory.
+# Documents and characters per batch, since vectors take a multiple of their texts' memory; a longer
+# document is a batch by itself.
 DOCUMENTS = 64
 CHARACTERS = 1_000_000
-# How many texts are embedded at once.
+# Texts per embedding call.
 TEXTS = 256
-# How many documents are removed at once.
+# Documents per removal.
 REMOVED = 1_000
-# How many different words of a query are looked for at most.
+# Maximum number of distinct words of a query.
 MOST_WORDS = 64
-# How much of a query's words a chunk must have unless a search says otherwise.
+# The default `min_relevance` of a keyword search.
 WORDS = 0.2
-# More results than anybody asks for, and a number that every store can count to.
+# The upper limit of `top_k`, which every store supports.
 MOST = 1_000_000
 
 
 def space_of(embedder: Embedder) -> Space:
-    """Where the vectors of an embedder live."""
+    """The vector space of an embedder."""
     return Space(embedder.name, embedder.version, embedder.dimensions)
 
 
 class EmbeddingSearch:
-    """A `VectorSearch` over a store of vectors."""
+    """A `VectorSearch` over a vector store."""
 
     def __init__(
         self,
@@ -86,13 +86,12 @@ class EmbeddingSearch:
         reader: Reader = NOBODY,
         now: datetime | None = None,
     ) -> RetrievalResults:
-        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
-        the reader, best first: of the reader's tenant, and of what any tenant shares.
+        """The best `top_k` chunks that pass the filters, are relevant enough and are visible to the
+        reader, best first: of the reader's tenant, and of documents that any tenant shares.
 
         Raises:
-            UsageError: what is asked for makes no sense, or the collection was made with another
-                embedder.
-            CollectionUnavailable: the collection does not answer, in time or at all.
+            UsageError: an argument is invalid, or the collection was made with another embedder.
+            CollectionUnavailable: the collection failed or timed out.
         """
         check_search(query, top_k, min_relevance)
         check_tenant(reader.tenant)
@@ -101,7 +100,7 @@ class EmbeddingSearch:
         nothing = RetrievalResults(for_all=True, min_relevance=least)
         if not query.strip() or not all(groups):
             return nothing
-        query = query.encode("utf-8", "replace").decode()  # models refuse half characters
+        query = query.encode("utf-8", "replace").decode()  # models reject lone surrogates
         words = () if self._matching == "vector" else words_of(query)[:MOST_WORDS]
         vector = None if self._matching == "keyword" else unit((await self._embed([query]))[0])
         if vector is None and not words:
@@ -110,7 +109,7 @@ class EmbeddingSearch:
         seen = hidden_from(reader, now, kept.own), shared_with_all(now, kept.shared)
         bounds = min(top_k, MOST), least if min_relevance is None else min_relevance
         probe = Probe(reader.tenant, vector, words, *bounds, groups, *seen)
-        # What came to be kept since then may be of a visibility that is not among these.
+        # Documents added since then may have a visibility that is not among these.
         found = [e for e in await self._store.nearest(probe) if admits(e.visibility, reader, now)]
         is_empty = not found and await self._store.is_empty(reader.tenant)
         return RetrievalResults(
@@ -118,12 +117,11 @@ class EmbeddingSearch:
         )
 
     async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> AddedDocuments:
-        """Keep documents of a tenant: one that it has with the same content stays, with other
-        content it is replaced whole.
+        """Add documents of a tenant: an identical one is left as it is, a changed one is replaced.
 
         Raises:
-            UsageError: a document cannot be kept, or the collection was made with another embedder.
-            CollectionUnavailable: the rest was not kept; the same may be added again later.
+            UsageError: a document is invalid, or the collection was made with another embedder.
+            CollectionUnavailable: the rest was not added; add the same documents again later.
         """
         check_tenant(tenant)
         prepared = await to_thread.run_sync(prepare, list(documents), self._splitter.name)
@@ -138,22 +136,23 @@ class EmbeddingSearch:
         return done._replace(unchanged=len(prepared) - done.added - done.replaced)
 
     async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
-        """Take documents of a tenant out; how many there were."""
+        """Remove documents of a tenant and return how many there were."""
         check_tenant(tenant)
         return await self._store.replace(tenant, list(dict.fromkeys(ids)), ())
 
     async def prune(self, root: str, kept: Callable[[str], bool], tenant: str = LOCAL) -> int:
-        """Take a tenant's documents of a root out that are not kept; how many there were.
+        """Remove a tenant's documents of a root unless `kept` accepts their id, and return how many
+        there were.
 
         Raises:
-            UsageError: the store does not list documents.
-            CollectionUnavailable: the rest stays; the same may be tried again later.
+            UsageError: the store cannot list documents.
+            CollectionUnavailable: the rest was not removed; try again later.
         """
         check_tenant(tenant)
         if not hasattr(self._store, "having"):
             raise UsageError(
-                f"{type(self._store).__name__} does not list documents, so nothing can be pruned. "
-                "Give it a method `having`; see `turnloom.ports.PrunableStore`."
+                f"{type(self._store).__name__} cannot list documents, which pruning needs. "
+                "Implement `having`; see `turnloom.ports.PrunableStore`."
             )
         store = cast(PrunableStore, self._store)
         gone = [id for id in await store.having(tenant, root_fact(root)) if not kept(id)]
@@ -161,7 +160,7 @@ class EmbeddingSearch:
         return sum([await self._store.replace(tenant, piece, ()) for piece in pieces])
 
     async def aclose(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         await self._store.aclose()
 
     async def _entries(self, documents: Sequence[PreparedDocument]) -> list[StoredDocument]:
@@ -174,7 +173,7 @@ class EmbeddingSearch:
         return _join(documents, texts, vectors)
 
     def _split(self, documents: Sequence[PreparedDocument]) -> list[Sequence[str]]:
-        """On a thread: the chunks of each document."""
+        """The chunks of each document; runs in a thread."""
         given = [each.document for each in documents]
         return [self._splitter.split(each.text, each.format) for each in given]
 
@@ -183,15 +182,15 @@ class EmbeddingSearch:
         lengths = {len(vector) for vector in found}
         if len(found) != len(texts) or lengths - {self._embedder.dimensions}:
             raise UsageError(
-                f"Embedder {self._embedder.name!r} gave {len(found)} vectors of "
-                f"{', '.join(map(str, sorted(lengths)))} dimensions for {len(texts)} texts; it "
-                f"says that it has {self._embedder.dimensions}. Correct the embedder."
+                f"Embedder {self._embedder.name!r} returned {len(found)} vectors of "
+                f"{', '.join(map(str, sorted(lengths)))} dimensions for {len(texts)} texts; its "
+                f"`dimensions` is {self._embedder.dimensions}. Correct the embedder."
             )
         return found
 
 
 class TenantSearch:
-    """A collection as one tenant fills and searches it, unless a call names another."""
+    """A collection for one tenant, unless a call names another."""
 
     def __init__(self, search: VectorSearch, tenant: str) -> None:
         self._search = search
@@ -206,27 +205,27 @@ class TenantSearch:
         reader: Reader | None = None,
         now: datetime | None = None,
     ) -> list[RetrievalResult]:
-        """The best pieces that the reader may see, or else that everybody of the tenant may."""
+        """The best chunks that the reader may see, by default those for everyone of the tenant."""
         looking = Reader(tenant=self._tenant) if reader is None else reader
         return await self._search.search(
             query, top_k, min_relevance, filters, reader=looking, now=now
         )
 
     async def add(self, documents: Iterable[Document], tenant: str | None = None) -> AddedDocuments:
-        """Keep documents of the tenant."""
+        """Add documents of the tenant."""
         return await self._search.add(documents, self._tenant if tenant is None else tenant)
 
     async def remove(self, ids: Iterable[str], tenant: str | None = None) -> int:
-        """Take documents of the tenant out; how many there were."""
+        """Remove documents of the tenant and return how many there were."""
         return await self._search.remove(ids, self._tenant if tenant is None else tenant)
 
     async def aclose(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         await self._search.aclose()
 
 
 def _batches(documents: Iterable[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
-    """Documents that are kept at once."""
+    """Documents in batches."""
     some: list[PreparedDocument] = []
     characters = 0
     for each in documents:
@@ -241,8 +240,7 @@ def _batches(documents: Iterable[PreparedDocument]) -> Iterator[list[PreparedDoc
 
 
 def _compact(vectors: Iterable[Sequence[float]]) -> list[Sequence[float]]:
-    """On a thread: vectors of length 1, in a quarter of a list's memory; all zeros without a
-    direction."""
+    """Unit vectors as compact arrays, zeros for zero vectors; runs in a thread."""
     return [array("d", unit(vector) or [0.0] * len(vector)) for vector in vectors]
 
 

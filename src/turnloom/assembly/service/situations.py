@@ -1,4 +1,4 @@
-"""The situation of a turn: what its context is made from, and through whom the world is asked."""
+"""The situation of a turn: the inputs of its context, and its access to the world."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.exposure import VariableValues
 
-# Does something at most once under a key, and gives what is on record of it.
+# Runs an effect at most once per key, and returns the recorded facts.
 OnRecord = Callable[[str, Effect], Awaitable[Sequence[Fact]]]
 
 F = TypeVar("F", bound=Fact)
@@ -27,7 +27,7 @@ def as_it_is(value: Any) -> Any:
 
 
 async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
-    """Do it, whatever was done before: there is no record."""
+    """Run the effect every time; nothing is recorded."""
     return await effect()
 
 
@@ -35,12 +35,11 @@ async def each_time(key: str, effect: Effect) -> Sequence[Fact]:
 class Situation:
     """A turn of an agent as its sources see it.
 
-    `values` are the variables, `history` what was said. `request` is what providers are asked, and
-    `witnessed` grows with what its board gives out. `texts` has, by digest, what the run holds, and
-    `masked` takes out of a text what must not be written, and `received` does so with one from
-    outside; `opened` gives recorded data as the agent may see it. `search` finds what the `reader`
-    may see at the moment `now`, and nothing else is shown. `in_run` and `in_turn` put on record
-    what was found, so that nobody looks again in the same run or turn.
+    `values` are the variables, `history` the messages. `request` is the request to providers, and
+    `witnessed` grows with the artifacts that its board returns. `texts` are the run's texts by
+    digest. `masked` removes secrets from a text, `received` does so for external text; `opened`
+    returns recorded data as the agent may see it. `search` finds what the `reader` may see at
+    `now`. `in_run` and `in_turn` record results, so that each effect runs once per run or turn.
     """
 
     turn: int = 1
@@ -62,14 +61,14 @@ class Situation:
 
 
 def expect(kind: type[F], fact: Fact) -> F:
-    """A fact of the kind that must be on record.
+    """The recorded fact, checked for its kind.
 
     Raises:
-        ContextUnavailable: it is another.
+        ContextUnavailable: it has another kind.
     """
     if not isinstance(fact, kind):
         raise ContextUnavailable(
-            f"{fact.kind!r} is on record where {kind.kind!r} must be: what is declared has changed "
-            "since the run began. Start another run."
+            f"Expected {kind.kind!r} in the log, found {fact.kind!r}: the declaration has changed "
+            "since the run began. Start a new run."
         )
     return fact

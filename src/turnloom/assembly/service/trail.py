@@ -1,4 +1,4 @@
-"""Calls of providers: who is asked inside whom, for how long, and one instance per audience."""
+"""Calls of providers: their nesting and duration, and one instance per audience."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +19,7 @@ from turnloom.board.spec import Artifact, Audience
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.values import said
 
-# How many audiences of a provider are remembered; one that was not asked for longest begins anew.
+# Maximum audiences per provider; the least recently used one starts anew.
 MOST = 256
 
 # The tenant and the user of the run; the agent, its labels and its tenant.
@@ -27,7 +27,8 @@ _Key = tuple[str, str, str, frozenset[str], str]
 
 
 class Instance:
-    """A provider as one audience has it; `seen` is who may see all that it was given so far."""
+    """The instance of a provider for one audience; `seen` is the visibility of everything it
+    received."""
 
     __slots__ = ("provider", "seen")
 
@@ -36,14 +37,14 @@ class Instance:
         self.seen: Audience = ()
 
     def see(self, visibility: Audience) -> Audience:
-        """Take notice of what it is given, which it may keep and show later."""
+        """Add the visibility of something it receives, which it may keep and show later."""
         self.seen = together((*self.seen, *visibility))
         return self.seen
 
 
 class _Instances:
-    """The instances of a provider. The first audience has the provider itself, and others have
-    copies of what it was before it was first asked."""
+    """The instances of a provider. The first audience gets the provider itself, others get copies
+    of its initial state."""
 
     def __init__(self, provider: ContextProvider) -> None:
         self._by_audience: OrderedDict[_Key, Instance] = OrderedDict()
@@ -51,12 +52,12 @@ class _Instances:
         self._trouble = ""
         try:
             self._fresh = deepcopy(provider)
-        except Exception as error:  # noqa: BLE001 - told when another audience asks
+        except Exception as error:  # noqa: BLE001 - reported when a second audience needs a copy
             self._trouble = f"{type(error).__name__}: {said(error)}"
         self.is_stateless = self._fresh is provider  # a function
 
     def of(self, audience: _Key, provider: ContextProvider) -> Instance:
-        """What an audience has; nothing in it stands for the provider itself."""
+        """The instance of an audience; one without a provider means the original."""
         found = self._by_audience.pop(audience, None)
         if found is None:
             found = Instance(self._copy(provider) if self._by_audience else None)
@@ -68,22 +69,22 @@ class _Instances:
     def _copy(self, provider: ContextProvider) -> ContextProvider:
         if self._fresh is None:
             raise ContextUnavailable(
-                f"Provider {name_of(provider)!r} is asked for several audiences, and cannot be "
-                f"copied for each: {self._trouble}. Give each agent its own, or say that it keeps "
-                "nothing of what it is asked: `stateless = True` in its class."
+                f"Provider {name_of(provider)!r} serves several audiences and cannot be copied "
+                f"for each: {self._trouble}. Give each agent its own instance, or, if it keeps "
+                "no data between requests, set `stateless = True` in its class."
             )
         return deepcopy(self._fresh)
 
 
-# By identity: a provider need not be hashable, and two that are equal are two.
+# By identity: a provider may be unhashable, and equal providers are distinct.
 _instances: dict[int, tuple[object, _Instances]] = {}
 
 
 def instance_for(provider: ContextProvider, request: ContextRequest) -> Instance:
-    """The instance of a provider that answers a request: that of the request's audience.
+    """The instance of a provider for the audience of a request.
 
     Raises:
-        ContextUnavailable: it is another audience's, and cannot be copied.
+        ContextUnavailable: the audience needs a copy, and the provider cannot be copied.
     """
     if getattr(provider, "stateless", False) is True:
         return Instance(None)
@@ -98,12 +99,12 @@ def instance_for(provider: ContextProvider, request: ContextRequest) -> Instance
 
 
 def _held(provider: ContextProvider) -> object:
-    """What keeps the identity of a provider from being taken for that of another."""
-    # What is to be called is bound here: globals may be gone when the program ends.
+    """A reference that prevents the reuse of a provider's id."""
+    # Bound here because globals may be gone at interpreter exit.
     forget, key = _instances.pop, id(provider)
     try:
         return ref(provider, lambda _: forget(key, None))
-    except TypeError:  # it cannot be referred to weakly
+    except TypeError:  # no weak references
         return provider
 
 
@@ -111,8 +112,8 @@ P = TypeVar("P")
 
 
 class Trail:
-    """The calls of one gathering, and those who failed; `witnessed` is what the board gave out in
-    it so far."""
+    """The calls and failures of one gathering; `witnessed` are the artifacts that the board
+    returned so far."""
 
     def __init__(self, inputs: Sequence[Artifact] = (), witnessed: Sequence[Artifact] = ()) -> None:
         self._inputs = inputs
@@ -121,8 +122,8 @@ class Trail:
         self.failures: list[ProviderFailed] = []
 
     def known(self, instance: Instance | None = None) -> KnownArtifacts:
-        """The artifacts that providers were given until now, as they were; and who may see what an
-        instance makes of them and of what it was given before."""
+        """The artifacts that providers received so far, unchanged; and the visibility of what an
+        instance makes of them and of earlier ones."""
         known = KnownArtifacts([*self._inputs, *self._witnessed])
         if instance is not None:
             known.visibility = instance.see(known.visibility)
@@ -130,22 +131,22 @@ class Trail:
 
 
 class TrailPosition(NamedTuple):
-    """Where in a trail a call stands."""
+    """The position of a call in a trail."""
 
     trail: Trail
     provider: ContextProvider | None = None
     path: str = ""
 
 
-# The call that is going on; tasks and threads that a provider starts belong to it.
+# The current call, inherited by tasks and threads that a provider starts.
 HERE: ContextVar[TrailPosition] = ContextVar("turnloom_provider")
 
 
 async def ask(provider: ContextProvider, request: ContextRequest, name: str = "") -> Settled:
-    """What a provider gives, checked, each item with its origin; the call is on the trail.
+    """Call a provider, validate its slice, and record the call on the trail.
 
     Raises:
-        ContextUnavailable: what it gives is no slice.
+        ContextUnavailable: it does not return a slice.
     """
     outside = HERE.get(None) or TrailPosition(Trail())
     trail, path = outside.trail, "/".join(filter(None, (outside.path, name or name_of(provider))))
@@ -172,7 +173,7 @@ async def ask(provider: ContextProvider, request: ContextRequest, name: str = ""
 def traced(
     call: Callable[[P, ContextRequest], Awaitable[ContextSlice]],
 ) -> Callable[[P, ContextRequest], Awaitable[ContextSlice]]:
-    """The `__call__` of a provider such that the call is on the trail whoever makes it."""
+    """Wrap the `__call__` of a provider so that every call is on the trail."""
 
     @wraps(call)
     async def asked(provider: P, request: ContextRequest) -> ContextSlice:

@@ -1,4 +1,4 @@
-"""Messages, pieces of context before they are recorded, who gives them, and collections."""
+"""Messages, pieces of context, context providers and collections."""
 
 from turnloom.assembly.spec.providers import (
     AgentRef,

@@ -1,4 +1,4 @@
-"""Formats and budgets of context, and texts with placeholders."""
+"""Formats and budgets of context, and templates."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ _PLACE = re.compile(r"\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
 
 
 def places_in(template: str) -> tuple[str, ...]:
-    """The names that a template has places for, each once."""
+    """The names of a template's placeholders, without duplicates."""
     return tuple(dict.fromkeys(_PLACE.findall(template)))
 
 
 def fill(template: str, text_of: Callable[[str], str]) -> str:
-    """The template with a text in each place; what is put in is not looked through again."""
+    """Fill in the placeholders of a template; inserted texts are not expanded again."""
     return _PLACE.sub(lambda place: text_of(place[1]), template)
 
 
@@ -27,7 +27,7 @@ Order = Literal["declared", "stable"]
 
 HEADER = "{title}:\n"
 
-# What a template can say of an item, by the kind of its segment.
+# The placeholders of an item template, by the kind of its segment.
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "state": ("content",),
     "literal": ("content",),
@@ -37,7 +37,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "history": ("content", "author", "seq"),
 }
 
-# How items are written, and what stands between two of them, unless a format says otherwise.
+# Default item templates, and default separators between items.
 TEMPLATES: Mapping[str, str] = {
     "state": "{content}",
     "literal": "{content}",
@@ -58,10 +58,10 @@ SEPARATORS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many tokens the context of a turn may have, its separators and headers included.
+    """The maximum tokens of a turn's context, separators and headers included.
 
     Raises:
-        UsageError: there is no room for anything.
+        UsageError: `max_tokens` is less than 1.
     """
 
     max_tokens: int
@@ -72,15 +72,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class ContextFormat:
-    """How the context of a turn is written; as it is, segments are parted by a blank line.
+    """How the context of a turn is rendered; by default, blank lines separate segments.
 
-    `header` stands above segments that have a title, `separator` between segments, `separators`
-    between the items of a kind. `templates` say how the items of a kind are written, `citation`
-    what follows each result of a retrieval. A `fence` has items written as JSON or XML instead.
-    With the order `stable`, what changes least comes first, so that caches of prompts hit.
+    `header` precedes segments with a title, `separator` goes between segments, `separators` between
+    items, by kind. `templates` render items by kind; `citation` follows each retrieval result. A
+    `fence` renders items as JSON or XML instead. The order `stable` puts what changes least first,
+    which helps prompt caches.
 
     Raises:
-        UsageError: something in it could have no effect, or names what there is not.
+        UsageError: an option is unknown or would have no effect.
     """
 
     header: str = HEADER
@@ -106,43 +106,43 @@ class ContextFormat:
         self._check_fence()
 
     def _check_fence(self) -> None:
-        """A fence says itself how items are written."""
+        """Reject options that a fence makes ineffective."""
         idle = [name for name in ("separators", "templates", "citation") if getattr(self, name)]
         if self.fence == "xml" and self.header != HEADER:
             idle.append("header")
         if self.fence != "none" and idle:
             raise UsageError(
-                f"With fence={self.fence!r}, {', '.join(idle)} would have no effect: items are "
-                "written as data. Drop them, or drop the fence."
+                f"With fence={self.fence!r}, {', '.join(idle)} has no effect: items are rendered "
+                "as data. Remove it, or remove the fence."
             )
 
     def between(self, kind: str) -> str:
-        """What stands between two items of a kind."""
+        """The separator between two items of a kind."""
         return self.separators.get(kind, SEPARATORS[kind])
 
     def template(self, kind: str) -> str:
-        """How an item of a kind is written."""
+        """The template for items of a kind."""
         return self.templates.get(kind, TEMPLATES[kind])
 
 
 def check_whole(value: object, what: str, least: int) -> None:
-    """See that something is a whole number.
+    """Check an integer argument.
 
     Raises:
-        UsageError: it is none, or less than `least`.
+        UsageError: it is not an integer, or less than `least`.
     """
     if type(value) is not int or value < least:
-        raise UsageError(f"`{what}` is {preview(value)}. Give a whole number from {least} on.")
+        raise UsageError(f"`{what}` must be an integer of at least {least}, not {preview(value)}.")
 
 
 def _check_text(text: object, what: str) -> None:
     if not is_text(text):
-        raise UsageError(f"`{what}` is {preview(text)}. Give a text.")
+        raise UsageError(f"`{what}` must be a text, not {preview(text)}.")
 
 
 def _check_word(word: object, what: str, known: tuple[str, ...]) -> None:
     if word not in known:
-        raise UsageError(f"{what} is {preview(word)}. Use one of {', '.join(known)}.")
+        raise UsageError(f"{what} must be one of {', '.join(known)}, not {preview(word)}.")
 
 
 def _check_template(
@@ -152,10 +152,12 @@ def _check_template(
     places = places_in(template)
     unknown = [place for place in places if place not in known]
     if unknown:
-        raise UsageError(f"`{what}` has a place for {unknown[0]!r}. It can say {', '.join(known)}.")
+        raise UsageError(
+            f"`{what}` has an unknown placeholder {unknown[0]!r}. Use {', '.join(known)}."
+        )
     if needed is not None and needed not in places:
-        raise UsageError(f"`{what}` has no place for {needed!r}, so nothing would be shown.")
+        raise UsageError(f"`{what}` lacks the placeholder {needed!r}. Add `{{{needed}}}`.")
 
 
-# Nothing said about the format.
+# The default format.
 PLAIN = ContextFormat()

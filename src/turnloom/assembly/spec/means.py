@@ -1,4 +1,4 @@
-"""By what means context is made: collections are searched, tokens are counted, texts compared."""
+"""The searches, token counters and embedders that assembly uses."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
@@ -22,12 +22,12 @@ class Search(Protocol):
         filters: Mapping[str, Json],
         /,
     ) -> Awaitable[Sequence[RetrievalResult]]:
-        """The best `top_k` pieces of what passes the filters and is relevant enough."""
+        """The best `top_k` chunks that pass the filters and are relevant enough."""
         ...
 
 
 class ReaderSearch(Protocol):
-    """Searches a collection for a reader."""
+    """Searches a collection on behalf of a reader."""
 
     def __call__(
         self,
@@ -40,8 +40,8 @@ class ReaderSearch(Protocol):
         now: datetime,
         /,
     ) -> Awaitable[Sequence[RetrievalResult]]:
-        """The best `top_k` pieces of what passes the filters, is relevant enough and may be seen by
-        the reader at this moment."""
+        """The best `top_k` chunks that pass the filters, are relevant enough and are visible to the
+        reader at this time."""
         ...
 
 
@@ -52,52 +52,51 @@ async def no_search(collection: type[RagCollection], *sought: object) -> Sequenc
         ContextUnavailable: always.
     """
     raise ContextUnavailable(
-        f"Collection {collection.name!r} cannot be searched here. Give the situation a `search`."
+        f"Collection {collection.name!r} cannot be searched here. Pass `search` to the situation."
     )
 
 
 class TokenCounter(Protocol):
-    """How many tokens a text has."""
+    """Counts the tokens of a text."""
 
     @property
     def name(self) -> str:
-        """What it is called; frames name it beside their counts."""
+        """Its name, recorded with the counts in frames."""
         ...
 
     @property
     def version(self) -> str:
-        """Changes when the counts do."""
+        """Changes whenever the counts change."""
         ...
 
     def count(self, text: str) -> int:
-        """How many tokens a text has."""
+        """The number of tokens of a text."""
         ...
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors; the same text always into the same."""
+    """A deterministic model that maps texts to vectors."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         ...
 
     @property
     def version(self) -> str:
-        """Changes when the vectors do."""
+        """Changes whenever the vectors change."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """How long its vectors are."""
+        """The length of its vectors."""
         ...
 
     @property
     def min_relevance(self) -> float:
-        """The score from which on its vectors say that two texts have to do with each other: what a
-        search takes that names none."""
+        """The default threshold: the score at which two texts count as related."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """A vector for each text, in their order."""
+        """A vector for each text, in order."""
         ...

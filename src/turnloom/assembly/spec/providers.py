@@ -12,7 +12,7 @@ from turnloom.kernel.values import Json
 
 
 class Message(NamedTuple):
-    """One thing that somebody said in a run, the event that holds it, and who may read it."""
+    """A message of a run, the position of its event, and its visibility."""
 
     seq: int
     author: str
@@ -21,7 +21,7 @@ class Message(NamedTuple):
 
 
 class Transcript(Sequence[Message]):
-    """What was said up to a moment: a view of the run's messages, not a copy."""
+    """The messages up to a moment: a view of the run's messages, not a copy."""
 
     __slots__ = ("_all", "_length")
 
@@ -48,12 +48,12 @@ class Transcript(Sequence[Message]):
             yield self._all[index]
 
     def closed(self) -> "Transcript":
-        """The same, with no way to what else was said in the run."""
+        """The same messages, without access to the rest of the run's."""
         return Transcript(_Closed(self), self._length)
 
 
 class _Closed(Sequence[Message]):
-    """Messages that are given one by one."""
+    """Messages behind a sealed accessor."""
 
     __slots__ = ("_give", "_length")
 
@@ -69,7 +69,7 @@ class _Closed(Sequence[Message]):
 
 
 class Piece(NamedTuple):
-    """A segment before it is recorded: what it is, where it is from, and its exact text."""
+    """A segment before it is recorded: its kind, origin and exact text."""
 
     kind: str
     origin: str
@@ -81,7 +81,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentRef:
-    """Whose turn it is, as others may know it."""
+    """The agent of a turn, as providers see it."""
 
     name: str
     description: str = ""
@@ -91,7 +91,7 @@ class AgentRef:
 
 @dataclass(frozen=True, slots=True)
 class RunRef:
-    """The run that a turn belongs to; `transcript` is what was said, as the agent may see it."""
+    """The run of a turn; `transcript` has the messages that the agent may see."""
 
     id: str
     workflow: str
@@ -102,7 +102,7 @@ class RunRef:
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """A turn as providers and components see it; `state` is theirs as long as the turn lasts."""
+    """A turn as providers and components see it; they may use `state` during the turn."""
 
     run: RunRef
     state: dict[str, Json]
@@ -112,7 +112,7 @@ class TurnContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What a provider is asked: context for this agent, in this turn, about these inputs."""
+    """A request to a provider: the agent, turn and inputs that need context."""
 
     agent: AgentRef
     ctx: TurnContext
@@ -124,9 +124,9 @@ class ContextRequest:
 
 @dataclass(slots=True)
 class ContextSlice:
-    """What a provider gives: items for the engines of the turn, and what it has to say about them.
+    """The result of a provider: items for the engines of the turn, and metadata.
 
-    `inputs` is how the inputs of the turn are to be shown, where that is not as they are.
+    `inputs` replaces the inputs of the turn as shown, if set.
     """
 
     items: list[dict[str, Json]]
@@ -135,22 +135,22 @@ class ContextSlice:
 
 
 class ContextProvider(Protocol):
-    """Gives context for a request: an `async def`, or what has one as its `__call__`."""
+    """Provides context for a request: an `async def`, or an object with an async `__call__`."""
 
     def __call__(self, request: ContextRequest, /) -> Awaitable[ContextSlice]:
-        """The slice for this request."""
+        """Return the slice for this request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenProvider:
-    """Which provider a declaration chose, and what is used in its place when it fails.
+    """A declared provider and its fallback.
 
-    Each of them has `timeout` seconds and gets `config` with its request. `name` is what it is
-    called on record, unless that is the name of its class or function.
+    Each has `timeout` seconds and receives `config` with its request. `name` is its name in the
+    log, by default that of its class or function.
 
     Raises:
-        UsageError: one of them cannot be called, or there is no time for it.
+        UsageError: one of them is not callable, or `timeout` is not positive.
     """
 
     provider: ContextProvider
@@ -165,30 +165,30 @@ class ChosenProvider:
             check_provider(self.fallback, "The fallback")
         if not self.timeout > 0:
             raise UsageError(
-                f"A provider cannot answer in {self.timeout!r} seconds. Give `timeout` more than 0."
+                f"`timeout` of a provider must be greater than 0, not {self.timeout!r}."
             )
 
 
 def check_provider(provider: object, what: str) -> None:
-    """See that something can be a provider.
+    """Check that an object can be a provider.
 
     Raises:
-        UsageError: it is a class, or cannot be called.
+        UsageError: it is a class, or not callable.
     """
     if isinstance(provider, type):
         raise UsageError(
-            f"{what} is the class {provider.__name__!r}. Give one of it: {provider.__name__}(…)."
+            f"{what} is the class {provider.__name__!r}. Pass an instance: {provider.__name__}(…)."
         )
     if not callable(provider):
         raise UsageError(
-            f"{what} is {provider!r}, which cannot be called. "
-            "Give an `async def` that takes a ContextRequest and gives a ContextSlice."
+            f"{what} {provider!r} is not callable. "
+            "Pass an `async def` that takes a ContextRequest and returns a ContextSlice."
         )
 
 
 def declared_of(provider: object) -> Mapping[str, object]:
-    """What a provider says in its attribute `declared` that it was made with: part of the plan that
-    runs are pinned to."""
+    """The arguments of a provider, from its attribute `declared`: part of the plan that runs are
+    pinned to."""
     if isinstance(provider, type):
         return {}
     said = getattr(provider, "declared", None)

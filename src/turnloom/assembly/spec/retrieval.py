@@ -1,4 +1,4 @@
-"""Collections of knowledge, and what vector stores keep of them."""
+"""Collections, documents, and the values that vector stores keep."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
@@ -11,19 +11,19 @@ from turnloom.errors import UsageError
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json, is_text, preview
 
-# How what is looked for is compared: by meaning, by its words, or by both.
+# How a query is matched: by meaning, by keywords, or by both.
 Matching = Literal["vector", "keyword", "hybrid"]
 Format = Literal["text", "markdown"]
 
-# The longest name that every store can hold.
+# The longest name that every store accepts.
 LONGEST_NAME = 200
-# The longest chunk, in tokens: longer than what any model reads at once.
+# The longest chunk, in tokens: larger than any model's window.
 LONGEST_CHUNK = 1_000_000_000
 
 
 class Chunking(Declared):
-    """How documents are cut: into pieces of so many tokens at most, each repeating the end of the
-    one before it with so many at most."""
+    """How documents are split: the maximum tokens of a chunk, and of its overlap with the previous
+    one."""
 
     tokens: int = Field(default=400, ge=1, le=LONGEST_CHUNK)
     overlap: int = Field(default=40, ge=0)
@@ -32,17 +32,16 @@ class Chunking(Declared):
     def _overlaps_in_part(self) -> "Chunking":
         if self.overlap >= self.tokens:
             raise ValueError(
-                f"An overlap of {self.overlap} tokens leaves no room in chunks of {self.tokens}. "
-                "Make it smaller than the chunks."
+                f"`overlap` is {self.overlap}, but must be smaller than `tokens`, which is "
+                f"{self.tokens}."
             )
         return self
 
 
 class RagCollection:
-    """A body of knowledge that can be searched; each subclass is one.
+    """A searchable collection of documents; subclass it to declare one.
 
-    `name` is that of the class unless the class says otherwise. `matching` is how a query is
-    compared with what is there.
+    `name` defaults to the class name. `matching` is how queries are matched.
     """
 
     name: ClassVar[str] = "RagCollection"
@@ -57,9 +56,8 @@ class RagCollection:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A text of a collection under an id of its own, with what is known about it, and who may see
-    it. `root` names the folder that it was ingested from; nothing is found by it but what is
-    pruned."""
+    """A document of a collection: its id, text, metadata and visibility. `root` is the folder it
+    was ingested from, used only for pruning."""
 
     id: str
     text: str
@@ -70,10 +68,10 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class RetrievalResult(msgspec.Struct, frozen=True):
-    """A piece of a document that was found, and how well it fits: 1 is best.
+    """A chunk that a search found, and its score: 1 is best.
 
-    `source_id` is the id of the document, `chunk` the number of the piece in it, from 0. Who may
-    see the document may see the piece.
+    `source_id` is the id of the document, `chunk` the index of the chunk in it. The chunk has the
+    visibility of its document.
     """
 
     content: str
@@ -85,10 +83,10 @@ class RetrievalResult(msgspec.Struct, frozen=True):
 
 
 class RetrievalResults(list[RetrievalResult]):
-    """What was found, best first; `for_all` says that every reader would have found the same.
+    """Search results, best first; `for_all` says that every reader gets the same.
 
-    `min_relevance` is what a search of this collection takes that names none, and `is_empty` says
-    that there is nothing in it to be found.
+    `min_relevance` is the default threshold of the collection; `is_empty` says that the collection
+    has no documents.
     """
 
     for_all: bool
@@ -110,7 +108,7 @@ class RetrievalResults(list[RetrievalResult]):
 
 
 class AddedDocuments(NamedTuple):
-    """What became of documents that were given to a collection, and how many chunks were made."""
+    """Counts of added, replaced and unchanged documents, and of new chunks."""
 
     added: int = 0
     replaced: int = 0
@@ -118,7 +116,7 @@ class AddedDocuments(NamedTuple):
     chunks: int = 0
 
     def plus(self, other: "AddedDocuments") -> "AddedDocuments":
-        """Both together."""
+        """The sum of both."""
         return AddedDocuments(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
@@ -126,45 +124,45 @@ def check_name(name: object) -> str:
     """The name of a collection.
 
     Raises:
-        UsageError: it cannot be one.
+        UsageError: the name is invalid.
     """
     fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
     if not fits or not is_text(name):
         raise UsageError(
-            f"{preview(name)} cannot name a collection. A name is a text of 1 to {LONGEST_NAME} "
-            "printable characters."
+            f"Invalid collection name {preview(name)}. Use 1 to {LONGEST_NAME} printable "
+            "characters."
         )
     return str(name)
 
 
 def check_matching(matching: object) -> None:
-    """Refuse a way of matching that there is not.
+    """Check a way of matching.
 
     Raises:
-        UsageError: there is no such way.
+        UsageError: it is unknown.
     """
     if matching not in get_args(Matching):
         raise UsageError(
-            f"There is no matching {preview(matching)}. Use one of {', '.join(get_args(Matching))}."
+            f"Unknown matching {preview(matching)}. Use one of {', '.join(get_args(Matching))}."
         )
 
 
 def check_search(query: object, top_k: object, min_relevance: object) -> None:
-    """Refuse what cannot be searched for; without a relevance, the collection has its own.
+    """Check the arguments of a search; without `min_relevance`, the collection has a default.
 
     Raises:
-        UsageError: it says what, and what would be right.
+        UsageError: an argument is invalid.
     """
     if not isinstance(query, str):
-        raise UsageError(f"A query is a text, not {preview(query)}.")
+        raise UsageError(f"`query` must be a text, not {preview(query)}.")
     if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 1:
-        raise UsageError(f"top_k is {preview(top_k)}; it takes a whole number from 1 on.")
+        raise UsageError(f"`top_k` must be an integer of at least 1, not {preview(top_k)}.")
     if min_relevance is None:
         return
     number = isinstance(min_relevance, int | float) and not isinstance(min_relevance, bool)
     if not number or not 0 <= cast(float, min_relevance) <= 1:
         raise UsageError(
-            f"min_relevance is {preview(min_relevance)}; it takes a number from 0 to 1."
+            f"`min_relevance` must be a number from 0 to 1, not {preview(min_relevance)}."
         )
 
 
@@ -177,7 +175,7 @@ def _check_chunking(name: str, chunking: object) -> None:
 
 
 class Space(NamedTuple):
-    """Where vectors live: those of another model, or of another size, say nothing here."""
+    """A vector space; vectors of different spaces are not comparable."""
 
     embedder: str
     version: str
@@ -195,9 +193,8 @@ class Chunk(NamedTuple):
 
 
 class StoredDocument(NamedTuple):
-    """A document as it is kept; `facts` is what filters find it by, `metadata` is JSON, and so is
-    `visibility`, which is empty where everybody of the tenant may see it. `shared` says that other
-    tenants find it too."""
+    """A document as stored; filters match its `facts`. `metadata` and `visibility` are JSON; an
+    empty `visibility` means everyone of the tenant. `shared` makes it visible to other tenants."""
 
     id: str
     digest: str
@@ -209,18 +206,18 @@ class StoredDocument(NamedTuple):
 
 
 class Visibilities(NamedTuple):
-    """The different visibilities of what is kept: those of a tenant's own documents, but for that
-    of what everybody of it may see, and those of the documents that any tenant shares."""
+    """The distinct visibilities in a store: of a tenant's documents, except those that all of the
+    tenant may see, and of the documents that any tenant shares."""
 
     own: Sequence[str] = ()
     shared: Sequence[str] = ()
 
 
 class Probe(NamedTuple):
-    """What a tenant looks for: by a vector, by words, or by both.
+    """A search by a tenant: by vector, by words, or by both.
 
-    A document passes when it has a fact out of each group of `filters`, and either is the tenant's
-    own and has none of the visibilities that are `hidden`, or has one of those that are `shared`.
+    A document passes if it has a fact from each group of `filters`, and either belongs to the
+    tenant with a visibility that is not `hidden`, or has a visibility in `shared`.
     """
 
     tenant: str

@@ -1,4 +1,4 @@
-"""Segments: pieces of assembled context, each with the declaration that it comes from."""
+"""Segments: pieces of assembled context, each with its declaration."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -11,17 +11,17 @@ from turnloom.assembly.spec.retrieval import RetrievalResult
 from turnloom.board.spec import Audience
 from turnloom.kernel.values import Json
 
-# What a template, JSON or XML can say of one item.
+# The fields of one item, for templates, JSON and XML.
 Fields = Mapping[str, Json]
 
-# How often a segment says something else than in the turn before.
+# How often a segment changes between turns.
 Changes = Literal["never", "sometimes", "always"]
 
 
 class _Segment(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True
 ):
-    """What all segments have: `origin` is the declaration, `tokens` its share of the context."""
+    """Common fields: `origin` is the declaration, `tokens` its share of the context."""
 
     origin: str = ""
     title: str = ""
@@ -30,12 +30,12 @@ class _Segment(
 
     @property
     def kind(self) -> str:
-        """Which of the segments this is."""
+        """The kind of the segment."""
         return str(self.__struct_config__.tag)
 
     @property
     def items(self) -> tuple[Fields, ...]:
-        """What it shows, item by item; each has its `content`."""
+        """The items of the segment; each has a `content`."""
         raise NotImplementedError
 
 
@@ -53,7 +53,7 @@ class StateSegment(_Text, frozen=True, tag="state"):
 
 
 class LiteralSegment(_Text, frozen=True, tag="literal"):
-    """A text as it was declared."""
+    """A declared text."""
 
 
 class _List(_Segment, frozen=True):
@@ -86,7 +86,7 @@ class VariableSegment(_List, frozen=True, tag="variables"):
 
 
 class RetrievalSegment(_List, frozen=True, tag="retrieval"):
-    """What was found in a collection, best first."""
+    """Search results of a collection, best first."""
 
     collection: str
     query: str
@@ -108,8 +108,8 @@ class RetrievalSegment(_List, frozen=True, tag="retrieval"):
 
 
 class ShownArtifact(msgspec.Struct, frozen=True):
-    """An item that a provider gave, as text; `artifact` is the id of what it shows, if anything,
-    and `redacted` what it does not show of that; `visibility` is that of what it was made of."""
+    """An item of a provider, as text; `artifact` is the id of the artifact it shows, if any,
+    `redacted` the hidden paths, `visibility` that of its inputs."""
 
     content: str
     artifact: str = ""
@@ -119,7 +119,7 @@ class ShownArtifact(msgspec.Struct, frozen=True):
 
 
 class ArtifactSegment(_List, frozen=True, tag="artifact"):
-    """Items that a provider gave."""
+    """Items of a provider."""
 
     artifacts: tuple[ShownArtifact, ...]
 
@@ -133,8 +133,8 @@ class ArtifactSegment(_List, frozen=True, tag="artifact"):
 
 
 class HistorySummary(msgspec.Struct, frozen=True):
-    """A text in the place of messages: those of the events `first` to `last`, whose running digest
-    is `digest`; `visibility` is that of all of them."""
+    """A summary that replaces the messages of the events `first` to `last`; `digest` is their
+    running digest, `visibility` that of all of them."""
 
     content: str
     first: int
@@ -144,12 +144,12 @@ class HistorySummary(msgspec.Struct, frozen=True):
     visibility: Audience = ()
 
 
-# Who says a summary.
+# The author of a summary.
 SUMMARY = "summary"
 
 
 class HistorySegment(_List, frozen=True, tag="history"):
-    """What was said, and a summary of what was said before that."""
+    """Messages, and a summary of the earlier ones."""
 
     messages: tuple[Message, ...]
     summary: HistorySummary | None = None

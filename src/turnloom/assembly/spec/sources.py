@@ -1,4 +1,4 @@
-"""Sources of context, as a step, an agent or a reaction declares them."""
+"""Sources of context, declared for a step, an agent or a reaction."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from turnloom.assembly.spec.retrieval import RagCollection, check_search
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, fixed_text, is_text, preview
 
-# Gives a value out of the state of the moment.
+# Reads a value from the current state.
 Read = Callable[[Any], Any]
 
-# Gives a text in the place of messages.
+# Summarises messages.
 Summarise = Callable[[Sequence[Message]], str | Awaitable[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What all sources have: the highest priority is shown longest, `min_tokens` are kept for it in
-    any case, and a title stands above what it shows."""
+    """Common options of sources: higher priorities are cut last, `min_tokens` are guaranteed, and
+    `title` becomes a header."""
 
     priority: int = 0
     min_tokens: int = 0
@@ -38,7 +38,7 @@ class Sharing(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class StateSource(Share):
-    """A value of the state: at a path of names with dots between them, or what a function reads."""
+    """A value of the state: at a dotted path, or read by a function."""
 
     at: str | Read
 
@@ -47,12 +47,12 @@ class StateSource(Share):
         if isinstance(self.at, str):
             check_path(self.at)
         else:
-            _check_reader(self.at, "from_state() gets")
+            _check_reader(self.at, "The argument of from_state()")
 
 
 @dataclass(frozen=True)
 class RetrievalSource(Share):
-    """What a search of a collection finds."""
+    """The results of a search of a collection."""
 
     collection: type[RagCollection]
     query: str | Read
@@ -67,17 +67,16 @@ class RetrievalSource(Share):
         check_search(constant, self.top_k, self.min_relevance)
         if not constant.strip():
             raise UsageError(
-                f"The query for {self.collection.name!r} is blank, and would find nothing. "
-                "Write what is looked for."
+                f"The query for {self.collection.name!r} is blank. Write a search text."
             )
         if not isinstance(self.query, str):
-            _check_reader(self.query, "`query` is")
+            _check_reader(self.query, "`query`")
         _check_filters(self.filters)
 
 
 @dataclass(frozen=True)
 class LiteralSource(Share):
-    """A text that is always the same."""
+    """A constant text."""
 
     text: str
 
@@ -85,7 +84,7 @@ class LiteralSource(Share):
         _check_share(self, "from_literal")
         object.__setattr__(self, "text", fixed_text(self.text, "from_literal()"))
         if not is_text(self.text) or not self.text.strip():
-            raise UsageError(f"from_literal() gets {preview(self.text)}. Give a text to be shown.")
+            raise UsageError(f"from_literal() needs a text, got {preview(self.text)}.")
 
 
 @dataclass(frozen=True)
@@ -99,19 +98,19 @@ class VariableSource(Share):
         for name in self.names:
             if not is_text(name) or not name:
                 raise UsageError(
-                    f"from_variables() gets {preview(name)}. Give names, as in "
+                    f"from_variables() needs names, got {preview(name)}. Write "
                     "from_variables('tone', 'stage')."
                 )
         if not self.names or len({*self.names}) < len(self.names):
             raise UsageError(
-                f"from_variables() gets {', '.join(map(repr, self.names)) or 'nothing'}. "
-                "Give at least one name, and each once."
+                f"from_variables() got {', '.join(map(repr, self.names)) or 'no names'}. "
+                "Pass at least one name, without duplicates."
             )
 
 
 @dataclass(frozen=True)
 class ProviderSource(Share):
-    """The items that a provider gives, or its fallback."""
+    """The items of a provider, or of its fallback."""
 
     chosen: ChosenProvider
 
@@ -121,9 +120,9 @@ class ProviderSource(Share):
 
 @dataclass(frozen=True)
 class HistorySource(Share):
-    """What was said: all of it, the last messages, or the last tokens' worth of messages.
+    """The messages: all of them, the last ones, or the last ones within a number of tokens.
 
-    `summarise` gives a text in the place of the messages before those.
+    `summarise` returns a text that replaces the earlier messages.
     """
 
     last: int | None = None
@@ -140,10 +139,10 @@ class HistorySource(Share):
             return
         if self.last is None and self.tokens is None:
             raise UsageError(
-                "from_history() shows everything, so `summarise` would never be called. "
-                "Say with `last` or `tokens` how much is shown as it is."
+                "from_history() shows all messages, so `summarise` would never be called. "
+                "Set `last` or `tokens`."
             )
-        _check_one_parameter(self.summarise, "`summarise` is", "the messages")
+        _check_one_parameter(self.summarise, "`summarise`", "the messages")
 
 
 Source = (
@@ -152,10 +151,10 @@ Source = (
 
 
 def from_state(at: str | Read, **share: Unpack[Sharing]) -> StateSource:
-    """Show a value of the state: at a path, or what a function of the state gives.
+    """Show a value of the state: at a path, or the result of a function of the state.
 
     Raises:
-        UsageError: it is neither a path nor a function of one parameter.
+        UsageError: `at` is neither a path nor a function of one parameter.
     """
     return StateSource(at, **share)
 
@@ -168,21 +167,21 @@ def from_retrieval(
     filters: Mapping[str, Json | Read] | None = None,
     **share: Unpack[Sharing],
 ) -> RetrievalSource:
-    """Show what a search of a collection finds; a query may have places such as `{topic}`, and the
-    query and the values of filters may be functions of the state.
+    """Show the results of a search; a query may have placeholders such as `{topic}`, and the query
+    and filter values may be functions of the state.
 
     Raises:
-        UsageError: the search cannot be made.
+        UsageError: an argument is invalid.
     """
     given = dict[str, Any]() if filters is None else filters
     return RetrievalSource(collection, query, top_k, min_relevance, filters=given, **share)
 
 
 def from_literal(text: str, **share: Unpack[Sharing]) -> LiteralSource:
-    """Show a text as it is.
+    """Show a constant text.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a text, or blank.
     """
     return LiteralSource(text, **share)
 
@@ -191,7 +190,7 @@ def from_variables(*names: str, **share: Unpack[Sharing]) -> VariableSource:
     """Show variables with their values.
 
     Raises:
-        UsageError: none is named, or one twice.
+        UsageError: there is no name, or a duplicate.
     """
     return VariableSource(names, **share)
 
@@ -202,10 +201,10 @@ def from_provider(
     timeout: float = 60.0,
     **share: Unpack[Sharing],
 ) -> ProviderSource:
-    """Show the items that a provider gives in `timeout` seconds, or else those of its fallback.
+    """Show the items of a provider, or of its fallback if it fails or exceeds `timeout` seconds.
 
     Raises:
-        UsageError: one of them cannot be called, or there is no time for it.
+        UsageError: one of them is not callable, or `timeout` is not positive.
     """
     return ProviderSource(ChosenProvider(provider, fallback, timeout), **share)
 
@@ -216,8 +215,7 @@ def from_history(
     summarise: Summarise | None = None,
     **share: Unpack[Sharing],
 ) -> HistorySource:
-    """Show what was said: the last messages, as many of them as have so many tokens, and a summary
-    in the place of those before.
+    """Show the last messages, limited by number or tokens, and a summary of the earlier ones.
 
     Raises:
         UsageError: a number is less than 1, or there is nothing to summarise.
@@ -226,16 +224,16 @@ def from_history(
 
 
 def check_path(path: str) -> tuple[str, ...]:
-    """The names that a path goes through.
+    """The names in a path.
 
     Raises:
-        UsageError: one of them is empty.
+        UsageError: a name is empty.
     """
     names = tuple(path.split("."))
     if not is_text(path) or not all(name.strip() for name in names):
         raise UsageError(
-            f"{preview(path)} is no path of the state. Write names with dots between them, as in "
-            "'customer.name', or give a function of the state."
+            f"Invalid state path {preview(path)}. Write names separated by dots, as in "
+            "'customer.name', or pass a function of the state."
         )
     return names
 
@@ -243,58 +241,58 @@ def check_path(path: str) -> tuple[str, ...]:
 def _check_share(source: Share, what: str) -> None:
     if type(source.priority) is not int:
         raise UsageError(
-            f"`priority` of {what}() is {preview(source.priority)}. Give a whole number; the "
-            "highest is shown longest."
+            f"`priority` of {what}() must be an integer, not {preview(source.priority)}. "
+            "Higher priorities are cut last."
         )
     check_whole(source.min_tokens, "min_tokens", 0)
     if not is_text(source.title):
-        raise UsageError(f"`title` of {what}() is {preview(source.title)}. Give a text.")
+        raise UsageError(f"`title` of {what}() must be a text, not {preview(source.title)}.")
 
 
 def _check_collection(collection: object) -> None:
     if not isinstance(collection, type) or not issubclass(collection, RagCollection):
         raise UsageError(
-            f"from_retrieval() gets {preview(collection)}, which is no collection. Declare one "
-            "with `class Name(RagCollection): ...`."
+            f"from_retrieval() needs a collection, got {preview(collection)}. Declare one with "
+            "`class Name(RagCollection): ...`."
         )
 
 
 def _check_filters(filters: object) -> None:
     if not isinstance(filters, Mapping):
         raise UsageError(
-            f"`filters` is {preview(filters)}. Write keys of metadata with their values, as in "
-            '{"tenant": "acme"}.'
+            f"`filters` must be a mapping, not {preview(filters)}. Map metadata keys to values, "
+            'as in {"tenant": "acme"}.'
         )
     for key, value in cast(Mapping[Any, Any], filters).items():
         if callable(value):
-            _check_reader(value, f"Filter {key!r} is")
+            _check_reader(value, f"Filter {key!r}")
 
 
 def _check_reader(read: object, what: str) -> None:
-    """A function of the state; it reads, so it has nothing to wait for."""
+    """Check a synchronous function of the state."""
     if iscoroutinefunction(read):
-        raise UsageError(f"{what} the coroutine {preview(read)}. Give a plain function.")
+        raise UsageError(f"{what} is the coroutine {preview(read)}. Pass a plain function.")
     _check_one_parameter(read, what, "the state")
 
 
 def _check_one_parameter(function: object, what: str, parameter: str) -> None:
     if not callable(function) or isinstance(function, type):
-        raise UsageError(f"{what} {preview(function)}. Give a function of {parameter}.")
+        raise UsageError(f"{what} must be a function of {parameter}, not {preview(function)}.")
     try:
         taken = signature(function)
-    except ValueError:  # built into Python without one
+    except ValueError:  # a built-in without a signature
         return
     try:
         taken.bind(parameter)
     except TypeError:
         raise UsageError(
-            f"{what} a function with the parameters {taken}. Let it take one: {parameter}."
+            f"{what} is a function with the parameters {taken}. It must take one: {parameter}."
         ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """Sources in their order, how many tokens they may come to, and how that is written."""
+    """Sources in order, their token budget and their format."""
 
     sources: tuple[Source, ...]
     budget: Budget | None = None
@@ -302,5 +300,5 @@ class Assembly:
 
     @property
     def shows_history(self) -> bool:
-        """Whether what was said is among it."""
+        """Whether the messages are among the sources."""
         return any(isinstance(source, HistorySource) for source in self.sources)

@@ -1,1 +1,1 @@
-"""Who sees what, what matches, and how stores keep and find artifacts."""
+"""Visibility, matching, and the storage and lookup of artifacts."""

@@ -22,15 +22,15 @@ from turnloom.board.spec.artifacts import is_visibility
 from turnloom.board.spec.queries import ArtifactContent
 from turnloom.kernel.values import Json, as_array, as_object
 
-# Where a path leads that leads nowhere; null is a value.
+# Marks a missing value, unlike null.
 _NOWHERE = object()
 
 
 def resolve_types(filter: FilterConfig, types: TypeRegistry) -> FilterConfig:
-    """The filter with the full name of each type.
+    """The filter with full type names.
 
     Raises:
-        UnknownType: it names a type that is not known, or a simple name of several.
+        UnknownType: a type name is unknown or ambiguous.
     """
     if filter.types is None:
         return filter
@@ -52,8 +52,7 @@ def matches(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bool:
 
 
 def holds(where: Where, payload: Json) -> bool:
-    """Whether a payload fulfils a condition; a path that leads nowhere fulfils none but its own
-    absence."""
+    """Whether a payload meets a condition; at a missing path, only the absence check can hold."""
     path, operator, value = where
     found = value_at(payload, path, _NOWHERE)
     if operator == "exists":
@@ -73,7 +72,7 @@ def _in_window(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bo
 
 
 def tagged(filter: TagFilter, tags: Set[str]) -> bool:
-    """Whether tags are as a filter wants them."""
+    """Whether tags match a filter."""
     if not tags.isdisjoint(filter.exclude):
         return False
     if filter.include is None:
@@ -84,7 +83,7 @@ def tagged(filter: TagFilter, tags: Set[str]) -> bool:
 
 
 def value_at(payload: Json, path: str, missing: Any = None) -> Any:
-    """What stands in a payload at the end of a path."""
+    """The value at a path of a payload."""
     for name in path.split("."):
         inside = as_object(payload)
         if inside is None or name not in inside:
@@ -108,7 +107,7 @@ def _compare(operator: str, found: Json, value: Json) -> bool:
 
 
 def _same(a: Json, b: Json) -> bool:
-    """Whether two JSON values are the same: 1 is 1.0, and neither is true."""
+    """Equality of JSON values: 1 equals 1.0, and neither equals true."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     these, those = as_array(a), as_array(b)
@@ -145,18 +144,18 @@ def _ordered(operator: str, found: Any, value: Any) -> bool:
             return found >= value
 
 
-# Before everything.
+# Earlier than any instant.
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 def may_see(visibility: object, reader: Reader, now: datetime) -> bool:
-    """Whether a reader may see something of its tenant now; what is no visibility shows nothing."""
+    """Whether a reader may see something of its tenant now; an invalid visibility hides it."""
     begin = visible_from(visibility, reader)
     return begin is not None and begin <= now
 
 
 def visible_from(visibility: object, reader: Reader) -> datetime | None:
-    """The instant from which a reader may see something of its tenant; none if never."""
+    """The instant from which a reader may see something of its tenant; None if never."""
     if reader.role == "developer":
         return ALWAYS if is_visibility(visibility) else None
     begin, audience = opening(visibility)
@@ -164,7 +163,7 @@ def visible_from(visibility: object, reader: Reader) -> datetime | None:
 
 
 def opening(visibility: object) -> tuple[datetime, object]:
-    """When the last of nested instants has come, and who may see it from then on."""
+    """The latest of nested instants, and the audience from then on."""
     begin = ALWAYS
     while isinstance(visibility, After):
         begin = max(begin, visibility.at)

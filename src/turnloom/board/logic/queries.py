@@ -1,4 +1,4 @@
-"""Answer a filter from the term index, in pages, with consumption and counts."""
+"""Query plans for the term index, cursors, envelopes and counts."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
@@ -40,15 +40,16 @@ from turnloom.errors import UsageError
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import as_array
 
-# Before and behind every position, within 64 bits.
+# Before and after every position, within 64 bits.
 BEGINNING: Position = (-(2**62), 0)
 END: Position = (2**62, 0)
-# How many values of fields are looked up for a condition; with more, each artifact is compared.
+# Maximum field values looked up per condition; beyond that, each artifact is compared.
 MOST_VALUES = 100
 
 
 class Outline:
-    """A filter in terms, scope by scope of a reader: each of its groups needs one."""
+    """A filter as groups of terms, for each scope of a reader; an artifact needs a term of every
+    group."""
 
     def __init__(self, filter: FilterConfig, reader: Reader) -> None:
         self._filter = filter
@@ -58,11 +59,11 @@ class Outline:
 
     @property
     def decided(self) -> bool:
-        """Whether there is at most one way to look: one group, or one that nothing can be in."""
+        """Whether the plan is determined: there is one group, or an empty one."""
         return len(self._groups) == 1 or not all(self._groups)
 
     def groups(self) -> list[tuple[int, ...]]:
-        """The terms of each group in the first scope, then in the next one, and so on."""
+        """The terms of each group, scope by scope."""
         return [
             tuple(term(scope, fact) for fact in group)
             for scope in self._scopes
@@ -70,8 +71,8 @@ class Outline:
         ]
 
     def plan(self, weights: Sequence[int] | None, now: datetime) -> IndexPlan:
-        """Look in each scope by the group with the fewest entries and check the others; not at all
-        where a group has none. The weights are those of `groups`, if there is a choice."""
+        """Search each scope by the group with the fewest entries and check the others; skip scopes
+        where a group has none. `weights` are those of `groups`, if there is a choice."""
         filter, size, groups = self._filter, len(self._groups), self.groups()
         branches: list[Branch] = []
         for first, scope in zip(range(0, len(groups), size), self._scopes, strict=True):
@@ -81,7 +82,7 @@ class Outline:
                 leads = here.pop(weighed.index(min(weighed)))
                 branches.append(Branch(leads, tuple(here), self._excluded(scope)))
         low = BEGINNING if filter.since is None else (microseconds(filter.since), 0)
-        # Numbers begin with 1, so this is behind everything of that microsecond.
+        # Numbers start at 1, so this is after everything of that microsecond.
         high = END if filter.until is None else (microseconds(filter.until) + 1, 0)
         newest_first = filter.order == "-created_at"
         at = microseconds(now)
@@ -109,7 +110,7 @@ def _groups(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
         yield from _tagged(filter.tags.include, filter.tags.match, filter.types)
         yield from _valued(filter)
     elif filter.types is not None:
-        # What has a value in a field of a type is of that type.
+        # A term for a field value implies its type.
         yield from tuple(_valued(filter)) or (_typed(filter.types),)
 
 
@@ -118,7 +119,7 @@ def _typed(types: Set[str]) -> tuple[Key, ...]:
 
 
 def _valued(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
-    """One group for each condition that a field of these types equals a simple value."""
+    """A group for each condition that a field of these types equals a scalar."""
     types = sorted(filter.types or ())
     for path, operator, value in filter.where:
         values = as_array(value) if operator == "in" else [value]
@@ -132,8 +133,8 @@ def _valued(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
 
 
 def _tagged(tags: Set[str], match: str, types: Set[str] | None) -> Iterator[tuple[Key, ...]]:
-    """Tags by themselves, or each with each type: that the two are often asked for together is
-    worth an entry that says both."""
+    """Tags alone, or combined with types: that combination is common enough for its own index
+    term."""
     pairs = [_pairs(tag, types) for tag in sorted(tags)]
     if match == "all" and pairs:
         yield from pairs
@@ -156,26 +157,26 @@ _decode = msgspec.json.Decoder[tuple[str, int, str]](tuple[str, int, str]).decod
 
 
 def write_cursor(filter: FilterConfig, reader: Reader, id: str, which: int) -> str:
-    """The cursor that stands behind an artifact in what a filter finds for a reader."""
+    """The cursor after an artifact in the results of a filter for a reader."""
     return urlsafe_b64encode(_encode((id, which, _question(filter, reader)))).decode()
 
 
 def read_cursor(filter: FilterConfig, reader: Reader, cursor: str) -> tuple[str, int]:
-    """The artifact that a cursor stands behind, and which of those of that id it is.
+    """The artifact before a cursor, and its index among those with that id.
 
     Raises:
-        UsageError: it is none, or belongs to another filter or reader.
+        UsageError: the cursor is invalid, or belongs to another filter or reader.
     """
     try:
         id, which, question = _decode(urlsafe_b64decode(cursor.encode()))
     except (Error, ValueError) as error:
         raise UsageError(
-            f"{cursor!r} is no cursor. Give back the one of the page before, as it was."
+            f"Invalid cursor {cursor!r}. Pass the cursor of the previous page unchanged."
         ) from error
     if question != _question(filter, reader):
         raise UsageError(
-            "The cursor belongs to another filter or reader. Only the limit may differ from page "
-            "to page; begin again without a cursor."
+            "The cursor belongs to another filter or reader. Only the limit may change between "
+            "pages. Start again without a cursor."
         )
     return id, which
 
@@ -189,7 +190,7 @@ _FIELDS = Artifact.__struct_fields__
 
 
 def enclose(artifacts: Iterable[Artifact], consumptions: Iterable[Consumption]) -> list[Envelope]:
-    """Each artifact with its consumptions, the oldest first."""
+    """Each artifact with its consumptions, oldest first."""
     taken: defaultdict[str, list[Consumption]] = defaultdict(list)
     for consumption in sorted(consumptions, key=_order):
         taken[consumption.artifact].append(consumption)
@@ -197,8 +198,7 @@ def enclose(artifacts: Iterable[Artifact], consumptions: Iterable[Consumption]) 
 
 
 def _order(consumption: Consumption) -> tuple[datetime, str, int, str]:
-    """What orders the consumptions of one artifact wherever they are kept: time, and where that is
-    the same, what tells them apart."""
+    """The order of an artifact's consumptions in every store: by time, then by identity."""
     return (consumption.at, consumption.run, consumption.turn, consumption.subscription)
 
 
@@ -208,7 +208,7 @@ def _envelope(artifact: Artifact, consumptions: Iterable[Consumption]) -> Envelo
 
 
 class ArtifactCounts:
-    """What was counted so far."""
+    """Running counts of artifacts."""
 
     def __init__(self) -> None:
         self._types: Counter[str] = Counter()
@@ -232,7 +232,7 @@ class ArtifactCounts:
         return self._types.total()
 
     def summary(self) -> BoardSummary:
-        """All counts, each by name."""
+        """All counts, by name."""
         return BoardSummary(
             total=self.total,
             by_type=_by_name(self._types),
@@ -243,7 +243,7 @@ class ArtifactCounts:
 
 
 def kind_of(visibility: Visibility) -> str:
-    """The kind of a visibility, as it is written."""
+    """The kind of a visibility, as written."""
     return str(visibility.__struct_config__.tag)
 
 

@@ -1,4 +1,4 @@
-"""Artifacts as rows of a store, the terms that find them, and events as changes to rows."""
+"""Artifacts as rows of a store, their index terms, and the projection of events."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,36 +30,36 @@ from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event
 
-# A kind of fact, and which one.
+# The kind of a fact and its value.
 Key = tuple[str, str]
-# A kind of scope, which one, and of which tenant.
+# The kind of a scope, its value and its tenant.
 Scope = tuple[str, str, str]
 
 EVERYTHING: Key = ("all", "")
-# What every tenant looks in.
+# The scope that every tenant searches.
 SHARED: Scope = ("shared", "", "")
 
 
 @lru_cache(maxsize=65_536)
 def term(scope: Scope, fact: Key) -> int:
-    """The number of a fact in a scope, in 64 bits with a sign."""
+    """The index term of a fact in a scope: a signed 64-bit number."""
     text = "\0".join((*scope, *fact)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 def tagged(type: str, tag: str) -> Key:
-    """The fact that something of a type has a tag."""
+    """The fact that an artifact of a type has a tag."""
     return ("tagged", f"{type}\0{tag}")
 
 
 def typed(type: str) -> tuple[Key, Key]:
-    """The facts one of which says that something is of a type: without indexed fields, or with."""
+    """The facts for a type: without indexed fields, or with."""
     return ("type", type), ("indexed", type)
 
 
 def valued(type: str, field: str, values: Iterable[Json]) -> tuple[Key, ...] | None:
-    """The facts one of which has everything of a type that has one of these values in a field;
-    none if a value is not simple."""
+    """Facts that cover every artifact of a type with one of these values in a field; None if a
+    value is not scalar."""
     written = [_simple(value) for value in values]
     if None in written:
         return None
@@ -68,19 +68,19 @@ def valued(type: str, field: str, values: Iterable[Json]) -> tuple[Key, ...] | N
 
 
 def terms_of(tenant: str, artifact: Artifact, audience: object) -> tuple[int, ...]:
-    """What an artifact of a tenant is found by."""
+    """The index terms of a tenant's artifact."""
     facts = _facts(artifact)
     return tuple([term(scope, fact) for scope in _scopes(tenant, audience) for fact in facts])
 
 
 def terms_of_run(tenant: str, run: str) -> tuple[int, ...]:
-    """What all artifacts of a run are found by, among others that have the same number."""
+    """The index terms of a run's artifacts; others may collide."""
     scopes: tuple[Scope, ...] = (("public", "", tenant), ("restricted", "", tenant), SHARED)
     return tuple(term(scope, ("run", run)) for scope in scopes)
 
 
 def scopes_of(reader: Reader) -> tuple[Scope, ...]:
-    """Where a reader looks; an artifact that it may see is in exactly one of these."""
+    """The scopes that a reader searches; each visible artifact is in exactly one."""
     tenant = reader.tenant
     public: Scope = ("public", "", tenant)
     if reader.role == "developer":
@@ -99,12 +99,12 @@ def _scopes(tenant: str, audience: object) -> Sequence[Scope]:
         case Private(agents=agents):
             named: list[Scope] = [("agent", agent, tenant) for agent in agents]
         case Labelled(labels=labels):
-            named = [("label", min(labels), tenant)]  # a reader with all of them has this one
+            named = [("label", min(labels), tenant)]  # a reader with all labels has this one
         case Tenant(tenant_id=name):
             named = [("tenant", name, tenant)]
         case _:
             named = []
-    return (*named, ("restricted", "", tenant))  # where developers look
+    return (*named, ("restricted", "", tenant))  # for developers
 
 
 def _facts(artifact: Artifact) -> list[Key]:
@@ -139,8 +139,8 @@ def _field(type: str, field: str, written: str) -> Key:
 
 
 def _simple(value: Json) -> str | None:
-    """A text that is the same for JSON values that are equal, as `matching` compares them; none for
-    arrays and objects."""
+    """A text for a scalar that is the same for equal values, as in `matching`; None for arrays and
+    objects."""
     if value is None or isinstance(value, bool):
         return repr(value)
     if isinstance(value, float) and value.is_integer():
@@ -181,21 +181,21 @@ _decode_counted = msgspec.json.Decoder(_Counted).decode
 
 
 def microseconds(at: datetime) -> int:
-    """An instant as a number that every store can order."""
+    """An instant as an integer that every store can order."""
     return (at - EPOCH) // TICK
 
 
 def instant_of(number: int) -> datetime:
-    """The instant that a number stands for."""
+    """The instant of a number of microseconds."""
     return EPOCH + number * TICK
 
 
 def rows_of(tenant: str, artifacts: Iterable[Artifact]) -> list[ArtifactRow]:
-    """The rows of a tenant's artifacts in their order, each once.
+    """The rows of a tenant's artifacts in order, without duplicates.
 
     Raises:
-        InvalidArtifact: one would not come back as it is.
-        ArtifactExists: two of them have one id and other content.
+        InvalidArtifact: one does not survive a round trip.
+        ArtifactExists: two have the same id and different content.
     """
     rows: dict[str, ArtifactRow] = {}
     for artifact in artifacts:
@@ -207,13 +207,13 @@ def rows_of(tenant: str, artifacts: Iterable[Artifact]) -> list[ArtifactRow]:
 
 @lru_cache(maxsize=1024)
 def write_visibility(visibility: Visibility) -> str:
-    """A visibility as text: the same for the same."""
+    """A visibility as canonical text."""
     return _encode(visibility).decode()
 
 
 @lru_cache(maxsize=1024)
 def read_visibility(text: str) -> Visibility | None:
-    """The visibility that a text holds; none, which shows nothing, where it cannot be read."""
+    """The visibility of a text; None, which hides everything, if it is unreadable."""
     try:
         return _decode_visibility(text)
     except _UNREADABLE:
@@ -221,14 +221,14 @@ def read_visibility(text: str) -> Visibility | None:
 
 
 def read_artifact(visibility: Visibility, data: str) -> Artifact:
-    """The artifact of a row, all its own.
+    """The artifact of a row, as a new copy.
 
     Raises:
-        InvalidArtifact: the text holds no artifact.
+        InvalidArtifact: the row is unreadable.
     """
     try:
         artifact = _decode_artifact(data)
-        force_setattr(artifact, "visibility", visibility)  # it was made just now, for this reader
+        force_setattr(artifact, "visibility", visibility)  # a new object, not yet shared
         return artifact
     except _UNREADABLE as error:
         raise InvalidArtifact(f"An artifact in the store cannot be read: {error}.") from error
@@ -264,7 +264,7 @@ def read_traits(text: str) -> ArtifactTraits:
 def read_consumption(
     artifact: str, subscription: str, run: str, turn: int, agent: str, at: int
 ) -> Consumption:
-    """The consumption of a row, of which `at` is microseconds."""
+    """The consumption of a row; `at` is in microseconds."""
     return Consumption(
         artifact=artifact,
         agent=agent,
@@ -277,7 +277,7 @@ def read_consumption(
 
 def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
     if type(artifact) is not Artifact:
-        raise InvalidArtifact(f"{artifact.id!r} is no plain artifact. Put what it encloses.")
+        raise InvalidArtifact(f"{artifact.id!r} is an envelope. Store the plain artifact.")
     try:
         visibility = write_visibility(artifact.visibility)
         fields = ArtifactContent.__struct_fields__
@@ -285,10 +285,10 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
         data = _encode_plainly(written).decode()
         kept = _decode_content(data)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidArtifact(f"Artifact {artifact.id!r} cannot be written: {error}.") from error
+        raise InvalidArtifact(f"Artifact {artifact.id!r} cannot be stored: {error}.") from error
     if kept != written or read_visibility(visibility) != artifact.visibility:
         raise InvalidArtifact(
-            f"Artifact {artifact.id!r} would come back as {kept!r}. Let its payload be JSON: "
+            f"Artifact {artifact.id!r} would be stored as {kept!r}. Use only JSON in its payload: "
             "objects with texts as keys, arrays, texts, numbers, true, false and null."
         )
     begin, audience = opening(artifact.visibility)
@@ -316,17 +316,17 @@ _KINDS = frozenset({ArtifactPublished.kind, ArtifactConsumed.kind})
 
 
 class Projection(NamedTuple):
-    """What comes on the board with some events, in their order."""
+    """The artifacts and consumptions of some events, in order."""
 
     artifacts: Sequence[Artifact]
     consumptions: Sequence[Consumption]
 
 
 def project(events: Sequence[Event]) -> Projection | None:
-    """What comes on the board with these events; none if they say nothing of it.
+    """The artifacts and consumptions of events; None if there are none.
 
     Raises:
-        InvalidArtifact: what was taken, or who took it, has no name.
+        InvalidArtifact: a consumption has an invalid name.
     """
     told = [event for event in events if event.kind in _KINDS]
     if not told:
@@ -342,8 +342,8 @@ def project(events: Sequence[Event]) -> Projection | None:
 
 
 def _taken(event: Event, fact: ArtifactConsumed) -> list[Consumption]:
-    """Who took what is on the board. What an agent was given directly is not there, and what goes
-    into a run of its own is taken by the turn that it gets there."""
+    """The consumptions of artifacts on the board. Artifacts passed directly to an agent are not on
+    it, and those for a separate run are consumed by a turn there."""
     if not (fact.subscription and fact.turn):
         return []
     return [

@@ -1,4 +1,4 @@
-"""Reading from a board, whatever keeps it, and making it again out of the logs."""
+"""Reading from a board of any store, and rebuilding it from the logs."""
 
 from turnloom.board.service.handle import Witness, bind
 from turnloom.board.service.reading import IndexedArtifacts, IndexReader

@@ -1,8 +1,8 @@
 """A board bound to one reader, with no way around it.
 
-A handle holds nothing: what it stands for is kept here, under a weak reference to it, so that no
-attribute that can be reached from a handle leads to the store, the reader or anybody else's view. A
-`WeakKeyDictionary` would not do: the references that it makes have a callback that leads to it.
+A handle has no attributes: its store and reader are kept here, under a weak reference to it, so
+that nothing reachable from a handle leads to the store, the reader or another view. A
+`WeakKeyDictionary` would not work: the callbacks of its references lead to the dictionary.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -24,7 +24,7 @@ from turnloom.board.spec import (
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_one_of, as_string
 
-# Told of every artifact that a handle gives out, before it does.
+# Called with the artifacts that a handle is about to return.
 Witness = Callable[[Sequence[Artifact]], None]
 
 
@@ -36,8 +36,8 @@ def bind(
     witness: Witness | None = None,
     opened: Callable[[Artifact], Artifact] | None = None,
 ) -> BoardHandle:
-    """A board as a reader sees it at the moment of each call; `opened` gives artifacts with the
-    secrets that the reader is shown."""
+    """A board as a reader sees it at the time of each call; `opened` inserts the secrets that the
+    reader may see."""
     handle = _Handle()
     bound = _Bound(store, types, reader, clock, witness=witness or _ignore, opened=opened)
     _bound[ref(handle, _forget)] = bound
@@ -53,7 +53,7 @@ class _Bound(NamedTuple):
     opened: Callable[[Artifact], Artifact] | None
 
     def give(self, artifacts: Sequence[Artifact]) -> Sequence[Artifact]:
-        """Artifacts as they are given out, of which is told before."""
+        """Open artifacts and notify the witness before they are returned."""
         if self.opened is not None:
             artifacts = [self.opened(each) for each in artifacts]
         self.witness(artifacts)
@@ -105,22 +105,22 @@ class _Handle:
             asked = asked.model_copy(update={"limit": left})
 
     async def get(self, id: str) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none to be seen."""
+        """A copy of the artifact with this id; None if the reader may see none."""
         bound = _bound_to(self)
         artifact = await bound.store.get(id, bound.reader, bound.clock())
         return None if artifact is None else bound.give((artifact,))[0]
 
     async def summary(self, filter: FilterConfig | None = None) -> BoardSummary:
-        """How many there are, in all and of what, of all that the filter asks for."""
+        """Counts of the artifacts that match the filter."""
         bound = _bound_to(self)
         return await bound.store.summary(bound.resolve(filter), bound.reader, bound.clock())
 
     def __setattr__(self, name: str, value: object) -> Never:
-        raise UsageError(f"A board handle does not change: {name!r} cannot be set.")
+        raise UsageError(f"A board handle is immutable: {name!r} cannot be set.")
 
     def __reduce__(self) -> Never:
-        # What copies and pickles an object asks for this.
-        raise UsageError("A board handle is neither copied nor stored. Pass the handle itself on.")
+        # Called by copy and pickle.
+        raise UsageError("A board handle cannot be copied or pickled. Pass the handle itself.")
 
 
 _bound: dict[ReferenceType[_Handle], _Bound] = {}
@@ -131,9 +131,9 @@ def _bound_to(handle: _Handle) -> _Bound:
 
 
 def _forget(handle: ReferenceType[_Handle]) -> None:
-    if _bound:  # it may be gone before a handle that lasts as long as the program
+    if _bound:  # it may already be gone at interpreter exit
         del _bound[handle]
 
 
 def _ignore(_: Sequence[Artifact]) -> None:
-    """Nobody wants to know."""
+    """Ignore the artifacts."""

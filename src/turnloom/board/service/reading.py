@@ -1,4 +1,4 @@
-"""Reading from a store that finds artifacts by terms: who may see what is decided here, for all."""
+"""Reading from a term index; visibility is checked here, for all stores."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -37,16 +37,16 @@ T = TypeVar("T")
 
 _log = logging.getLogger("turnloom.board")
 
-# How many rows are asked for at first where no limit says how many are wanted; and at most.
+# Rows of the first read without a limit, and the maximum rows per read.
 CHUNK = 250
 MOST = 2_000
 # How many rows are read and compared on the loop; more are in a thread.
 FEW = 50
 
-# Who looks at what another tenant shares.
+# The reader of what other tenants share.
 STRANGER = Reader()
 
-# To how many the entries of a group are counted, to look by the rarest.
+# The limit of counting a group's entries, to search by the rarest.
 ENOUGH = 2_000
 
 
@@ -102,7 +102,7 @@ class _Compared(NamedTuple):
 
 
 class IndexReader:
-    """One reader's look into an index, as of one instant."""
+    """One reader's access to an index, as of one instant."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class IndexReader:
         self._most_compared = most_compared
 
     async def get(self, id: str) -> Artifact | None:
-        """The artifact of this id, if there is one that the reader may see."""
+        """The artifact with this id, if the reader may see one."""
         if not is_name(id):
-            return None  # no store can hold it
+            return None  # not storable
         tenant = self._reader.tenant
         rows = await self._index.find(tenant, id)
         own_first = sorted(rows, key=lambda row: row.tenant != tenant)
@@ -132,7 +132,7 @@ class IndexReader:
         `embed_meta`.
 
         Raises:
-            UsageError: the cursor is none, or belongs to another filter or reader.
+            UsageError: the cursor is invalid, or belongs to another filter or reader.
         """
         last = None if cursor is None else await self._locate(filter, cursor)
         plan = await self._plan(filter)
@@ -216,20 +216,20 @@ class IndexReader:
         return write_cursor(filter, self._reader, end.id, which)
 
     async def _locate(self, filter: FilterConfig, cursor: str) -> Position:
-        """Where a cursor stands: behind an artifact that the reader may see, or it would tell of
-        one that it may not."""
+        """The position of a cursor; it must be after a visible artifact, or it would reveal a
+        hidden one."""
         id, which = read_cursor(filter, self._reader, cursor)
         rows = await self._index.find(self._reader.tenant, id) if is_name(id) else ()
         found = rows[which] if 0 <= which < len(rows) else None
         if found is None or self._visibility(found) is None:
             raise UsageError(
-                "The cursor stands behind an artifact that this reader does not find here. "
-                "Begin again without a cursor."
+                "The cursor refers to an artifact that this reader cannot find. "
+                "Start again without a cursor."
             )
         return found.at, found.n
 
     async def _plan(self, filter: FilterConfig) -> IndexPlan:
-        """Look by the terms with the fewest entries."""
+        """A plan that searches by the terms with the fewest entries."""
         outline = Outline(filter, self._reader)
         weights = None
         if not outline.decided:

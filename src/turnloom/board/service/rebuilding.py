@@ -1,4 +1,4 @@
-"""The board out of the logs."""
+"""Rebuilding of the board from the logs."""
 
 import logging
 from collections.abc import Sequence
@@ -14,28 +14,26 @@ _log = logging.getLogger("turnloom.board")
 
 
 async def rebuild(log: EventLog, artifacts: ArtifactStore, tenant: str) -> None:
-    """Put on a board what the logs of a tenant's runs say and it does not hold; again changes
-    nothing.
+    """Add what the logs of a tenant's runs have and the board lacks; idempotent.
 
-    Artifacts of one moment come in the order of their runs.
+    Artifacts with equal times are ordered by run.
 
     Raises:
-        ArtifactExists: the board holds an artifact that a log has with other content.
-        StoreUnavailable: some of it may be there; the same may be tried again later.
+        ArtifactExists: the board has an artifact of a log with other content.
+        StoreUnavailable: a part may be stored; try again later.
     """
     newest_first = [first.run async for first, _ in all_runs(log, tenant)]
     for run in reversed(newest_first):
         try:
             events = await log.read(RunKey(tenant, run))
         except UnknownKind as error:
-            _log.warning("a run is left out: %s", error)
+            _log.warning("skipped a run: %s", error)
             continue
         await index(artifacts, tenant, events)
 
 
 async def index(artifacts: ArtifactStore, tenant: str, events: Sequence[Event]) -> None:
-    """Put on a board what some events of a tenant say and it does not hold; again changes
-    nothing."""
+    """Add what some events of a tenant have and the board lacks; idempotent."""
     told = project(events)
     if told:
         await artifacts.put(tenant, told.artifacts)

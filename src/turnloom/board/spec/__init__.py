@@ -1,4 +1,4 @@
-"""What is put on a board, who may see it, and what is asked of it."""
+"""Artifacts, their visibility, and queries."""
 
 from turnloom.board.spec.artifacts import (
     After,

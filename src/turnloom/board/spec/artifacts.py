@@ -1,4 +1,4 @@
-"""Artifacts, their visibility, and the values they are made of."""
+"""Artifacts, their visibility, and related values."""
 
 from collections.abc import Iterable, Iterator, Set
 from datetime import UTC, datetime
@@ -14,8 +14,7 @@ from turnloom.log.spec import LOCAL
 
 
 class Names(frozenset[str]):
-    """A set of names that comes in the order of its names, so that what is written of it is the
-    same in every process."""
+    """A set of names with a fixed order, so that it is written identically in every process."""
 
     __slots__ = ()
 
@@ -27,67 +26,67 @@ NONE = Names()
 
 
 def instant(value: object, what: str) -> datetime:
-    """The instant that a time names, in UTC.
+    """A time in UTC.
 
     Raises:
-        InvalidArtifact: it is no time, or does not say of which zone it is.
+        InvalidArtifact: it is not a datetime with a time zone.
     """
     if not isinstance(value, datetime) or value.utcoffset() is None:
         raise InvalidArtifact(
-            f"{what} is {preview(value)}, which names no instant. "
-            "Give a datetime with a zone, as in datetime(2026, 1, 31, tzinfo=UTC)."
+            f"{what} must be a datetime with a time zone, not {preview(value)}. "
+            "Write datetime(2026, 1, 31, tzinfo=UTC)."
         )
     if value.tzinfo is UTC:
         return value
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise InvalidArtifact(f"{what} is {value!r}, which no calendar holds in UTC.") from None
+        raise InvalidArtifact(f"{what} is {value!r}, which is out of range in UTC.") from None
 
 
 def name(value: str, what: str) -> str:
-    """A text that can name something.
+    """A valid name.
 
     Raises:
-        InvalidArtifact: it cannot.
+        InvalidArtifact: it is not valid.
     """
     if not is_name(value):
         raise InvalidArtifact(
-            f"{what} is {preview(value)}. It must be a text that is not empty and holds no NUL and "
-            "no half character."
+            f"{what} must be a non-empty text without NUL characters and lone surrogates, "
+            f"not {preview(value)}."
         )
     return value
 
 
 def names(values: Any, what: str) -> Names:
-    """A set of names; one text is not taken for a set of letters.
+    """A set of names; a single text is rejected.
 
     Raises:
-        InvalidArtifact: it is no set, or something in it is no name.
+        InvalidArtifact: it is not a set, or contains an invalid name.
     """
     if type(values) is Names:
-        return values  # they were seen to be names when they were made
+        return values  # checked when it was created
     if type(values) is frozenset and not values:
         return NONE
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidArtifact(f"{what} is {preview(values)}. Give a set, as in {{'name'}}.")
+        raise InvalidArtifact(f"{what} must be a set, not {preview(values)}. Write {{'name'}}.")
     return Names(name(value, f"One of {what}") for value in cast(Iterable[str], values))
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False, tag_field="kind", forbid_unknown_fields=True):
-    """What all kinds of visibility share: a tag, and nothing beside what they say."""
+    """Base of all kinds of visibility."""
 
 
 class Shared(_Kind, frozen=True, tag="shared"):
-    """Everybody may see it, of every tenant. Only the program may publish it, not an agent."""
+    """Visible to everyone of every tenant. Only the program may publish it, not an agent."""
 
 
 class Public(_Kind, frozen=True, tag="public"):
-    """Everybody of its tenant may see it."""
+    """Visible to everyone of its tenant."""
 
 
 class Private(_Kind, frozen=True, tag="private"):
-    """The agents that are named may see it."""
+    """Visible to the named agents."""
 
     agents: Set[str]
 
@@ -96,7 +95,7 @@ class Private(_Kind, frozen=True, tag="private"):
 
 
 class Labelled(_Kind, frozen=True, tag="labelled"):
-    """Whoever has all of these labels may see it."""
+    """Visible to readers with all of these labels."""
 
     labels: Set[str]
 
@@ -105,7 +104,7 @@ class Labelled(_Kind, frozen=True, tag="labelled"):
 
 
 class Tenant(_Kind, frozen=True, tag="tenant"):
-    """Whoever belongs to this tenant may see it."""
+    """Visible to readers of this tenant."""
 
     tenant_id: str
 
@@ -114,7 +113,7 @@ class Tenant(_Kind, frozen=True, tag="tenant"):
 
 
 class After(_Kind, frozen=True, tag="after"):
-    """From an instant on, whoever `then` allows may see it; before, nobody."""
+    """Visible to `then` from an instant on; hidden before."""
 
     at: datetime
     then: "Visibility" = Public()
@@ -123,36 +122,36 @@ class After(_Kind, frozen=True, tag="after"):
         force_setattr(self, "at", instant(self.at, "After.at"))
         if not is_visibility(self.then):
             raise InvalidArtifact(
-                f"After.then is {self.then!r}, which is no visibility. "
-                "Give a Shared, Public, Private, Labelled, Tenant or After."
+                f"After.then must be a visibility, not {self.then!r}. "
+                "Use Shared, Public, Private, Labelled, Tenant or After."
             )
 
 
 Visibility = Shared | Public | Private | Labelled | Tenant | After
 
-# Who may see what was made of several things: whoever all of these admit. Nothing is everybody of
-# the tenant.
+# The visibility of content made of several parts: readers that all of these admit. Empty means
+# everyone of the tenant.
 Audience = tuple[Visibility, ...]
 
 
 def is_visibility(value: object) -> bool:
-    """Whether a value is one of the kinds of visibility that there are."""
+    """Whether a value is a visibility."""
     return isinstance(value, Shared | Public | Private | Labelled | Tenant | After)
 
 
 def is_shared(visibility: object) -> bool:
-    """Whether a visibility reaches other tenants, now or from an instant on."""
+    """Whether a visibility reaches other tenants, now or later."""
     while isinstance(visibility, After):
         visibility = visibility.then
     return isinstance(visibility, Shared)
 
 
-# A user, like an agent, sees what visibilities allow; a developer sees all of the tenant.
+# A user, like an agent, sees what visibilities allow; a developer sees everything of the tenant.
 Role = Literal["user", "developer"]
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Who is looking: an agent, its labels, its tenant and its role, as the program says."""
+    """The identity of a reader: agent, labels, tenant and role."""
 
     agent: str = ""
     labels: Set[str] = frozenset()
@@ -161,21 +160,20 @@ class Reader(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.role not in ("user", "developer"):
-            raise InvalidArtifact(f"Reader.role is {self.role!r}. Use 'user' or 'developer'.")
+            raise InvalidArtifact(f"Reader.role must be 'user' or 'developer', not {self.role!r}.")
         force_setattr(self, "labels", names(self.labels, "Reader.labels"))
 
 
 def _some(values: Set[str], what: str) -> Names:
     found = names(values, what)
     if not found:
-        raise InvalidArtifact(f"{what} is empty, so it would say nothing. Name at least one.")
+        raise InvalidArtifact(f"{what} is empty. Name at least one.")
     return found
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    """Something that was made, with where it comes from and who may see it; never changed.
-    `indexed` names the fields of the payload that stores index, and is left out where there are
-    none."""
+    """An immutable artifact with its provenance and visibility. `indexed` names the payload fields
+    that stores index, and is omitted if there are none."""
 
     id: str
     type: str
@@ -201,7 +199,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unkno
             force_setattr(self, "tags", names(self.tags, "Artifact.tags"))
         if not is_visibility(self.visibility):
             raise InvalidArtifact(
-                f"Artifact.visibility is {preview(self.visibility)}, which is none."
+                f"Artifact.visibility must be a visibility, not {preview(self.visibility)}."
             )
         if type(self.parents) is not tuple:
             force_setattr(self, "parents", _names(self.parents, "Artifact.parents", "ids"))
@@ -218,12 +216,12 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unkno
 
 def _names(given: Iterable[str], what: str, of: str) -> tuple[str, ...]:
     if isinstance(given, str):
-        raise InvalidArtifact(f"{what} is {preview(given)}. Give a tuple of {of}.")
+        raise InvalidArtifact(f"{what} must be a tuple of {of}, not {preview(given)}.")
     return tuple(given)
 
 
 class Consumption(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    """An agent's subscription took an artifact into a turn of a run; once for each such turn."""
+    """The consumption of an artifact by an agent's subscription, once per turn of a run."""
 
     artifact: str
     agent: str
@@ -239,14 +237,13 @@ class Consumption(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_un
 
 
 class Envelope(Artifact, frozen=True, kw_only=True):
-    """An artifact together with who took it, the oldest taking first."""
+    """An artifact with its consumptions, oldest first."""
 
     consumptions: tuple[Consumption, ...] = ()
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Some of the artifacts that were asked for, how many there are in all if that was asked too,
-    and where to go on if there are more."""
+    """A page of artifacts, the total if requested, and the cursor if there are more."""
 
     items: tuple[Artifact, ...]
     total: int | None = None
@@ -254,7 +251,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class BoardSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """How many artifacts there are, in all and by what they are; by the kind of visibility too. One
+    """Counts of artifacts, in total and by type, producer, kind of visibility and tag. An artifact
     with several tags counts under each."""
 
     total: int

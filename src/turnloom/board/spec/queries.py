@@ -1,4 +1,4 @@
-"""Filters, the reading handle of a board, and the queries that stores answer."""
+"""Filters, the read handle of a board, and the values exchanged with stores."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence, Set
 from datetime import datetime
@@ -12,8 +12,7 @@ from turnloom.board.spec.artifacts import Artifact, BoardSummary, instant
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json, kind_of, preview
 
-# How many names a set of a filter has at most, how many values `in` has, and how many conditions
-# there are.
+# Maximum names per set and values per `in`, and maximum conditions per filter.
 MOST_NAMES = 1000
 MOST_CONDITIONS = 100
 # How many artifacts that the reader may see one page compares with its filter at most.
@@ -21,7 +20,7 @@ MOST_COMPARED = 5_000
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "exists"]
 
-# What the value beside an operator must be, where not every value makes sense.
+# The types of values that an operator accepts, if restricted.
 _FITTING: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("lt", "le", "gt", "ge"), ("integer", "number", "string")),
     "in": ("array",),
@@ -33,7 +32,7 @@ def _sensible(where: tuple[str, Operator, Any]) -> tuple[str, Operator, Any]:
     path, operator, value = where
     if not all(path.split(".")):
         raise ValueError(
-            f"{path!r} leads nowhere. Write names with dots between them, as in 'price.amount'."
+            f"Invalid path {path!r}. Write names separated by dots, as in 'price.amount'."
         )
     fitting = _FITTING.get(operator)
     if fitting and kind_of(value) not in fitting:
@@ -42,32 +41,32 @@ def _sensible(where: tuple[str, Operator, Any]) -> tuple[str, Operator, Any]:
             "Correct the value."
         )
     if isinstance(value, list) and len(cast(list[Any], value)) > MOST_NAMES:
-        raise ValueError(f"{operator!r} at {path!r} has more than {MOST_NAMES} values.")
+        raise ValueError(f"{operator!r} at {path!r} has more than {MOST_NAMES} values. Split it.")
     return where
 
 
 def _aware(value: object) -> datetime:
-    """An instant out of a datetime or ISO 8601; a bare number is neither."""
+    """An instant from a datetime or an ISO 8601 text; numbers are rejected."""
     if not isinstance(value, str):
         return instant(value, "The time")
     try:
         return instant(datetime.fromisoformat(value), "The time")
     except ValueError as error:
         raise ValueError(
-            f"{value!r} names no instant. Write one with a zone, as in '2026-01-31T12:00:00Z'."
+            f"Invalid time {value!r}. Write it with a time zone, as in '2026-01-31T12:00:00Z'."
         ) from error
 
 
-# A path into the payload, an operator, and what to compare with.
+# A path into the payload, an operator, and a value to compare with.
 Where = Annotated[tuple[str, Operator, JsonValue], Strict(False), AfterValidator(_sensible)]
 
-# What is said as a list in a file; one text is not a set of letters.
+# A list in a file; a single text is rejected.
 _Names = Annotated[Set[str], Strict(False), Field(max_length=MOST_NAMES)]
 _Instant = Annotated[datetime, BeforeValidator(_aware)]
 
 
 class TagFilter(Declared):
-    """Which tags an artifact must have, any or all of them, and which it must not have."""
+    """The tags that an artifact must have, any or all of them, and those it must not have."""
 
     include: _Names | None = None
     exclude: _Names = frozenset()
@@ -75,8 +74,8 @@ class TagFilter(Declared):
 
 
 class FilterConfig(Declared):
-    """What an artifact must be to be found. What is left out asks nothing; an empty set finds
-    nothing. The window includes both of its ends."""
+    """Conditions on artifacts. Omitted conditions match everything; an empty set matches nothing.
+    The time window includes both ends."""
 
     types: _Names | None = None
     tags: TagFilter | None = None
@@ -92,19 +91,19 @@ class FilterConfig(Declared):
 
 
 class ArtifactItems(tuple[Artifact, ...]):
-    """Artifacts in order, and where to go on if there are more."""
+    """Artifacts in order, and the cursor if there are more."""
 
     cursor: str | None
 
     def __new__(cls, artifacts: Iterable[Artifact] = (), cursor: str | None = None) -> Self:
-        """Some artifacts and the cursor behind them."""
+        """Artifacts and the cursor after them."""
         items = super().__new__(cls, artifacts)
         items.cursor = cursor
         return items
 
 
 class BoardHandle(Protocol):
-    """A board as one reader sees it at the moment of each call. Types may be simple names."""
+    """A board as one reader sees it at the time of each call. Types may be simple names."""
 
     async def query_artifacts(
         self,
@@ -120,8 +119,8 @@ class BoardHandle(Protocol):
         there may be more behind it.
 
         Raises:
-            UnknownType: the filter names a type that is not known, or a simple name of several.
-            UsageError: the cursor is none, or belongs to another filter or reader.
+            UnknownType: the filter names an unknown or ambiguous type.
+            UsageError: the cursor is invalid, or belongs to another filter or reader.
         """
         ...
 
@@ -137,27 +136,25 @@ class BoardHandle(Protocol):
         ...
 
     async def get(self, id: str) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none to be seen."""
+        """A copy of the artifact with this id; None if the reader may see none."""
         ...
 
     async def summary(self, filter: FilterConfig | None = None) -> BoardSummary:
-        """How many there are, in all and of what, of all that the filter asks for.
+        """Counts of the artifacts that match the filter.
 
         Raises:
-            UnknownType: the filter names a type that is not known, or a simple name of several.
+            UnknownType: the filter names an unknown or ambiguous type.
         """
         ...
 
 
-# The place of an artifact in the order of its board: microseconds, and the number it came with,
-# which is at least 1.
+# The position of an artifact on its board: microseconds, and its arrival number, from 1.
 Position = tuple[int, int]
 
 
 class ArtifactRow(NamedTuple):
-    """An artifact of a tenant to be kept. `digest` tells its content from another under the same
-    id, `at` and `opens` are microseconds, `shared` says that other tenants find it too, and `terms`
-    are what it is found by."""
+    """A tenant's artifact to store. `digest` identifies its content, `at` and `opens` are
+    microseconds, `shared` makes it visible to other tenants, and `terms` are its index terms."""
 
     tenant: str
     id: str
@@ -171,8 +168,7 @@ class ArtifactRow(NamedTuple):
 
 
 class StoredArtifact(NamedTuple):
-    """An artifact that is kept: its place in the order of the board, whose it is, and its two
-    texts."""
+    """A stored artifact: its position on the board, its tenant, and its two texts."""
 
     at: int
     n: int
@@ -216,8 +212,8 @@ class ArtifactCount(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """What to look for in one scope: entries of one of `leads`, of which each has a term of every
-    one of `groups` and none that is `excluded`."""
+    """A search in one scope: entries with one of `leads`, a term from each of `groups`, and none of
+    `excluded`."""
 
     leads: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
@@ -225,9 +221,9 @@ class Branch(NamedTuple):
 
 
 class IndexPlan(NamedTuple):
-    """Where to look, strictly between which positions, in which direction, as of when, and for
-    which tenant: it finds its own artifacts that open by `opened`, and what is shared and open now.
-    No two branches find the same artifact."""
+    """A search plan: its branches, exclusive bounds, direction, time and tenant. It finds the
+    tenant's artifacts that open by `opened`, and shared ones that are open now. No two branches
+    find the same artifact."""
 
     branches: tuple[Branch, ...]
     low: Position
@@ -238,7 +234,7 @@ class IndexPlan(NamedTuple):
     opened: int
 
     def behind(self, position: Position) -> "IndexPlan":
-        """The same behind a position, in the direction of the plan."""
+        """The rest of the plan after a position, in its direction."""
         if self.newest_first:
             return self._replace(high=min(self.high, position))
         return self._replace(low=max(self.low, position))

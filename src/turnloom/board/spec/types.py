@@ -1,4 +1,4 @@
-"""The types of artifacts: pydantic models by name, as one app knows them."""
+"""Artifact types: pydantic models by name, registered per app."""
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from turnloom.kernel.values import Json, as_object, nearest, preview
 
 M = TypeVar("M", bound=type[BaseModel])
 
-# Where a class keeps the name that it was given, and its version.
+# The class attributes for name, version and indexed fields.
 _MARK = "__artifact_type__"
 _VERSION = "__artifact_version__"
 _INDEX = "__artifact_index__"
@@ -30,19 +30,18 @@ def artifact_type(
 def artifact_type(
     model: M | None = None, *, name: str = "", version: int = 1, index: Sequence[str] = ()
 ) -> M | Callable[[M], M]:
-    """Mark a pydantic model as a type of artifacts, called `module.Class` unless a name is given.
+    """Mark a pydantic model as an artifact type, named `module.Class` unless a name is given.
 
-    Artifacts have the version of the type that they were written as, for those who read old ones.
-    Stores index the fields of `index`, so that a filter whose `where` says what one of them equals
-    reads only the artifacts with that value.
-    The mark is on the class alone: which types there are is each app's own affair.
+    Artifacts record the version of their type, for readers of old ones. Stores index the fields of
+    `index`, so that a `where` condition that one of them equals a value reads only matching
+    artifacts. The mark is on the class alone; each app registers its own types.
 
     Raises:
-        UsageError: the version is none, or `index` names a field that cannot be indexed.
+        UsageError: the version is invalid, or `index` names a field that cannot be indexed.
     """
 
     if isinstance(version, bool) or version < 1:
-        raise UsageError(f"A type of artifacts has a version from 1 on, not {version!r}.")
+        raise UsageError(f"`version` of an artifact type must be at least 1, not {version!r}.")
 
     def mark(model: M) -> M:
         setattr(model, _MARK, name or f"{model.__module__}.{model.__name__}")
@@ -54,12 +53,12 @@ def artifact_type(
 
 
 def type_name(value: object) -> str | None:
-    """What a class is called as a type of artifacts; nothing if it is none."""
+    """The name of a class as an artifact type; None if it is not one."""
     return vars(value).get(_MARK) if isinstance(value, type) else None
 
 
 class TypeRegistry:
-    """The types that one app knows; or a workflow of it, beside what the app knows by then."""
+    """The artifact types of an app, or of a workflow in addition to its app's."""
 
     def __init__(self, beside: "TypeRegistry | None" = None) -> None:
         self._models: ChainMap[str, type[BaseModel]] = (
@@ -68,11 +67,11 @@ class TypeRegistry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all types, in the order in which they were registered."""
+        """The names of all types, in order of registration."""
         return tuple(self._models)
 
     def register(self, model: type[BaseModel]) -> str:
-        """Know a model from now on, and give its name; a second time changes nothing.
+        """Register a model and return its name; repeating it has no effect.
 
         Raises:
             UsageError: it was not marked with `@artifact_type`, or another model has its name.
@@ -83,29 +82,29 @@ class TypeRegistry:
                 repr(model.__name__) if isinstance(cast(object, model), type) else preview(model)
             )
             raise UsageError(
-                f"{called} is no type of artifacts. Put `@artifact_type` above its class."
+                f"{called} is not an artifact type. Add `@artifact_type` to its class."
             )
         own = self._models.maps[0]
         if own.setdefault(name, model) is not model:
             raise UsageError(
-                f"Two types are called {name!r}: {_place(own[name])} and {_place(model)}. "
-                "Give one of them another name with `@artifact_type(name=…)`."
+                f"Two types have the name {name!r}: {_place(own[name])} and {_place(model)}. "
+                "Rename one of them with `@artifact_type(name=…)`."
             )
         return name
 
     def version(self, name: str) -> int:
-        """The version of a type that is known."""
+        """The version of a registered type."""
         return vars(self.model(name))[_VERSION]
 
     def indexed(self, name: str) -> tuple[str, ...] | UnsetType:
-        """The fields that stores index of a type that is known; unset if there are none."""
+        """The indexed fields of a registered type; unset if there are none."""
         return vars(self.model(name))[_INDEX] or UNSET
 
     def resolve(self, name: str) -> str:
-        """The full name of the type that a full or simple name stands for.
+        """The full name of a type, given its full or simple name.
 
         Raises:
-            UnknownType: it stands for none, or for several.
+            UnknownType: the name is unknown or ambiguous.
         """
         if self._find(name) is not None:
             return name
@@ -114,12 +113,12 @@ class TypeRegistry:
             return found[0]
         if found:
             raise UnknownType(
-                f"{name!r} may be {' or '.join(map(repr, found))}. Write the full name."
+                f"Type {name!r} is ambiguous: {' or '.join(map(repr, found))}. Use a full name."
             )
         hint = nearest(name, [*self._models, *(each.rpartition(".")[2] for each in self._models)])
         known = ", ".join(self._models) or "none"
         remedy = f"Did you mean {hint!r}?" if hint else "Register it, or use one of these."
-        raise UnknownType(f"There is no type {name!r}. Known: {known}. {remedy}")
+        raise UnknownType(f"Unknown type {name!r}. Known: {known}. {remedy}")
 
     def _find(self, name: str) -> type[BaseModel] | None:
         for known in self._models.maps:
@@ -128,50 +127,50 @@ class TypeRegistry:
         return None
 
     def model(self, name: str) -> type[BaseModel]:
-        """The model that a full or simple name stands for.
+        """The model of a type, given its full or simple name.
 
         Raises:
-            UnknownType: it stands for none, or for several.
+            UnknownType: the name is unknown or ambiguous.
         """
         return self._models[self.resolve(name)]
 
     def write(self, value: BaseModel) -> tuple[str, dict[str, Json]]:
-        """The name of a value's type, and the value as a payload that gives the same value back.
+        """The type name and the payload of a value; the payload must survive a round trip.
 
         Raises:
-            UnknownType: its type is not known here.
-            InvalidArtifact: it would not come back from JSON.
+            UnknownType: its type is not registered.
+            InvalidArtifact: a round trip through JSON changes it.
         """
         name = type_name(type(value)) or ""
         if self._find(name) is not type(value):
             raise UnknownType(
-                f"{type(value).__name__!r} is not a type of this app. Register it first."
+                f"Type {type(value).__name__!r} is not registered in this app. Register it first."
             )
         return name, self._checked(name, value)
 
     def check(self, name: str, payload: Json) -> dict[str, Json]:
-        """A payload as its type has it: defaults filled in, values in their JSON form.
+        """A validated payload: defaults filled in, values in their JSON form.
 
         Raises:
-            UnknownType: there is no such type.
-            InvalidArtifact: the type refuses the payload.
+            UnknownType: the type is unknown.
+            InvalidArtifact: the payload does not match the type.
         """
         name = self.resolve(name)
         return self._checked(name, self.read(name, payload))
 
     def read(self, name: str, payload: Json) -> BaseModel:
-        """The value that a payload holds.
+        """The value of a payload.
 
         Raises:
-            UnknownType: there is no such type.
-            InvalidArtifact: the type refuses the payload.
+            UnknownType: the type is unknown.
+            InvalidArtifact: the payload does not match the type.
         """
         name = self.resolve(name)
         try:
             return self._models[name].model_validate_json(msgspec.json.encode(payload))
         except (ValidationError, TypeError, ValueError, RecursionError) as error:
             raise InvalidArtifact(
-                f"{preview(payload)} is no {name!r}: {_said(error)}. Correct the payload."
+                f"Payload {preview(payload)} is not a valid {name!r}: {_said(error)}. Correct it."
             ) from error
 
     def _checked(self, name: str, value: BaseModel) -> dict[str, Json]:
@@ -181,22 +180,22 @@ class TypeRegistry:
             same = again == value or _is_same(again, value)
         except (PydanticSerializationError, ValidationError) as error:
             raise InvalidArtifact(
-                f"A value of type {name!r} does not come back from JSON: {_said(error)}. For bytes "
-                "that are no text, let its `model_config` say 'base64' in `ser_json_bytes` and "
-                "`val_json_bytes`; for NaN and infinity 'strings' in `ser_json_inf_nan`."
+                f"A value of type {name!r} does not survive a JSON round trip: {_said(error)}. In "
+                "its `model_config`, set `ser_json_bytes` and `val_json_bytes` to 'base64' for "
+                "binary data, and `ser_json_inf_nan` to 'strings' for NaN and infinity."
             ) from error
         payload = as_object(msgspec.json.decode(text))
         if not same or payload is None:
             raise InvalidArtifact(
-                f"A value of type {name!r} comes back from JSON as another one. "
-                "Let its serializers and validators undo each other."
+                f"A JSON round trip changes a value of type {name!r}. "
+                "Make its validators reverse its serializers."
             )
         return payload
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same though they are not equal: NaN is equal to nothing, and what
-    is private may differ."""
+    """Whether two values are the same although not equal: NaN equals nothing, and private
+    attributes may differ."""
     if isinstance(one, BaseModel) and isinstance(other, BaseModel):
         return type(one) is type(other) and _is_same(dict(one), dict(other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -1,1 +1,1 @@
-"""What can be said of variables without touching the world."""
+"""Pure logic of variables."""

@@ -1,4 +1,4 @@
-"""What variables are for, as a document says it."""
+"""Checks of the context variables file."""
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from types import MappingProxyType
@@ -34,7 +34,7 @@ from turnloom.variables.spec import (
 
 
 def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) -> None:
-    """Note what an older shape declares, at the top of the file and under its outer key."""
+    """Warn about keys of an older file format, at the top level and under the outer key."""
     for entry in (DocumentEntry((), document.value), root):
         for key in as_object(entry.value) or ():
             if key in OLDER:
@@ -42,8 +42,8 @@ def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) 
                     document,
                     (*entry.path, key),
                     "W014",
-                    f"Key {key!r} belongs to an older shape of this file, and is ignored.",
-                    remedy="Use `turnloom migrate` to rewrite the file, or remove the key.",
+                    f"Key {key!r} belongs to an older format of this file and is ignored.",
+                    remedy="Rewrite the file with `turnloom migrate`, or remove the key.",
                 )
 
 
@@ -51,8 +51,8 @@ _KEYS = ("definitions", "agents")
 
 
 class CheckedVariables(NamedTuple):
-    """What is valid, and every name that was declared, valid or not, if they can all be known;
-    and where variables and exposures stand."""
+    """The valid variables, all declared names, whether those are complete, and the locations of
+    variables and exposures."""
 
     variables: Variables
     names: frozenset[str]
@@ -62,7 +62,7 @@ class CheckedVariables(NamedTuple):
 
 
 class KnownNames(NamedTuple):
-    """The agents and tools that a workflow declares; no agents, or None: they are not known."""
+    """The agents and tools that a workflow declares; empty or None if unknown."""
 
     agents: Set[str]
     tools: Collection[str] | None = None
@@ -71,7 +71,7 @@ class KnownNames(NamedTuple):
 def check_variables(
     report: Report, document: DeclarationFile | None, known: KnownNames
 ) -> CheckedVariables:
-    """The variables of a workflow; problems go to the report."""
+    """Check the variables of a workflow; problems go to the report."""
     agents = known.agents
     if document is None:
         return CheckedVariables(Variables(), frozenset())
@@ -117,7 +117,7 @@ def _definition(
     report: Report, document: DeclarationFile, entry: DocumentEntry, name: str, known: KnownNames
 ) -> VariableDefinition | None:
     if name in BASE or name == RUN_STATUS:
-        what = "how the run ended" if name == RUN_STATUS else "an id of the run"
+        what = "the status of the run" if name == RUN_STATUS else "an id of the run"
         message = f"{name!r} is {what} and cannot be redefined."
         report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         return None
@@ -143,7 +143,7 @@ def _check_source(
             path[:-1],
             "W011",
             f"Variable {definition.name!r} has no `type`.",
-            remedy="Only static variables may leave it out.",
+            remedy="Add it; only static variables may omit it.",
         )
     untold = definition.model_copy(update={"enum": None})
     for number, allowed in enumerate(definition.enum or ()):
@@ -192,7 +192,7 @@ def _check_trigger(
     agent, agents = _agent_of(trigger), known.agents
     tool: str | None = getattr(trigger, "tool", None)
     if tool is not None and known.tools is not None and tool not in known.tools:
-        message = f"Trigger listens to tool {tool!r}, which is not declared; it would never fire."
+        message = f"Trigger listens to tool {tool!r}, which is not declared; it can never fire."
         hint = nearest(tool, sorted(known.tools))
         remedy = f"Did you mean {hint!r}?" if hint else "Declare it in the tools file."
         report.add(document, (*path, "tool"), "W045", message, remedy=remedy)
@@ -204,11 +204,11 @@ def _check_trigger(
         report.add(document, (*path, key), "W020", message, remedy=remedy)
     for value in trigger.values or ():
         if problem := misfit(definition, value):
-            remedy = "Say which `value` the trigger sets."
+            remedy = "Set the `value` of the trigger."
             report.add(document, (*path, "value"), "W024", f"{problem}.", remedy=remedy)
     if isinstance(trigger, AgentTextTrigger) and ends_chats(trigger):
-        message = f"Trigger waits for {ENDING!r}, at which AG2 ends a chat before it decides."
-        remedy = "Choose another word for a folder that is attached to such a chat."
+        message = f"Trigger waits for {ENDING!r}, which ends an AG2 chat before the trigger fires."
+        remedy = "Choose another word if the folder is attached to an AG2 chat."
         report.warn(document, (*path, "match"), "W064", message, remedy=remedy)
     try:
         TRIGGER_LOADERS[trigger.type].listen(trigger, "")
@@ -237,7 +237,7 @@ def _check_heard(
     places: Mapping[str, DocumentEntry],
     declared: Set[str],
 ) -> None:
-    """Note triggers that listen to variables nobody declares, and circles of them."""
+    """Report triggers that listen to undeclared variables, and cycles of triggers."""
     hears: dict[str, set[str]] = {}
     for name, definition in definitions.items():
         source = definition.source
@@ -260,9 +260,9 @@ def _check_heard(
                 _check_value(report, document, where, definitions[other], value=trigger.equals)
     circle = cycle_of(hears)
     if circle:
-        message = f"Variables change each other in a circle: {' → '.join(circle)}."
+        message = f"Variables change each other in a cycle: {' → '.join(circle)}."
         report.add(
-            document, places[circle[0]].path, "W036", message, remedy="Drop one of these triggers."
+            document, places[circle[0]].path, "W036", message, remedy="Remove one of the triggers."
         )
 
 
@@ -285,7 +285,7 @@ def _check_exposed(
     places: Mapping[str, DocumentEntry],
     declared: Set[str],
 ) -> None:
-    """Note what agents are shown and nobody declares, and templates that say other than lists."""
+    """Report undeclared variables, and templates that contradict `variables`."""
     known = sorted({*declared, *BASE, *BAKED_IN})
     for exposure in exposures:
         path = places[exposure.name].path
@@ -305,17 +305,17 @@ def _check_template(
 ) -> None:
     shown, listed = set(names_of(exposure)), set(exposure.variables)
     for name in sorted(shown ^ listed):
-        says = "shows" if name in shown else "leaves out"
-        message = f"The template of {exposure.name!r} {says} {name!r}; `variables` says otherwise."
-        remedy = "Make both say the same, or drop `variables`."
+        says = "shows" if name in shown else "omits"
+        message = f"The template of {exposure.name!r} {says} {name!r}, unlike its `variables`."
+        remedy = "Make them agree, or remove `variables`."
         report.add(document, (*path, "template"), "W037", message, remedy=remedy)
 
 
 def describe(document: DeclarationFile) -> dict[str, str]:
-    """The description of each variable that has one.
+    """The descriptions of variables, by name.
 
-    It is read from the document as it stands, for a run may be pinned to declarations that do not
-    pass the check of this process: the kind of a trigger, say, may be registered in another one.
+    They are read from the raw document, because a run may be pinned to declarations that fail the
+    check of this process: a trigger kind may be registered only in another one.
     """
     report = Report(document.file)
     declared = as_object(report.part(document, "context_variables").value) or {}

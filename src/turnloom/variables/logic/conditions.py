@@ -1,4 +1,4 @@
-"""Conditions on variables: one or two equalities, read from text, judged with a reason."""
+"""Conditions on variables: one or two equalities, parsed from text."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _AND = re.compile(r"and\b", re.IGNORECASE)
 
 
 class Term(NamedTuple):
-    """A variable and the value it must have."""
+    """A variable and its required value."""
 
     name: str
     value: Json
@@ -35,7 +35,7 @@ class Condition(NamedTuple):
 
 
 class ConditionVerdict(NamedTuple):
-    """Whether a condition held, the values it saw, and why not."""
+    """The result of a condition: whether it holds, the values it read, and why it failed."""
 
     holds: bool
     saw: dict[str, Json]
@@ -43,10 +43,10 @@ class ConditionVerdict(NamedTuple):
 
 
 def parse_condition(text: str) -> Condition:
-    """The condition that a text says.
+    """Parse a condition.
 
     Raises:
-        ValueError: it is not of the allowed form.
+        ValueError: the syntax is invalid.
     """
     position, terms = 0, list[Term]()
     if when := _WHEN.match(text):
@@ -54,14 +54,14 @@ def parse_condition(text: str) -> Condition:
     while True:
         term = _TERM.match(text, position)
         if term is None:
-            raise ValueError(f"Condition {text!r} is not one equality or two joined by AND. {FORM}")
+            raise ValueError(f"Condition {text!r} must be one equality or two with AND. {FORM}")
         terms.append(Term(term["braced"] or term["bare"], _literal(term["value"])))
         position = term.end()
         if position == len(text):
             return Condition(tuple(terms))
         joint = _AND.match(text, position)
         if joint is None or len(terms) == 2:
-            raise ValueError(f"Condition {text!r} goes on with {text[position:]!r}. {FORM}")
+            raise ValueError(f"Condition {text!r} has unexpected {text[position:]!r}. {FORM}")
         position = joint.end()
 
 
@@ -72,7 +72,7 @@ def _literal(text: str) -> Json:
 def judge(
     condition: Condition, values: Mapping[str, Json], absent: Mapping[str, str]
 ) -> ConditionVerdict:
-    """Whether the condition holds for these values; `absent` says why a name has none."""
+    """Evaluate the condition; `absent` says why a name has no value."""
     saw: dict[str, Json] = {}
     for name, wanted in condition.terms:
         if name not in values:

@@ -1,10 +1,10 @@
-"""Circles in who follows whom."""
+"""Cycles in a graph of names."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 
 def cycle_of(follows: Mapping[str, Iterable[str]]) -> list[str]:
-    """A circle, from a name back to itself, or nothing when there is none."""
+    """A cycle, from a name back to itself; empty if there is none."""
     done: set[str] = set()
     for start in follows:
         if start not in done and (found := _walk(start, follows, done)):
@@ -13,7 +13,7 @@ def cycle_of(follows: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def _walk(start: str, follows: Mapping[str, Iterable[str]], done: set[str]) -> list[str]:
-    """The circle that can be reached from a name; names that lead to none are done."""
+    """A cycle reachable from a name; names that reach none are added to `done`."""
     trail: dict[str, Iterator[str]] = {start: iter(follows.get(start, ()))}
     while trail:
         name, others = next(reversed(trail.items()))

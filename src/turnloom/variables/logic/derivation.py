@@ -1,4 +1,4 @@
-"""Derived variables: which triggers a fact can touch, and what it changes."""
+"""Derived variables: the triggers of a fact, and the changes they make."""
 
 from collections.abc import Iterator, Mapping, Set
 from datetime import datetime
@@ -16,7 +16,7 @@ Change = ContextChanged | ContextRefused | TimerSet
 
 
 class DerivationRule(NamedTuple):
-    """One trigger of one variable, ready to be asked; `number` is its place among all."""
+    """One trigger of one variable; `number` is its position among all."""
 
     number: int
     definition: VariableDefinition
@@ -25,11 +25,11 @@ class DerivationRule(NamedTuple):
     listener: Listener
 
     def is_spent(self, fired: Set[str]) -> bool:
-        """Whether it was to fire once, and did."""
+        """Whether it fires once and has fired."""
         return self.trigger.once and self.writer in fired
 
 
-# How many patterns are looked for at once.
+# Patterns per set.
 TOGETHER = 32
 
 
@@ -40,11 +40,10 @@ def _regex(rule: DerivationRule) -> str:
 
 
 class Triggers:
-    """All triggers by what they listen to, so that a fact costs what it can touch.
+    """All triggers, indexed by topic, so that a fact costs only the triggers it can match.
 
-    Triggers that wait for a certain text are found by that text, and those that wait for a pattern
-    by looking for many patterns at once, not by trying each. `tools` leads from the words that
-    tools are called by to their names.
+    Triggers for a fixed text are found by that text; triggers for a pattern are searched in sets.
+    `tools` maps aliases of tools to their names.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Triggers:
         self.kinds = self._kinds()
 
     def _kinds(self) -> frozenset[str]:
-        """The kinds of facts that anything listens to; functions listen to all there are."""
+        """The kinds of facts that triggers listen to; functions listen to all."""
         if self.functions:
             return frozenset(SUBJECTS)
         heard = {kind for kind, _ in (*self._asked, *self._restarts)}
@@ -100,11 +99,11 @@ class Triggers:
             self._asked.setdefault(heard, []).append(rule)
 
     def may_hide(self, agent: str) -> bool:
-        """Whether some message of the agent can be a control word."""
+        """Whether a message of the agent can be a control word."""
         return agent in self._hiding
 
     def hides(self, agent: str, text: str) -> bool:
-        """Whether a message is a control word that the user need not see."""
+        """Whether a message is a control word, hidden from the user."""
         if agent not in self._hiding:
             return False
         rules = [*self._worded(agent, text), *self._asked.get(("agent.text", agent), ())]
@@ -113,9 +112,9 @@ class Triggers:
     def derive(
         self, kind: str, fact: Any, seen: Seen, fired: Set[str], at: datetime
     ) -> list[Change]:
-        """What a fact brings, given the values of this moment: changes, refusals and timers.
+        """The changes, refusals and timers that follow from a fact, given the current values.
 
-        Of several triggers of one variable that match, the last one declared decides.
+        If several triggers of one variable match, the last declared one wins.
         """
         topic = topic_of(kind, fact)
         if topic is None:
@@ -140,7 +139,7 @@ class Triggers:
         return sorted([*asked, *worded]) if worded else asked
 
     def _worded(self, agent: str, text: str) -> Iterator[DerivationRule]:
-        """The rules that a text can be meant by: those of this text, and of patterns it holds."""
+        """The rules that a text may match: by the whole text or by a pattern in it."""
         for shape, rules in self._texts.get(agent, {}).items():
             yield from rules.get(shape.of(text), ())
         for patterns, rules in self._patterns.get(agent, ()):
@@ -161,7 +160,7 @@ class Triggers:
 def settle(
     definition: VariableDefinition, value: Json, writer: str, values: Mapping[str, Json]
 ) -> ContextChanged | ContextRefused | None:
-    """What a wish for a value comes to: a change, a refusal, or nothing when it is the case."""
+    """The result of setting a value: a change, a refusal, or None if nothing changes."""
     name = definition.name
     if problem := misfit(definition, value):
         return ContextRefused(name, writer, problem)
@@ -170,7 +169,8 @@ def settle(
 
 
 def _read(rule: DerivationRule, value: Json) -> Json:
-    """What a trigger read; a captured text is read as the variable's type, if it can be."""
+    """The value that a trigger read; a captured text is converted to the variable's type if
+    possible."""
     if not isinstance(value, str) or getattr(rule.trigger, "capture", None) is None:
         return value
     coerced = coerce(rule.definition, value)

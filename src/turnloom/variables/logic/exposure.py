@@ -1,4 +1,4 @@
-"""What an agent's prompt shows of the variables, piece by piece."""
+"""The pieces of a prompt that show variables."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 class ExposedText(NamedTuple):
-    """One piece of text: of a variable, or of the declaration itself; and what it leaves out."""
+    """A piece of text: of a variable, or of the declaration itself; and what is withheld."""
 
     text: str
     variable: str | None = None
@@ -23,7 +23,7 @@ class ExposedText(NamedTuple):
 
 
 class VariableValues(NamedTuple):
-    """The variables of a moment: their values, why some have none, how they are declared."""
+    """The variables at a moment: values, reasons for absence, and definitions."""
 
     now: Mapping[str, Json]
     absent: Mapping[str, str]
@@ -36,19 +36,19 @@ def names_of(exposure: Exposure) -> tuple[str, ...]:
 
 
 def place_in(exposure: Exposure, name: str) -> Path:
-    """Where an exposure names a variable that it shows."""
+    """The location of a variable's name in an exposure."""
     if exposure.template is not None:
         return ("template",)
     return "variables", exposure.variables.index(name)
 
 
 def names_in(template: str) -> tuple[str, ...]:
-    """The variables that a template has a place for."""
+    """The variables in a template's placeholders."""
     return tuple(dict.fromkeys(_PLACE.findall(template)))
 
 
 def expose(exposure: Exposure, values: VariableValues) -> Iterator[ExposedText]:
-    """The pieces that an exposure shows at a moment, in order."""
+    """The pieces of an exposure at a moment, in order."""
     if exposure.template is not None:
         if exposure.header:
             yield ExposedText(f"{exposure.header}\n")
@@ -68,7 +68,7 @@ def expose(exposure: Exposure, values: VariableValues) -> Iterator[ExposedText]:
 
 
 def _filled(exposure: Exposure, template: str, values: VariableValues) -> Iterator[ExposedText]:
-    """A template with its places filled; braces that name nothing stay as they are."""
+    """A template with its placeholders filled; unknown names in braces are kept."""
     known = {*values.now, *values.absent, *values.definitions}
     end = 0
     for place in _PLACE.finditer(template):
@@ -82,7 +82,7 @@ def _filled(exposure: Exposure, template: str, values: VariableValues) -> Iterat
 
 
 def show_value(name: str, values: VariableValues, null_label: str) -> ExposedText:
-    """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
+    """A value as single-line JSON, so that its line breaks and quotes cannot imitate ours."""
     if name in values.absent:
         return ExposedText(null_label, name, "suppressed", values.absent[name])
     value = values.now.get(name)

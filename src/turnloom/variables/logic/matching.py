@@ -1,4 +1,4 @@
-"""Texts against patterns: equality, containment and regular expressions that cannot stall."""
+"""Text matching: equality, containment and linear-time regular expressions."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -8,31 +8,31 @@ import re2
 
 from turnloom.variables.spec.triggers import AgentTextTrigger
 
-# Patterns of this size at most are looked for together: sets of them stay within RE2's memory.
+# Maximum size of a pattern in a set, so that sets stay within RE2's memory limit.
 SMALL = 200
 
 
 class Shape(NamedTuple):
-    """What is done to a text before it is compared."""
+    """Normalisation of a text before comparison."""
 
     trim: bool
     fold: bool
 
     def of(self, text: str) -> str:
-        """The text as it is compared."""
+        """The normalised text."""
         return _shaped(text, self.trim, self.fold)
 
 
 @lru_cache(maxsize=16)
 def _shaped(text: str, trim: bool, fold: bool) -> str:
-    """A text is compared with many patterns, one after the other."""
+    """Cached, because a text is compared with many patterns."""
     text = text.strip() if trim else text
     return text.casefold() if fold else text
 
 
 class TextPattern(NamedTuple):
-    """How a trigger reads a text: `whole` is set when equality alone decides, `regex` when the
-    text must hold a pattern that can be looked for together with others."""
+    """How a trigger matches a text: `whole` is set if equality alone decides, `regex` if it is a
+    pattern that can be searched in a set."""
 
     shape: Shape
     whole: str | None
@@ -41,7 +41,7 @@ class TextPattern(NamedTuple):
 
 
 class Patterns:
-    """Patterns of one shape, looked for all at once."""
+    """Patterns with the same normalisation, searched together."""
 
     def __init__(self, shape: Shape, patterns: Iterable[str]) -> None:
         self._shape = Shape(shape.trim, False)
@@ -51,17 +51,17 @@ class Patterns:
         self._set.Compile()
 
     def found_in(self, text: str) -> list[int]:
-        """Which of the patterns a text holds, by their number."""
+        """The indexes of the patterns that a text contains."""
         return self._set.Match(self._shape.of(text)) or []
 
 
 def reader(trigger: AgentTextTrigger) -> TextPattern:
-    """How a trigger reads texts; every part of its `match` must hold.
+    """The text pattern of a trigger; every part of its `match` must hold.
 
-    What `find` gives is the captured group, or the text itself when nothing is captured.
+    `find` returns the captured group, or the text itself without `capture`.
 
     Raises:
-        ValueError: the regular expression is not one that RE2 knows, or has no such group.
+        ValueError: RE2 does not support the regular expression, or it lacks the group.
     """
     shape = Shape(trigger.trim and not trigger.exact, trigger.ignore_case and not trigger.exact)
     match = trigger.match
@@ -96,21 +96,21 @@ def reader(trigger: AgentTextTrigger) -> TextPattern:
 def _options(*, ignore_case: bool) -> Any:
     options = re2.Options()
     options.case_sensitive = not ignore_case
-    options.log_errors = False  # the diagnostic says it
+    options.log_errors = False  # the diagnostic reports it
     return options
 
 
 def compiled(regex: str, *, ignore_case: bool = False) -> Any:
-    """A regular expression that no text can stall.
+    """A compiled regular expression with linear-time matching.
 
     Raises:
-        ValueError: it is not one that RE2 knows.
+        ValueError: RE2 does not support it.
     """
     try:
         return re2.compile(regex, _options(ignore_case=ignore_case))
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace")
-        message = f"{regex!r} is not a regular expression that RE2 knows: {why}."
+        message = f"RE2 does not support the regular expression {regex!r}: {why}."
         raise ValueError(message) from error
 
 
@@ -118,14 +118,14 @@ def _check_group(pattern: Any, group: int | str) -> None:
     groups = pattern.groups if isinstance(group, int) else pattern.groupindex
     known = group <= groups if isinstance(group, int) else group in groups
     if not known:
-        raise ValueError(f"The pattern has no group {group!r} to capture.")
+        raise ValueError(f"The regular expression has no group {group!r} to capture.")
 
 
-# The message at which AG2 ends a chat, unless it is told otherwise.
+# The message that ends an AG2 chat by default.
 ENDING = "TERMINATE"
 
 
 def ends_chats(trigger: AgentTextTrigger) -> bool:
-    """Whether a trigger waits for the very word that would end a chat of AG2."""
+    """Whether a trigger waits for the word that ends an AG2 chat."""
     words = (trigger.match.equals, trigger.match.contains)
     return any(word is not None and word.strip().upper() == ENDING for word in words)

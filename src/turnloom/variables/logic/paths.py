@@ -1,4 +1,4 @@
-"""Dotted keys into documents, and whose a document is: the same in every database."""
+"""Dotted keys into documents, and the tenant of a document: the same for every database."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,23 +7,23 @@ from turnloom.kernel.values import Json, as_object
 
 
 def steps(key: str) -> tuple[str, ...]:
-    """The names that a dotted key goes through.
+    """The names in a dotted key.
 
     Raises:
-        UsageError: the key is one that not every database can look up.
+        UsageError: not every database can look up the key.
     """
     names = tuple(key.split("."))
     if not all(_is_name(name) for name in names):
         raise UsageError(
-            f"Documents cannot be looked up by {key!r}. A key is made of names with dots between "
-            "them, as in 'owner.email'; a name is not empty, does not begin with '$', and holds no "
-            "double quote, backslash or control character."
+            f"Invalid document key {key!r}. Write names separated by dots, as in 'owner.email'; "
+            "a name must not be empty, start with '$', or contain a double quote, backslash or "
+            "control character."
         )
     return names
 
 
 def value_at(document: Json, names: Sequence[str]) -> Json:
-    """What stands in a document under these names, or null; objects are entered, arrays are not."""
+    """The value at a path of a document, or null; arrays are not entered."""
     for name in names:
         inside = as_object(document)
         if inside is None:
@@ -33,12 +33,12 @@ def value_at(document: Json, names: Sequence[str]) -> Json:
 
 
 def belongs(document: Json, fields: Iterable[str], tenant: str) -> bool:
-    """Whether each of these fields that a document has, if only as null, names the tenant."""
+    """Whether all of these fields that a document has name the tenant; null counts as a value."""
     return all(document[field] == tenant for field in fields if field in document)
 
 
 def is_storable(text: str) -> bool:
-    """Whether every database can hold this text; one that cannot be held is in no document."""
+    """Whether every database can store this text."""
     return not any(mark == "\0" or "\ud800" <= mark <= "\udfff" for mark in text)
 
 

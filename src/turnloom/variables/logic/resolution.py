@@ -1,4 +1,4 @@
-"""First values: what each declaration gives, from readings of the world taken before."""
+"""First values of variables, from their declarations and earlier readings of the world."""
 
 from collections.abc import Iterator, Mapping
 from itertools import starmap
@@ -26,21 +26,21 @@ INCLUDE_SCHEMA = "CONTEXT_INCLUDE_SCHEMA"
 
 
 class Gates(NamedTuple):
-    """What this deployment leaves out."""
+    """The kinds of variables that this deployment excludes."""
 
     production: bool
     no_databases: bool
 
 
 class LookupResult(NamedTuple):
-    """What a document store gave for a variable: a document, or why there is none."""
+    """The result of a document lookup: a document, or the problem."""
 
     document: Mapping[str, Json] | None
     problem: str = ""
 
 
 class Readings(NamedTuple):
-    """What the world said: gates, environment variables by name, documents by variable."""
+    """Values read from the world: gates, environment variables by name, documents by variable."""
 
     gates: Gates
     environment: Mapping[str, str | None]
@@ -48,7 +48,7 @@ class Readings(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """The first values of a run: on record, and the secrets among them in memory."""
+    """The first values of a run: the recorded ones, and the secrets in memory."""
 
     loaded: ContextLoaded
     suppressed: tuple[ContextSuppressed, ...]
@@ -59,7 +59,7 @@ class Resolved(NamedTuple):
 
 
 def gates(production: str | None, include_schema: str | None) -> Gates:
-    """The gates that two environment variables set."""
+    """The gates set by two environment variables."""
     excluded = include_schema is not None and include_schema.strip().lower() in FALSE
     return Gates((production or "").strip().lower() == "production", excluded)
 
@@ -67,21 +67,21 @@ def gates(production: str | None, include_schema: str | None) -> Gates:
 def flags(
     variables: Variables, closed: Gates
 ) -> Iterator[tuple[VariableDefinition, FromEnvironment]]:
-    """The flags to read: declared ones, and those baked in that no definition replaces."""
+    """The flags to read: declared ones, and built-in ones that no definition replaces."""
     return iter(()) if closed.production else _flags(variables)
 
 
 def lookups(
     variables: Variables, closed: Gates
 ) -> Iterator[tuple[VariableDefinition, DatabaseSource]]:
-    """The variables to look up in databases."""
+    """The variables to read from databases."""
     for definition in variables.definitions.values():
         if isinstance(definition.source, DatabaseSource) and not closed.no_databases:
             yield definition, definition.source
 
 
 def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> Resolved:
-    """The first value of everything: ids, flags, then definitions in declared order."""
+    """All first values: ids, flags, then definitions in declared order."""
     found = [InitialValue(name, "base", neutral(value)) for name, value in base.items()]
     baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
     found += [_flag(d, s, readings) for d, s in baked if d.name not in variables.definitions]
@@ -95,7 +95,7 @@ def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) 
 
 
 def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
-    """What may be handed out: once more, nothing that is suppressed; and what was found."""
+    """The values without suppressed ones, as a second safeguard, and the names it removed."""
     if not resolved.suppressed:
         return resolved, []
     closed = {name for each in resolved.suppressed for name in each.names}
@@ -110,7 +110,7 @@ def missing(variables: Variables, resolved: Resolved) -> list[str]:
         return []
     values = {each.name: each for each in resolved.loaded.values}
     return [
-        f"{name!r} is required and has no value: {_reason(values.get(name))}"
+        f"{name!r} is required but has no value: {_reason(values.get(name))}"
         for name, definition in variables.definitions.items()
         if definition.required and _is_missing(values.get(name))
     ]
@@ -122,12 +122,12 @@ def _is_missing(found: InitialValue | None) -> bool:
 
 def _reason(found: InitialValue | None) -> str:
     if found is None:
-        return "this deployment does not have it"
+        return "it is disabled in this deployment"
     return f"{found.note or 'unset'} ({found.origin or found.source})"
 
 
 def _hidden(found: InitialValue, secrets: dict[str, Json]) -> InitialValue:
-    """A secret as it may be written."""
+    """A secret as it is recorded."""
     secrets[found.name] = found.value
     value = None if found.value is None else mark(found.name)
     return InitialValue(
@@ -198,7 +198,7 @@ def _stored(
 
 
 def _ordered(value: Json) -> Json:
-    """A value whose objects have their keys in one order: each database keeps another one."""
+    """A value with sorted object keys, because databases order them differently."""
     return msgspec.to_builtins(value, order="sorted")
 
 
@@ -222,14 +222,14 @@ def _fit(definition: VariableDefinition, value: Json) -> Coerced:
 def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSuppressed]:
     closed = tuple(definition.name for definition, _ in _flags(variables))
     if readings.gates.production and closed:
-        yield ContextSuppressed(closed, "ENVIRONMENT=production has no environment variables")
+        yield ContextSuppressed(closed, "ENVIRONMENT=production disables environment variables")
     stored = tuple(
         name
         for name, definition in variables.definitions.items()
         if isinstance(definition.source, DatabaseSource)
     )
     if readings.gates.no_databases and stored:
-        yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA leaves database variables out")
+        yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA disables database variables")
 
 
 def _baked_in(name: str, env_var: str) -> tuple[VariableDefinition, FromEnvironment]:
@@ -237,7 +237,7 @@ def _baked_in(name: str, env_var: str) -> tuple[VariableDefinition, FromEnvironm
     return VariableDefinition(name=name, type="boolean", source=source), source
 
 
-# Made once: every run has them.
+# Built once: every run has them.
 _BAKED_IN = tuple(starmap(_baked_in, BAKED_IN.items()))
 
 

@@ -1,4 +1,4 @@
-"""Secrets: known to the run's memory, and to nothing that is written."""
+"""Secrets: kept in the run's memory, masked in everything that is written."""
 
 import json
 import re
@@ -15,22 +15,22 @@ from turnloom.kernel.marks import BEGIN, Mark, mark, neutral
 from turnloom.kernel.values import Json, as_array, as_data, as_object, preview
 from turnloom.log.spec import Fact
 
-# Shorter texts are not looked for inside other texts: they would stand there by chance.
+# Shorter texts are not searched inside other texts: they would match by chance.
 SHORTEST = 4
 
-# How much of a secret's base64 must be the same whatever stands around it for it to be looked for.
+# Minimum length of the context-independent part of a secret's base64 form.
 CORE = 6
 
-# How much of a secret must stand at the end of a text that was cut off for it to be looked for.
+# Minimum length of a secret's prefix that is searched at the end of a truncated text.
 PIECE = 8
 
 QUOTES = "\"'"
 
-# What our pictures of long values end with.
+# The end of our previews of long values.
 CUT = "…"
 
-# Fields that name declared things and people, or stand for bytes that hold no value of a secret.
-# A secret that is found in one stands there by chance, and the run would lose its way without it.
+# Fields that name declared things or people, or are digests. A secret in one of them is a
+# coincidence, and the run needs the field unmasked.
 NAMES = frozenset(
     (
         "workflow workflow_version definition root files code changed_code tenant user by author "
@@ -41,7 +41,7 @@ NAMES = frozenset(
     ).split()
 )
 
-# Further fields that name what a program declares; text from outside is not found in them.
+# Further fields that name declared things; they never contain external text.
 DECLARED = frozenset(
     (
         "run form set_aside subscription collection hook_type visibility step place strand undoes "
@@ -55,7 +55,7 @@ F = TypeVar("F", bound=Fact)
 
 
 class Secrets:
-    """The secret values of one run by name; `mark` gives what is written in place of one."""
+    """The secret values of one run by name; `mark` returns the text written in place of one."""
 
     def __init__(self, values: Mapping[str, Json], mark: Callable[[str], str] = mark) -> None:
         self._values = {name: value for name, value in values.items() if value is not None}
@@ -66,16 +66,16 @@ class Secrets:
             for form in (*_forms(text), neutral(text))
             if len(form) >= SHORTEST
         }
-        # Marks stand first, so that a secret that is part of a mark does not spoil it.
+        # Marks come first, so that a secret that is part of a mark does not break it.
         forms = [*map(mark, self._values), *sorted(self._marks, key=len, reverse=True)]
         self._find = re.compile("|".join(map(re.escape, forms)))
         self._longest = max(map(len, self._marks), default=0)
-        # The beginnings by which a secret is found at the end of a text that was cut off.
+        # Prefixes to find a secret at the end of a truncated text.
         self._begun: dict[str, list[str]] = {}
         for form in self._marks:
             if len(form) > PIECE:
                 self._begun.setdefault(form[:PIECE], []).append(form)
-        # It looks ahead, as one beginning may stand within another.
+        # A lookahead, because one prefix may overlap another.
         self._begins = re.compile(f"(?=({'|'.join(map(re.escape, self._begun))}))")
 
     def __contains__(self, name: str) -> bool:
@@ -86,7 +86,7 @@ class Secrets:
 
     @property
     def names(self) -> Iterable[str]:
-        """What the secrets are called."""
+        """The names of the secrets."""
         return self._values.keys()
 
     def items(self) -> Iterable[tuple[str, Json]]:
@@ -94,7 +94,7 @@ class Secrets:
         return self._values.items()
 
     def masked(self, text: str) -> str:
-        """A text with every secret in it replaced by its mark, also one that was cut off."""
+        """A text with every secret replaced by its mark, including truncated ones."""
         if not self._values:
             return text
         text = self._find.sub(lambda found: self._marks.get(found[0], found[0]), text)
@@ -105,19 +105,19 @@ class Secrets:
         return CUT.join([*ends, rest])
 
     def stands_in(self, name: str) -> bool:
-        """Whether a secret stands in a name, which is written as it is."""
+        """Whether a name contains a secret; names are written unmasked."""
         return self.masked(name) != name
 
     def received(self, text: str) -> str:
-        """A text from outside, masked; what looks like a mark in it is none, and opens nothing."""
+        """An external text, masked; imitations of marks are neutralised."""
         return self.masked(neutral(text))
 
     def received_data(self, value: Json) -> Json:
-        """A value from outside, masked; what looks like a mark in it is none."""
+        """An external value, masked; imitations of marks are neutralised."""
         return self.masked_data(neutral(value))
 
     def _end_masked(self, text: str) -> str:
-        """A text that was cut off, with the beginning of a secret at its end replaced."""
+        """A truncated text with the prefix of a secret at its end masked."""
         for found in self._begins.finditer(text, max(0, len(text) - self._longest)):
             rest = text[found.start() :]
             for form in self._begun[found[1]]:
@@ -126,18 +126,18 @@ class Secrets:
         return text
 
     def mask(self, fact: T) -> T:
-        """A fact with every secret in it replaced by its mark."""
+        """A fact with every secret replaced by its mark."""
         said = {name: getattr(fact, name) for name in fact.__struct_fields__ if name not in NAMES}
         data = _taking_json(type(fact))
         masked = {name: self._mask(value, name in data) for name, value in said.items()}
         return fact if masked == said else msgspec.structs.replace(fact, **masked)
 
     def masked_data(self, value: Json) -> Json:
-        """A value with every secret in it replaced by its mark."""
+        """A value with every secret replaced by its mark."""
         return self._mask(value) if self._values else value
 
     def _mask(self, value: Any, is_data: bool = True) -> Any:
-        """A value masked; a number only where it is data, not where it counts something of ours."""
+        """A masked value; numbers are masked only in data, not in our own counts."""
         if isinstance(value, str):
             return self.masked(value)
         if isinstance(value, msgspec.Struct):
@@ -154,7 +154,7 @@ class Secrets:
         return value
 
     def marks_in(self, text: str) -> tuple[Mark, ...]:
-        """Where marks stand in a text that is to be recorded."""
+        """The positions of marks in a text to record."""
         if BEGIN not in text:
             return ()
         found = (
@@ -167,26 +167,26 @@ class Secrets:
     def opened_text(
         self, text: str, marks: Sequence[Mark], names: Collection[str], *, is_json: bool
     ) -> str:
-        """A recorded text, or JSON, with the secrets of these names put in where marks stand."""
+        """A recorded text or JSON with the named secrets inserted at their marks."""
         for each in reversed(marks):
             if each.secret in names and each.secret in self._values:
                 text = _put_at(text, each, self._values[each.secret], is_json=is_json)
         return text
 
     def opened(self, value: Json, names: Iterable[str]) -> Json:
-        """A recorded value with the secrets of these names put in."""
+        """A recorded value with the named secrets inserted."""
         for name in names:
             if name in self._values:
                 value = _put_in(value, mark(name), self._values[name])
         return value
 
 
-# Kinds of facts that hold no text from outside, as far as such facts were received; most are. What
-# looks at every fact asks here first.
+# Kinds of facts known to have no field for external text: a shortcut for code that checks every
+# fact.
 PLAIN: set[type[Fact]] = set()
 
 
-# What most runs have; made once, as patterns are dear to compile.
+# Shared by most runs, because patterns are expensive to compile.
 NO_SECRETS = Secrets({})
 
 
@@ -196,7 +196,7 @@ def secrets_of(values: Mapping[str, Json]) -> Secrets:
 
 
 def received_fact(fact: F) -> F:
-    """A fact in which nothing that came from outside can pass for a mark."""
+    """A fact in which imitations of marks in external text are neutralised."""
     kind = fact.__class__
     if (outside := _OUTSIDE.get(kind)) is None:
         outside = _OUTSIDE[kind] = _from_outside(kind)
@@ -214,7 +214,7 @@ _OUTSIDE: dict[type[Fact], tuple[str, ...]] = {}
 
 
 def _from_outside(kind: type[Fact]) -> tuple[str, ...]:
-    """The fields of facts that may hold text from outside."""
+    """The fields of a fact that may contain external text."""
     known = NAMES | DECLARED | kind.recorded
     fields = msgspec.structs.fields(kind)
     return tuple(f.name for f in fields if f.name not in known and _may_hold_text(f.type))
@@ -233,13 +233,13 @@ _NUMBERS = (int, float, bool, datetime, None, type(None), Ellipsis)
 
 @cache
 def _taking_json(kind: type[msgspec.Struct]) -> frozenset[str]:
-    """The fields that take any JSON."""
+    """The fields that accept any JSON."""
     return frozenset(field.name for field in msgspec.structs.fields(kind) if field.type is Any)
 
 
 def _put_at(text: str, place: Mark, secret: Json, *, is_json: bool) -> str:
-    """A text with a secret where its mark stands: as data where that is all of a JSON string, else
-    as a part of the text, which only a text can be."""
+    """A text with a secret in place of its mark: as data if the mark is a whole JSON string,
+    otherwise as part of the text, if the secret is a text."""
     written = mark(place.secret)
     start, end = place.start, place.start + len(written)
     if text[start:end] != written:
@@ -272,15 +272,15 @@ def _text_with(text: str, mark: str, secret: Json) -> str:
 
 
 def _forms(text: str) -> Iterable[str]:
-    """A text as it stands in other texts: as it is, as data or a picture of a value, as data in a
-    picture and the other way round, and as addresses and headers carry it."""
+    """The forms of a secret in other texts: plain, as data or repr, nested, and as in URLs and
+    headers."""
     written = [text, *_written(text)]
     twice = [form for once in written for form in _written(once)]
     return dict.fromkeys([*written, *twice, *_encoded(text), text.upper(), text.lower()])
 
 
 def _encoded(text: str) -> Iterable[str]:
-    """A text in the encodings that errors of clients and servers carry."""
+    """A text in the encodings that appear in errors of clients and servers."""
     data = text.encode("utf-8", "surrogatepass")
     for percent in (quote(data, safe=""), quote(data), quote_plus(data)):
         yield percent
@@ -296,13 +296,12 @@ def _encoded(text: str) -> Iterable[str]:
 
 
 def _core(encoded: str, ahead: int, length: int) -> str:
-    """What of base64 is the same whatever stands before and behind the bytes that it holds."""
+    """The part of base64 that does not depend on the bytes before and after."""
     return encoded[-(-ahead * 8 // 6) : (ahead + length) * 8 // 6]
 
 
 def _written(text: str) -> Iterable[str]:
-    """A text inside JSON, also in ASCII only, and inside of what `repr` gives: that depends on the
-    quotes around it."""
+    """A text inside JSON, also ASCII-only, and inside `repr`, which depends on the quotes."""
     yield as_data(text)[1:-1]
     yield json.dumps(text)[1:-1]
     yield repr(text)[1:-1]

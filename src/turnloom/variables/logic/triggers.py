@@ -1,7 +1,7 @@
-"""The kinds of triggers, each with what it listens to: the one place where another is added.
+"""The kinds of triggers and what they listen to; `register` adds more.
 
-A kind of trigger is a model (what is declared) and a `listen` function: given the declared trigger,
-it tells which facts it hears and what it reads from one. `register` adds yours:
+A kind of trigger is a model (the declaration) and a `listen` function: given the declared trigger,
+it returns the topics it listens to and a function that reads a value from a fact:
 
     class Shouted(Setting):
         type: Literal["shouted"]
@@ -43,7 +43,7 @@ from turnloom.variables.spec.triggers import (
     UiResponse,
 )
 
-# What a fact is about: its kind, and the agent, tool, variable or timer it names.
+# The topic of a fact: its kind, and the agent, tool, variable or timer it names.
 Topic = tuple[str, str]
 
 # The field of each kind of fact that names its subject.
@@ -62,14 +62,14 @@ SUBJECTS = {
 
 
 class Seen(Protocol):
-    """What a trigger may look at besides the fact."""
+    """The state that a trigger may read besides the fact."""
 
     values: dict[str, Json]
     turns_of: dict[str, int]
 
 
 class Listener(NamedTuple):
-    """What a trigger hears and what it makes of it: a value, or `UNCHANGED`."""
+    """The topics of a trigger, and the function that reads a value or `UNCHANGED` from a fact."""
 
     topics: tuple[Topic, ...]
     read: Callable[[Any, Seen], Any]
@@ -81,7 +81,7 @@ Listen = Callable[[Any, str], Listener]
 
 
 class TriggerKind(NamedTuple):
-    """A kind of trigger: how it is declared, and what it listens to."""
+    """A kind of trigger: its model and its `listen` function."""
 
     model: type[Trigger]
     listen: Listen
@@ -168,7 +168,7 @@ def _nothing(fact: Any, seen: Seen) -> Any:
 
 
 def value_at(value: Json, path: str) -> Any:
-    """What stands at a dotted path, or `UNCHANGED` when nothing does."""
+    """The value at a dotted path, or `UNCHANGED` if there is none."""
     for step in path.split("."):
         mapping, items = as_object(value), as_array(value)
         if mapping is not None and step in mapping:
@@ -184,7 +184,7 @@ TRIGGER_LOADERS: dict[str, TriggerKind] = {}
 
 
 def register(model: type[Trigger], listen: Listen) -> None:
-    """Add a kind of trigger; its name is the literal of the model's `type`."""
+    """Add a kind of trigger, named by the literal of the model's `type`."""
     (name,) = get_args(model.model_fields["type"].annotation)
     TRIGGER_LOADERS[name] = TriggerKind(model, listen)
 
@@ -205,7 +205,7 @@ _models: dict[tuple[str, ...], type[VariableDefinition]] = {}
 
 
 def definition_model() -> type[VariableDefinition]:
-    """The model of a definition that knows every kind of trigger there is by now."""
+    """The definition model with every kind of trigger registered so far."""
     kinds = tuple(TRIGGER_LOADERS)
     if kinds not in _models:
         models = tuple(TRIGGER_LOADERS[kind].model for kind in kinds)
@@ -218,7 +218,7 @@ def definition_model() -> type[VariableDefinition]:
     return _models[kinds]
 
 
-# Types that are made while the program runs, which no checker can follow.
+# Types created at run time, which type checkers cannot follow.
 _create: Any = create_model
 _annotated: Any = Annotated
 _union: Any = Union
@@ -229,7 +229,7 @@ def _one_of(models: tuple[type, ...]) -> Any:
 
 
 def topic_of(kind: str, fact: Any) -> Topic | None:
-    """What a fact is about, if any trigger can hear it."""
+    """The topic of a fact, if triggers can listen to it."""
     field = SUBJECTS.get(kind)
     if field is None:
         return None
@@ -239,7 +239,7 @@ def topic_of(kind: str, fact: Any) -> Topic | None:
 def listeners(
     definitions: Mapping[str, VariableDefinition],
 ) -> list[tuple[VariableDefinition, Trigger, str, Listener]]:
-    """Every trigger of every derived variable, with its writer's name, in declared order."""
+    """Every trigger of every derived variable, with its writer name, in declared order."""
     found: list[tuple[VariableDefinition, Trigger, str, Listener]] = []
     for definition in definitions.values():
         if isinstance(definition.source, Derived):

@@ -1,4 +1,4 @@
-"""Declared types: does a value fit, and what does a text from outside become?"""
+"""Declared types: validation of values and conversion of text."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ FALSE = frozenset({"0", "false", "no", "off", ""})
 
 
 class Coerced(NamedTuple):
-    """A text from outside as a value, and what was odd about it."""
+    """A text converted to a value, and a note about problems."""
 
     value: Json
     note: str = ""
@@ -21,19 +21,19 @@ class Coerced(NamedTuple):
 
 
 def misfit(definition: VariableDefinition, value: Json) -> str | None:
-    """Why a value does not fit its definition, or nothing when it does. Null always fits."""
+    """Why a value does not match its definition, or None if it does. Null always matches."""
     if value is None:
         return None
     declared = "object" if definition.type == "document" else definition.type
     found = kind_of(value)
     if declared and found != declared and not (declared == "number" and found == "integer"):
         shown = _shown(definition, value)
-        return f"{definition.name!r} is declared {definition.type}, and {shown} is {found}"
+        return f"{definition.name!r} must be {definition.type}, but {shown} is {found}"
     if definition.enum is not None and not any(same(value, allowed) for allowed in definition.enum):
         allowed = preview(list(definition.enum))
-        return f"{definition.name!r} allows {allowed}, not {_shown(definition, value)}"
+        return f"{definition.name!r} must be one of {allowed}, not {_shown(definition, value)}"
     if not is_json(value):
-        return f"{definition.name!r} takes JSON, and {_shown(definition, value)} is not"
+        return f"{definition.name!r} must be JSON, not {_shown(definition, value)}"
     return None
 
 
@@ -42,20 +42,20 @@ def _shown(definition: VariableDefinition, value: Json) -> str:
 
 
 def is_json(value: Json) -> bool:
-    """Whether a value is JSON as it stands: written down and read again, it is the same."""
+    """Whether a value is JSON: a round trip does not change it."""
     try:
         return same(apart(value), value)
     except (msgspec.MsgspecError, TypeError, ValueError, LookupError, RuntimeError):
-        return False  # too deep, or changed by a thread meanwhile, which raises the last two
+        return False  # too deep, or changed by another thread (the last two)
 
 
 def apart(value: Json) -> Json:
-    """A JSON value written down and read again: plain, and nobody else changes it."""
+    """A plain, independent copy of a JSON value."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def same(a: Json, b: Json) -> bool:
-    """Equality of JSON values: true is not 1, however deep."""
+    """Equality of JSON values; unlike in Python, true is not 1."""
     if (one := as_object(a)) is not None and (other := as_object(b)) is not None:
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if (ones := as_array(a)) is not None and (others := as_array(b)) is not None:
@@ -64,7 +64,7 @@ def same(a: Json, b: Json) -> bool:
 
 
 def coerce(definition: VariableDefinition, text: str) -> Coerced:
-    """The text of an environment variable as the declared type."""
+    """The text of an environment variable, converted to the declared type."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Writes of tools and hooks: checked when they are made, recorded with the call's result."""
+"""Writes of tools and hooks: checked at once, recorded with the result of the call."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -14,18 +14,18 @@ from turnloom.variables.spec import BAKED_IN, BASE, RUN_STATUS, Derived, Variabl
 
 
 class Removed:
-    """What a variable is that was taken away."""
+    """The value of a removed variable."""
 
 
 REMOVED = Removed()
 
 
 class Held(NamedTuple):
-    """What a run holds: recorded values, and what is in memory only.
+    """The values of a run: recorded ones, and those in memory only.
 
-    `ephemeral` names the values that are not JSON with the call that wrote each, `objects` has
-    them by both as far as this process made them, and `shown` has what is recorded masked or not
-    at all. `recorded` gives a value as it is recorded.
+    `ephemeral` maps the names of values that are not JSON to the call that wrote each, `objects`
+    has those that this process created, and `shown` has the clear values of those recorded masked
+    or not at all. `recorded` returns a value as it is recorded.
     """
 
     values: Mapping[str, Json]
@@ -36,32 +36,32 @@ class Held(NamedTuple):
     recorded: Callable[[Json], Json] = neutral
 
     def has(self, name: str) -> bool:
-        """Whether the variable has a value here."""
+        """Whether the variable has a value in this process."""
         if name in self.ephemeral:
             return (name, self.ephemeral[name]) in self.objects
         return name in self.values or name in self.shown
 
     def read(self, name: str) -> Any:
-        """The value of a variable that has one; a copy, unless it is an object."""
+        """The value of a variable; a copy, unless it is ephemeral."""
         if name in self.ephemeral:
             return self.objects[name, self.ephemeral[name]]
         return _copied(self.shown[name] if name in self.shown else self.values[name])
 
 
 def ephemeral(value: Any) -> str:
-    """What is recorded in place of a value that is not JSON."""
+    """The recorded replacement of a value that is not JSON."""
     return f"<ephemeral {type(value).__name__}>"
 
 
 class LentValue(NamedTuple):
-    """A list or an object that the call has in its hands, and its text when it was taken."""
+    """A list or object that the call may change in place, and its original text."""
 
     value: Json
     text: bytes
 
 
 class VariableWrite(NamedTuple):
-    """One write of a call: the value as it is recorded, or `REMOVED`."""
+    """One write of a call: the recorded value, or `REMOVED`."""
 
     name: str
     value: Any
@@ -69,11 +69,10 @@ class VariableWrite(NamedTuple):
 
 
 class DraftValues:
-    """The values as one call sees them: those of the run, and over them what it wrote.
+    """The values as one call sees them: those of the run, overlaid with its writes.
 
-    Lists and objects can be changed in place, as in any mapping: what the call changed so is
-    written when it is closed. A call that is made again (`after` the failed one) goes on with what
-    was written before.
+    Lists and objects can be changed in place; such changes are written when the call is closed. A
+    repeated call (`after` the failed one) keeps the earlier writes.
     """
 
     def __init__(self, held: Held, writer: str, after: "DraftValues | None" = None) -> None:
@@ -87,15 +86,15 @@ class DraftValues:
         self.closed = False
 
     def close(self) -> WriteRefused | None:
-        """Write what was changed in place, and refuse whatever is written from now on: the call is
-        over, and it would be lost. Gives the first refusal of a change in place."""
+        """Write changes in place, and reject later writes, which would be lost. Returns the first
+        refusal of a change in place."""
         refusals: list[WriteRefused] = []
         for name, lent in list(self._lent.items()):
             try:
                 if _text(lent.value) != lent.text:
                     self.write(name, lent.value)
             except WriteRefused as error:
-                why = "It was changed in place; to change it for yourself, copy it first."
+                why = "It was changed in place; copy it first for a private change."
                 refusals.append(WriteRefused(f"{error} {why}"))
         self.closed = True
         return refusals[0] if refusals else None
@@ -107,11 +106,11 @@ class DraftValues:
 
     @property
     def made(self) -> Mapping[str, Any]:
-        """What the call wrote that is not JSON, by variable."""
+        """The values that the call wrote and that are not JSON, by variable."""
         return self._made
 
     def read(self, name: str) -> Any:
-        """The value of a variable; changes of it in place are written when the call ends."""
+        """The value of a variable; changes in place are written when the call ends."""
         if name in self._made:
             return self._made[name]
         if name in self._lent:
@@ -122,7 +121,7 @@ class DraftValues:
         return value
 
     def copy(self, name: str) -> Any:
-        """The value of a variable; a copy, unless it is an object."""
+        """The value of a variable; a copy, unless it is ephemeral."""
         if name in self._made:
             return self._made[name]
         if name in self._lent:
@@ -148,10 +147,10 @@ class DraftValues:
                 yield name
 
     def write(self, name: str, value: Any) -> None:
-        """Give a variable a value, if it may have it.
+        """Set a variable.
 
         Raises:
-            WriteRefused: it cannot be written, or not with this value.
+            WriteRefused: it is read-only, or rejects this value.
         """
         self._check_open(name)
         problem = self._read_only(name) or self._unnamable(name) or self._misfit(name, value)
@@ -165,7 +164,7 @@ class DraftValues:
             self._made[name] = value
 
     def remove(self, name: str) -> None:
-        """Take a variable's value away."""
+        """Remove a variable's value."""
         self._check_open(name)
         self.copy(name)
         if problem := self._read_only(name):
@@ -181,8 +180,8 @@ class DraftValues:
     def _check_open(self, name: str) -> None:
         if self.closed:
             raise WriteRefused(
-                f"{name!r} cannot be written any more: the call of {self._writer} is over. Write "
-                "before it returns, and within its `timeout_s`."
+                f"{name!r} cannot be written: the call of {self._writer} has ended. Write before "
+                "it returns, and within its `timeout_s`."
             )
 
     def _refuse(self, name: str, problem: str) -> None:
@@ -198,27 +197,26 @@ class DraftValues:
 
     def _read_only(self, name: str) -> str | None:
         if not is_text(name) or not name:
-            return f"A variable is called by a text, not {name!r}"
+            return f"The name of a variable must be a text, not {name!r}"
         definition = self._held.definitions.get(name)
         if definition is not None and not isinstance(definition.source, Derived):
-            return f"{name!r} comes from its {definition.source.type} source and is read-only"
+            return f"{name!r} has a {definition.source.type} source and is read-only"
         if name in BASE or name == RUN_STATUS or (definition is None and name in BAKED_IN):
             return f"{name!r} belongs to the run and is read-only"
         return None
 
     def _unnamable(self, name: str) -> str | None:
-        """What is wrong with the name of a variable that is not declared: names are not masked."""
+        """The problem with an undeclared name that contains a secret: names are not masked."""
         if name in self._held.definitions or self._held.recorded(name) == neutral(name):
             return None
-        return "A secret stands in the name of the variable, and names are recorded in clear"
+        return "The name of the variable contains a secret, and names are recorded unmasked"
 
     def _misfit(self, name: str, value: Any) -> str | None:
         definition = self._held.definitions.get(name)
         return misfit(definition, value) if definition is not None else None
 
     def facts(self) -> Iterator[ContextChanged | ContextRefused]:
-        """What the writes come to, one by one, given the values of the moment they are recorded
-        at."""
+        """The facts of the writes, relative to the values at the time of recording."""
         now: dict[str, VariableWrite] = {}
         for write in self._writes:
             if (change := self._change(write, now.get(write.name))) is not None:
@@ -228,7 +226,7 @@ class DraftValues:
         yield from self._refused
 
     def _change(self, write: VariableWrite, before: VariableWrite | None) -> ContextChanged | None:
-        """What a write changes, if anything, behind the one of this call that counted before."""
+        """The change that a write makes, if any, after an earlier write of this call."""
         name, held = write.name, self._held
         previous, known = held.values.get(name), name in held.values
         was_object = name in held.ephemeral
@@ -261,12 +259,12 @@ def _is_open(value: Json) -> bool:
 
 
 def _copied(value: Json) -> Json:
-    """A recorded value, such that nothing changes it from outside."""
+    """An independent copy of a recorded value."""
     return apart(value) if _is_open(value) else value
 
 
 def _text(value: Json) -> bytes | None:
-    """A value written down, if it can be."""
+    """The JSON of a value, or None if it has none."""
     try:
         return msgspec.json.encode(value)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):

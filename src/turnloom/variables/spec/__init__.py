@@ -1,4 +1,4 @@
-"""What a user declares about context variables."""
+"""Declarations of context variables."""
 
 from turnloom.variables.spec.context import Context, Desk, Pad
 from turnloom.variables.spec.definitions import (

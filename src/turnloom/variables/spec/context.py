@@ -1,4 +1,4 @@
-"""The live context of a run, as its tools and hooks have it."""
+"""The live variables of a run, for tools and hooks."""
 
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any, Protocol
@@ -7,21 +7,21 @@ from turnloom.kernel.values import Json
 
 
 class Pad(Protocol):
-    """Where a context reads and writes."""
+    """Read and write access to variables."""
 
     def read(self, name: str) -> Any:
         """The value of a variable; a list or an object can be changed in place.
 
         Raises:
-            KeyError: it has none.
+            KeyError: it has no value.
         """
         ...
 
     def copy(self, name: str) -> Any:
-        """The value of a variable, of which changes in place change nothing.
+        """A copy of the value of a variable.
 
         Raises:
-            KeyError: it has none.
+            KeyError: it has no value.
         """
         ...
 
@@ -30,39 +30,39 @@ class Pad(Protocol):
         ...
 
     def write(self, name: str, value: Any) -> None:
-        """Give a variable a value.
+        """Set a variable.
 
         Raises:
-            WriteRefused: it cannot be written, or not with this value.
+            WriteRefused: it is read-only, or rejects this value.
         """
         ...
 
     def remove(self, name: str) -> None:
-        """Take a variable's value away.
+        """Remove a variable's value.
 
         Raises:
-            KeyError: it has none.
-            WriteRefused: it cannot be written.
+            KeyError: it has no value.
+            WriteRefused: it is read-only.
         """
         ...
 
 
 class Desk(Protocol):
-    """What one call of a tool or hook may do besides reading and writing variables."""
+    """Effects of a tool or hook call."""
 
     idempotency_key: str
 
     async def once(self, name: str, effect: Callable[[], Any]) -> Json:
-        """What the effect gave when it was done; it is done unless that is on record."""
+        """The recorded result of the effect; without one, run it."""
         ...
 
 
 class Context(MutableMapping[str, Any]):
-    """The variables of a run as a mapping; a write is checked, seen at once, and recorded.
+    """The variables of a run as a mapping; a write is checked, visible at once, and recorded.
 
-    `context.set(name, value)`, `context[name] = value` and `context.data[name] = value` are the
-    same write. A list or an object that is changed in place is written when the call ends. What is
-    not JSON is kept in memory only.
+    `context.set(name, value)`, `context[name] = value` and `context.data[name] = value` are
+    equivalent. A list or object changed in place is written when the call ends. Values that are not
+    JSON are kept in memory only.
     """
 
     def __init__(self, pad: Pad, desk: Desk) -> None:
@@ -92,15 +92,15 @@ class Context(MutableMapping[str, Any]):
 
     @property
     def data(self) -> "Context":
-        """The same mapping, under the name that AG2 gives it."""
+        """The same mapping, under AG2's name."""
         return self
 
     def set(self, name: str, value: object) -> None:
-        """Give a variable a value."""
+        """Set a variable."""
         self[name] = value
 
     def remove(self, name: str) -> bool:
-        """Take a variable's value away; whether it had one."""
+        """Remove a variable's value; return whether it had one."""
         found = name in self
         if found:
             del self[name]
@@ -111,20 +111,19 @@ class Context(MutableMapping[str, Any]):
         return name in self
 
     def to_dict(self) -> dict[str, Json]:
-        """All values of this moment, as a copy."""
+        """A copy of all current values."""
         return {name: self._pad.copy(name) for name in self}
 
     @property
     def idempotency_key(self) -> str:
-        """A text that this call always has, also when it is made again after a kill."""
+        """A key that identifies this call, also when it is repeated after a crash."""
         return self._desk.idempotency_key
 
     async def once(self, name: str, effect: Callable[[], Json | Awaitable[Json]]) -> Json:
-        """What an effect of this call gave.
+        """The result of an effect of this call, run at most once.
 
-        An effect that completed and whose result is stored is never repeated, also when the call
-        is entered again. One that was in flight when the process ended is repeated, with the same
-        `idempotency_key`. `effect` takes nothing and gives JSON, or an awaitable of it; `name`
-        tells it from the other effects of the call.
+        An effect with a stored result is never repeated, even if the call runs again. An effect in
+        flight when the process ended is repeated with the same `idempotency_key`. `effect` takes no
+        arguments and returns JSON, or an awaitable of it; `name` identifies it within the call.
         """
         return await self._desk.once(name, effect)

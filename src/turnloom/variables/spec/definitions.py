@@ -1,4 +1,4 @@
-"""What a user declares about context variables."""
+"""Declarations of context variables."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,13 +10,13 @@ from turnloom.variables.spec.triggers import Trigger
 
 Type = Literal["string", "integer", "number", "boolean", "object", "array", "document"]
 
-# Seeded into every run, read-only.
+# Set in every run, read-only.
 BASE = ("workflow_name", "chat_id", "user_id", "app_id", "enterprise_id")
 
-# Seeded from the environment unless the run is in production or a definition has the name.
+# Set from the environment, unless in production or defined by the workflow.
 BAKED_IN = {"context_aware": "CONTEXT_AWARE", "monetization_enabled": "MONETIZATION_ENABLED"}
 
-# How a run ended, which hooks after its chat can read.
+# The final status of a run, for hooks after the chat.
 RUN_STATUS = "run_status"
 
 
@@ -28,7 +28,7 @@ class Static(Declared):
 
 
 class FromEnvironment(Declared):
-    """A feature flag of the deployment; absent in production."""
+    """A feature flag from the environment; absent in production."""
 
     type: Literal["environment"]
     env_var: str = Field(min_length=1)
@@ -38,12 +38,12 @@ class FromEnvironment(Declared):
     @classmethod
     def _can_be_set(cls, given: str) -> str:
         if "\0" in given or "=" in given:
-            raise ValueError(f"No environment variable can be called {given!r}. Correct the name.")
+            raise ValueError(f"Invalid environment variable name {given!r}. Correct it.")
         return given
 
 
 class DatabaseSource(Declared):
-    """A field of the newest document of a collection that belongs to the run."""
+    """A field of the newest matching document of a collection."""
 
     type: Literal["database"]
     database_name: str | None = Field(default=None, min_length=1)
@@ -54,7 +54,7 @@ class DatabaseSource(Declared):
 
 
 class Derived(Declared):
-    """A value that the events of the run set."""
+    """A value set by events of the run."""
 
     type: Literal["derived"]
     default: Json = None
@@ -65,7 +65,7 @@ Source = Static | FromEnvironment | DatabaseSource | Derived
 
 
 class VariableDefinition(Declared):
-    """One variable: its type, what it is for, and where its value comes from."""
+    """A variable: its type, description and source."""
 
     name: str = Field(min_length=1)
     type: Type | None = None
@@ -81,12 +81,12 @@ class VariableDefinition(Declared):
     @classmethod
     def _is_one_line(cls, given: str) -> str:
         if not given.isprintable():
-            raise ValueError(f"{given!r} has characters that cannot be seen. Correct the name.")
+            raise ValueError(f"Variable name {given!r} has unprintable characters. Correct it.")
         return given
 
 
 class Exposure(Declared):
-    """Which variables an agent's prompt shows, and how."""
+    """The variables that an agent's prompt shows, and their format."""
 
     name: str
     variables: tuple[str, ...] = Field(default=(), strict=False)
@@ -100,12 +100,12 @@ class Exposure(Declared):
     def _names_each_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for number, name in enumerate(given):
             if name in given[:number]:
-                raise ValueError(f"{name!r} stands there twice. Drop one of them.")
+                raise ValueError(f"{name!r} is listed twice. Remove one of them.")
         return given
 
 
 class Variables(Declared):
-    """All variables of a workflow and who sees them."""
+    """The variables of a workflow and their exposures."""
 
     definitions: dict[str, VariableDefinition] = {}
     exposures: dict[str, Exposure] = {}

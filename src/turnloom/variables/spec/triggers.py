@@ -1,4 +1,4 @@
-"""What can change a derived variable."""
+"""Triggers of derived variables."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,31 +16,31 @@ class _Unchanged(Enum):
     UNCHANGED = "unchanged"
 
 
-# What a trigger gives when it leaves its variable alone.
+# Returned by a derivation to leave its variable unchanged.
 UNCHANGED = _Unchanged.UNCHANGED
 
 
-# Seconds that a timer may take: a hundred years, beyond which a date may not exist.
+# Maximum seconds of a timer: a hundred years, so that its date exists.
 LONGEST = 100 * 366 * 86400.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def derivation(function: F) -> F:
-    """Register a function of `derivations.py` for `function` triggers, under its own name."""
+    """Register a function of `derivations.py` for `function` triggers, under its name."""
     function.is_derivation = True  # pyright: ignore[reportFunctionMemberAccess]
     return function
 
 
 class Trigger(Declared):
-    """Something that sets a variable when it happens. Each kind of trigger is a subclass."""
+    """An event that sets a variable; base of all kinds of triggers."""
 
     type: Any
     once: bool = False
 
     @property
     def values(self) -> tuple[Json, ...] | None:
-        """The values it can set, or nothing when only the event tells."""
+        """The values it can set, or None if they depend on the event."""
         return None
 
 
@@ -56,7 +56,7 @@ class Setting(Trigger):
 
 
 class Match(Declared):
-    """What a text must be like; all that is said must hold."""
+    """Conditions on a text; all of them must hold."""
 
     equals: str | None = None
     contains: str | None = None
@@ -65,12 +65,13 @@ class Match(Declared):
     @model_validator(mode="after")
     def _says_something(self) -> "Match":
         if self.equals is None and self.contains is None and self.regex is None:
-            raise ValueError("'match' is empty. Say `equals`, `contains` or `regex`.")
+            raise ValueError("'match' is empty. Add `equals`, `contains` or `regex`.")
         return self
 
 
 class AgentTextTrigger(Setting):
-    """Fires when a message of an agent matches; `capture` takes a group of the pattern instead."""
+    """Fires when an agent's message matches; `capture` sets a group of the pattern instead of
+    `value`."""
 
     type: Literal["agent_text"]
     agent: str
@@ -85,27 +86,25 @@ class AgentTextTrigger(Setting):
     def _compares_in_one_way(self) -> "AgentTextTrigger":
         for key in ("trim", "ignore_case"):
             if self.exact and key in self.model_fields_set and getattr(self, key):
-                raise ValueError(
-                    f"'exact' compares texts as they are, and {key!r} does not. Keep one."
-                )
+                raise ValueError(f"'exact' and {key!r} contradict each other. Keep one.")
         return self
 
     @model_validator(mode="after")
     def _captures_from_a_pattern(self) -> "AgentTextTrigger":
         if self.capture is not None and self.match.regex is None:
-            raise ValueError("'capture' takes a group of `match.regex`, and there is none. Add it.")
+            raise ValueError("'capture' needs `match.regex`. Add it.")
         if self.capture is not None and "value" in self.model_fields_set:
-            raise ValueError("'capture' and 'value' both say what is set. Keep one.")
+            raise ValueError("'capture' and 'value' exclude each other. Keep one.")
         return self
 
     @property
     def values(self) -> tuple[Json, ...] | None:
-        """The declared value, unless the text tells."""
+        """The declared value, or None with `capture`."""
         return None if self.capture is not None else (self.value,)
 
 
 class UiResponse(Trigger):
-    """The answer that a UI tool got, under a key; `apply: auto` lets the runtime set it."""
+    """The value under a key of a UI tool's answer; with `apply: auto` the runtime sets it."""
 
     type: Literal["ui_response"]
     tool: str
@@ -114,7 +113,7 @@ class UiResponse(Trigger):
 
 
 class AgentTurnCount(Setting):
-    """Fires when an agent has taken so many turns."""
+    """Fires when an agent has taken `count` turns."""
 
     type: Literal["agent_turn_count"]
     agent: str
@@ -122,7 +121,7 @@ class AgentTurnCount(Setting):
 
 
 class ToolResponse(Setting):
-    """Fires when a tool returned, or failed; `from` takes a part of what it gave instead."""
+    """Fires when a tool returns or fails; `from` sets a part of its result instead of `value`."""
 
     type: Literal["tool_response"]
     tool: str
@@ -135,20 +134,20 @@ class ToolResponse(Setting):
     @model_validator(mode="after")
     def _sets_one_thing(self) -> "ToolResponse":
         if self.source is not None and "value" in self.model_fields_set:
-            raise ValueError("'from' and 'value' both say what is set. Keep one.")
+            raise ValueError("'from' and 'value' exclude each other. Keep one.")
         compares = "equals" in self.model_fields_set or self.contains is not None
         if compares and self.path is None:
-            raise ValueError("'equals' and 'contains' compare what stands at `path`. Say it.")
+            raise ValueError("'equals' and 'contains' need `path`. Add it.")
         return self
 
     @property
     def values(self) -> tuple[Json, ...] | None:
-        """The declared value, unless the tool tells."""
+        """The declared value, or None with `from`."""
         return None if self.source is not None else (self.value,)
 
 
 class TimerTrigger(Setting):
-    """Fires some time after something: the start, an agent's turn, a variable's change."""
+    """Fires some time after the start, an agent's turn or a variable's change."""
 
     type: Literal["timer_expired"]
     after: float = Field(gt=0, le=LONGEST)
@@ -166,12 +165,12 @@ class TimerTrigger(Setting):
         if given == "run_start" or (kind in ("agent", "variable") and name):
             return given
         raise ValueError(
-            f"'since' is {given!r}. Write `run_start`, `agent:NAME` or `variable:NAME`."
+            f"Invalid 'since' {given!r}. Write `run_start`, `agent:NAME` or `variable:NAME`."
         )
 
     @property
     def delay(self) -> timedelta:
-        """How long after."""
+        """The delay."""
         return timedelta(seconds=self.after)
 
 
@@ -184,7 +183,7 @@ class ContextChange(Setting):
 
 
 class Function(Trigger):
-    """Asks a function registered in the workflow's `derivations.py`."""
+    """Calls a function registered in the workflow's `derivations.py`."""
 
     type: Literal["function"]
     function: str

@@ -1,1 +1,1 @@
-"""What agents answer with when an answer is more than text."""
+"""Structured outputs of agents."""

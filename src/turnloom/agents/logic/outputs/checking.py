@@ -1,4 +1,4 @@
-"""From the document that declares outputs to checked models, or to every problem it has."""
+"""Checks of `structured_outputs`: from a document to models, or to all of its problems."""
 
 import re
 from collections.abc import Iterable, Mapping, Set
@@ -22,18 +22,18 @@ from turnloom.kernel.models import DocumentEntry, NamedEntries, Report
 from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
 from turnloom.variables.logic.cycles import cycle_of
 
-# Well below what Python's stack holds of pydantic's.
+# Well below the depth at which pydantic exhausts Python's stack.
 MAX_LEVELS = 32
 
 
 def endless(forms: Mapping[str, ValueType]) -> list[str]:
-    """Models that need each other in a circle, from a name back to itself, or nothing."""
+    """A cycle of models that require each other, from a name back to itself, or nothing."""
     variants = {name: _variants(form) for name, form in forms.items()}
     return cycle_of(variants) or cycle_of(_unfinished(forms))
 
 
 def _variants(form: ValueType) -> set[str]:
-    """The models that a value of a form may be as a whole."""
+    """The models that a value of a type may be as a whole."""
     match form:
         case Reference(model=model):
             return {model}
@@ -44,7 +44,7 @@ def _variants(form: ValueType) -> set[str]:
 
 
 def _unfinished(forms: Mapping[str, ValueType]) -> dict[str, set[str]]:
-    """Models without a smallest value, and those of them that each needs."""
+    """Models without a finite value, and those of them that each requires."""
     needs = {name: _needs(form) for name, form in forms.items()}
     needed_by: dict[str, list[str]] = {name: [] for name in forms}
     for name, others in needs.items():
@@ -84,7 +84,7 @@ def _needs(form: ValueType) -> set[str]:
 
 
 def too_deep(forms: Mapping[str, ValueType]) -> str | None:
-    """A model from which others are reached through more levels than can be built at once."""
+    """A model that reaches others through more levels than can be built at once."""
     return next((name for name in forms if _is_deep(forms[name], forms, {name}, MAX_LEVELS)), None)
 
 
@@ -113,7 +113,7 @@ def _parts_of_model(form: ValueType) -> Iterable[ValueType]:
 
 _OUTER = "structured_outputs"
 _KEYS = ("models", "registry")
-# What every provider takes as the name of a schema.
+# Schema names that every provider accepts.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOTHING: Shipped = {}
 
@@ -124,9 +124,9 @@ def check_outputs(
     agents: Set[str] | None,
     shipped: Shipped = _NOTHING,
 ) -> Outputs:
-    """The outputs of a workflow; problems go to the report. `agents` may not be known.
+    """Check the outputs of a workflow; problems go to the report. `agents` is None if unknown.
 
-    `shipped` are the schemas that a model may name in place of fields.
+    `shipped` are the built-in schemas that a model may name in place of fields.
     """
     if document is None:
         return Outputs()
@@ -146,7 +146,7 @@ def check_outputs(
 def check_response(
     report: Report, document: DeclarationFile, entry: DocumentEntry, outputs: Outputs
 ) -> OutputModel | None:
-    """What an answer must be, given by the name of a model or by a JSON Schema."""
+    """The model of an answer, given by name or by a JSON Schema."""
     if isinstance(entry.value, str):
         return _named(report, document, entry, outputs)
     if isinstance(entry.value, dict):
@@ -154,7 +154,7 @@ def check_response(
     message = (
         f"A response must be a JSON Schema or the name of a model, not {preview(entry.value)}."
     )
-    report.add(document, entry.path, "W012", message, remedy="Write one of the two.")
+    report.add(document, entry.path, "W012", message, remedy="Write one of them.")
     return None
 
 
@@ -171,7 +171,7 @@ def _named(
 
 
 def _parts(report: Report, document: DeclarationFile) -> dict[str, DocumentEntry]:
-    """Models and registry; the registry may also stand beside the outer key."""
+    """Models and registry; the registry may also be next to the outer key."""
     beside, inner = _layers(report, document)
     parts = {key: DocumentEntry((*inner.path, key), None) for key in _KEYS} | beside
     mapping = as_object(inner.value)
@@ -185,8 +185,8 @@ def _parts(report: Report, document: DeclarationFile) -> dict[str, DocumentEntry
         if key not in _KEYS:
             report.unknown(document, path, _KEYS)
         elif key in beside:
-            message = f"`{key}` is also given beside `{_OUTER}`."
-            report.add(document, path, "W013", message, remedy="Keep one of the two.")
+            message = f"`{key}` is given both inside and outside `{_OUTER}`."
+            report.add(document, path, "W013", message, remedy="Keep one of them.")
         else:
             parts[key] = DocumentEntry(path, part)
     return parts
@@ -195,7 +195,7 @@ def _parts(report: Report, document: DeclarationFile) -> dict[str, DocumentEntry
 def _layers(
     report: Report, document: DeclarationFile
 ) -> tuple[dict[str, DocumentEntry], DocumentEntry]:
-    """What stands beside the outer key, and what stands under it or in its place."""
+    """The entries next to the outer key, and the entry under it or in its place."""
     value = as_object(document.value)
     if value is None or _OUTER not in value:
         return {}, DocumentEntry((), document.value)
@@ -211,23 +211,23 @@ def _layers(
 def _check_names(report: Report, document: DeclarationFile, declared: NamedEntries) -> None:
     for name, entry in declared.entries.items():
         if name in TYPES or name.startswith(OPTIONAL):
-            message = f"{name!r} is the name of a type."
+            message = f"Model name {name!r} is reserved for a type."
             report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         elif not _NAME.fullmatch(name):
-            message = f"Model name {name!r} is more than 64 letters, digits, `_` and `-`."
+            message = f"Model name {name!r} must be 1 to 64 letters, digits, `_` or `-`."
             report.add(document, entry.path, "W012", message, remedy="Rename it.")
 
 
 def _forms(
     report: Report, document: DeclarationFile, declared: NamedEntries, given: Set[str]
 ) -> dict[str, ValueType]:
-    """What each model is, without those that are given by a schema."""
+    """The type of each model, except those given by a schema."""
     entries = {name: entry for name, entry in declared.entries.items() if name not in given}
     reader = FieldReader(report, document, entries.keys(), declared.complete, whole=given)
     forms = {name: reader.model(entry) for name, entry in entries.items()}
     circle = endless(forms)
     if circle:
-        message = f"No value ever fits: {' → '.join(circle)}."
+        message = f"No finite value exists: {' → '.join(circle)}."
         remedy = "Make one of the fields optional."
         report.add(document, declared.entries[circle[0]].path, "W035", message, remedy=remedy)
     elif deep := too_deep(forms):
@@ -244,12 +244,12 @@ def _check_defaults(
     report: Report, document: DeclarationFile, defaults: Iterable[Default], types: Types
 ) -> None:
     for path, form, value in defaults:
-        # It would be filled with defaults in turn, without an end if the model holds itself.
+        # Its own defaults would be filled in, endlessly if the model contains itself.
         if _holds_object(value) and _holds_model(form):
-            message = "A default cannot hold an object that is declared by its fields."
-            report.add(document, path, "W012", message, remedy="Drop it, or use null.")
+            message = "A default cannot contain an object with declared fields."
+            report.add(document, path, "W012", message, remedy="Remove it, or use null.")
         elif problem := types.validate(form, value).problem:
-            message = f"The default does not fit. {problem}."
+            message = f"The default does not match its type. {problem}."
             report.add(document, path, "W024", message, remedy="Change the default or the type.")
 
 
@@ -274,7 +274,7 @@ def _registry(
     outputs: Outputs,
     agents: Set[str] | None,
 ) -> Mapping[str, str]:
-    """The model that each agent answers with; null says that an agent has none."""
+    """The model of each agent; null means that an agent has none."""
     registry: dict[str, str] = {}
     if entry.value is not None and as_object(entry.value) is None:
         message = f"The registry must be an object, not {preview(entry.value)}."
@@ -285,13 +285,13 @@ def _registry(
             hint = nearest(agent, sorted(agents))
             declared = ", ".join(sorted(agents))
             remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {declared}."
-            message = f"Agent {agent!r}, which has an output, is not declared."
+            message = f"Agent {agent!r} in the registry is not declared."
             report.add(document, path, "W020", message, remedy=remedy)
         if isinstance(model, str):
             if _named(report, document, DocumentEntry(path, model), outputs) is not None:
                 registry[agent] = model
         elif model is not None:
-            message = f"The output of {agent!r} is {preview(model)}, and must name a model."
+            message = f"The output of {agent!r} must name a model, not {preview(model)}."
             report.add(
                 document, path, "W012", message, remedy="Write the name of a model, or null."
             )

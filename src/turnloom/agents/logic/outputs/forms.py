@@ -1,4 +1,4 @@
-"""Outputs as providers take their forms: those of objects only."""
+"""Output schemas for providers that accept only objects."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from turnloom.agents.logic.outputs.reading import read_output
 from turnloom.agents.spec import OutputSchema
 from turnloom.kernel.values import Json, as_data, as_object
 
-# Where an output stands that is no object.
+# The key that holds an output that is not an object.
 INNER = "response"
 
 
@@ -15,7 +15,7 @@ def _is_object(output: OutputSchema) -> bool:
 
 
 def form_of(output: OutputSchema) -> dict[str, Any]:
-    """The form of an output as that of an object, which holds it if it is none itself."""
+    """The schema of an output as an object schema; other types are wrapped."""
     if _is_object(output):
         return output.schema
     form = dict(as_object(output.schema) or {})
@@ -24,7 +24,7 @@ def form_of(output: OutputSchema) -> dict[str, Any]:
 
 
 def around_form(output: OutputSchema) -> str:
-    """What stands around the form of an output that is no object; nothing around that of one."""
+    """The wrapper schema of an output that is not an object; empty for objects."""
     return "" if _is_object(output) else as_data(_around({}))
 
 
@@ -38,8 +38,7 @@ def _around(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def given_output(output: OutputSchema, text: str, given: Json = None) -> Json:
-    """The output that a model gave, or wrote as text; nothing where whoever checks the text is to
-    read it."""
+    """The output that a model returned as data or as text; None if the text is parsed later."""
     if given is None and _is_object(output):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The language of fields: from what stands in a document to forms, or every problem it has."""
+"""The field language of outputs: from a document to value types, or to all of its problems."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -26,7 +26,7 @@ from turnloom.variables.logic.types import same
 
 
 def labels_of(forms: Sequence[ValueType]) -> list[str]:
-    """What each form is called beside the others."""
+    """A unique label for each type of a union."""
     names = [_label(form) for form in forms]
     times = Counter(names)
     return [
@@ -52,14 +52,14 @@ def _label(form: ValueType) -> str:
 
 
 def is_null(form: ValueType) -> bool:
-    """Whether a form is that of null alone."""
+    """Whether a type is null alone."""
     return isinstance(form, Plain) and form.type == "null"
 
 
 def candidates(
     forms: Mapping[str, ValueType], value: Json, models: Mapping[str, ValueType]
 ) -> Sequence[str]:
-    """Which of several forms a value can have, by label; if none, the one that it was meant as."""
+    """The labels of the types that a value can have; if none, the one it was meant as."""
     fitting = [label for label, form in forms.items() if _Look(models).at(form, value)]
     loosely = _Look(models, loose=True)
     near = fitting or [label for label, form in forms.items() if loosely.at(form, value)]
@@ -67,7 +67,7 @@ def candidates(
 
 
 class _Look(NamedTuple):
-    """A look at a value that does not go deeper; a loose one forgives all but wrong words."""
+    """A shallow match of a value; a loose one forgives all but wrong literals."""
 
     models: Mapping[str, ValueType]
     loose: bool = False
@@ -76,7 +76,7 @@ class _Look(NamedTuple):
         return any(self._at_one(each, value) for each in self._variants(form))
 
     def _variants(self, form: ValueType) -> Iterator[ValueType]:
-        """What a form comes to: neither a name nor a choice; each model is met once."""
+        """The types behind references and unions; each model is visited once."""
         waiting, met = [form], set[str]()
         while waiting:
             match waiting.pop():
@@ -109,14 +109,14 @@ class _Look(NamedTuple):
         )
 
     def _tells(self, form: ValueType, part: Json) -> bool:
-        """Whether a part says what the whole is: a plain value, or one of a few words at least."""
+        """Whether a part identifies the whole: a plain value, or a literal when loose."""
         if self.loose:
             return all(isinstance(each, OneOf) for each in self._variants(form))
         return not isinstance(part, dict | list)
 
 
 def _is_numeric(type: str, value: Json) -> bool:
-    """Whether a number is of a type although it is written as one of the other: 5 and 5.0."""
+    """Whether a number matches a type in its other notation: 5 and 5.0."""
     if kind_of(value) == "integer":
         return type == "number"
     return type == "integer" and isinstance(value, float) and value.is_integer()
@@ -149,7 +149,7 @@ _NULL = Plain(type="null")
 
 
 class Default(NamedTuple):
-    """A default, where it stands, and the form that it must have."""
+    """A default, its location, and its type."""
 
     path: Path
     form: ValueType
@@ -158,9 +158,9 @@ class Default(NamedTuple):
 
 @dataclass
 class FieldReader:
-    """Reads forms; what is wrong goes to the report, and may be anything from then on.
+    """Reads value types; an invalid one is reported and becomes `any`.
 
-    No field holds one of `whole`: these models are schemas with references of their own.
+    No field refers to a model of `whole`: these are schemas with their own references.
     """
 
     report: Report
@@ -171,7 +171,7 @@ class FieldReader:
     defaults: list[Default] = field(default_factory=list[Default])
 
     def model(self, entry: DocumentEntry) -> ValueType:
-        """What a model is: an object with fields, a closed set of words, or one of several."""
+        """The type of a model: an object with fields, a literal, or a union."""
         mapping = as_object(entry.value)
         if mapping is None:
             message = f"A model must be an object, not {preview(entry.value)}."
@@ -180,12 +180,12 @@ class FieldReader:
         if isinstance(type, str) and type not in kinds:
             hint = nearest(type, kinds)
             remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
-            message = f"A model is of type {', '.join(kinds)}, not {type!r}."
+            message = f"The type of a model must be one of {', '.join(kinds)}, not {type!r}."
             return self._refuse((*entry.path, "type"), message, remedy)
         return self._form(entry, ("name",))
 
     def _form(self, entry: DocumentEntry, more: Sequence[str] = ()) -> ValueType:
-        """A form that is given by the name of a type, or by an object that says more."""
+        """A type, given by its name or by an object with more options."""
         if isinstance(entry.value, str):
             return self._typed(entry.path, DocumentEntry(entry.path, {"type": entry.value}), more)
         mapping = as_object(entry.value)
@@ -197,10 +197,10 @@ class FieldReader:
         return self._typed((*entry.path, "type"), entry, more)
 
     def _untyped(self, entry: DocumentEntry, given: Json) -> ValueType:
-        remedy = "Say which type this is."
+        remedy = "Add the name of a type."
         if given is None:
             return self._refuse(entry.path, "Key 'type' is missing.", remedy, "W011")
-        message = f"'type' is {preview(given)}, and must be a name."
+        message = f"'type' must be a name, not {preview(given)}."
         return self._refuse((*entry.path, "type"), message, remedy)
 
     def _typed(self, path: Path, entry: DocumentEntry, more: Sequence[str]) -> ValueType:
@@ -236,8 +236,8 @@ class FieldReader:
 
     def _unknown_type(self, path: Path, word: str) -> ValueType:
         if word in self.whole:
-            message = f"{word!r} is a schema, which an agent answers with as a whole."
-            return self._refuse(path, message, "Use a model that has fields.", "W039")
+            message = f"{word!r} is a whole schema and cannot be used inside a model."
+            return self._refuse(path, message, "Use a model with fields.", "W039")
         if self.complete:
             hint = nearest(word, [*TYPES, *sorted(self.models)])
             remedy = f"Did you mean {hint!r}?" if hint else "Declare it under `models`."
@@ -254,7 +254,7 @@ class FieldReader:
         description = entry.value.get("description")
         if description is None or isinstance(description, str):
             return description or ""
-        message = f"'description' is {preview(description)}, and must be a text."
+        message = f"'description' must be a text, not {preview(description)}."
         self._refuse((*entry.path, "description"), message, "Write it in quotes.")
         return ""
 
@@ -263,10 +263,10 @@ class FieldReader:
         return _ANY
 
     def _part(self, entry: DocumentEntry, *keys: str) -> DocumentEntry | None:
-        """What stands under one of several keys that mean the same."""
+        """The entry under one of several synonymous keys."""
         given = [key for key in keys if key in entry.value]
         for other in given[1:]:
-            message = f"{given[0]!r} and {other!r} say the same."
+            message = f"{given[0]!r} and {other!r} mean the same."
             self._refuse((*entry.path, other), message, "Keep one of them.")
         return DocumentEntry((*entry.path, given[0]), entry.value[given[0]]) if given else None
 
@@ -284,7 +284,7 @@ class FieldReader:
     def _record(self, entry: DocumentEntry) -> ValueType:
         part = self._part(entry, "fields")
         if part is None or not part.value:
-            return self._refuse(entry.path, "It has no `fields`.", "Add one.", "W011")
+            return self._refuse(entry.path, "`fields` is missing or empty.", "Add a field.", "W011")
         named = self.report.named(self.document, part, "Field")
         return ObjectType(keys={name: self._key(each) for name, each in named.entries.items()})
 
@@ -296,40 +296,40 @@ class FieldReader:
             form = either_null(form) if required is False else form
             return Key(form, not takes_null(form) if required is None else required)
         if required:
-            message = "A key that must be there has no use for a default."
-            self._refuse((*entry.path, "default"), message, "Drop one of the two.")
+            message = "A required key cannot have a default."
+            self._refuse((*entry.path, "default"), message, "Remove one of them.")
         default = Default((*entry.path, "default"), form, mapping["default"])
         self.defaults.append(default)
         return Key(form, False, default.value)
 
     def _required(self, path: Path, mapping: Mapping[str, Any]) -> bool | None:
-        """Whether a key must be there, if that was said."""
+        """Whether a key is required, if declared."""
         said: set[bool] = set()
         for key in ("required", "optional"):
             value = mapping.get(key)
             if isinstance(value, bool):
                 said.add(value == (key == "required"))
             elif key in mapping:
-                message = f"{key!r} is {preview(value)}, and must be true or false."
+                message = f"{key!r} must be true or false, not {preview(value)}."
                 self._refuse((*path, key), message, "Use one of these.")
         if len(said) > 1:
             message = "'required' and 'optional' contradict each other."
-            self._refuse((*path, "optional"), message, "Drop one of the two.")
+            self._refuse((*path, "optional"), message, "Remove one of them.")
         return said.pop() if len(said) == 1 else None
 
     def _literal(self, entry: DocumentEntry) -> ValueType:
         part = self._part(entry, "values", "literal", "enum")
         words = as_array(part.value) if part else None
         if part is None or not words:
-            return self._refuse(entry.path, "A literal needs `values`.", "Add the words.", "W011")
+            return self._refuse(entry.path, "A literal needs `values`.", "Add them.", "W011")
         seen: dict[tuple[bool, Json], Json] = {}  # to Python, true is 1
         for number, word in enumerate(words):
             path = (*part.path, number)
             if isinstance(word, dict | list):
-                message = f"A literal is a word or a number, not {preview(word)}."
-                self._refuse(path, message, "Use a plain value.")
+                message = f"A literal must be a plain value, not {preview(word)}."
+                self._refuse(path, message, "Use a string or a number.")
             elif (isinstance(word, bool), word) in seen:
-                self._refuse(path, f"{word!r} is given twice.", "Remove one of the two.", "W013")
+                self._refuse(path, f"{word!r} is given twice.", "Remove one of them.", "W013")
             else:
                 seen[isinstance(word, bool), word] = word
         return OneOf(words=tuple(seen.values()))
@@ -339,7 +339,7 @@ class FieldReader:
         variants = as_array(part.value) if part else None
         if part is None or not variants:
             return self._refuse(entry.path, "A union needs `variants`.", "Add them.", "W011")
-        # YAML reads an unquoted `null` as no value; among variants it can mean nothing else.
+        # YAML reads an unquoted `null` as None.
         entries = (
             DocumentEntry((*part.path, number), each) for number, each in enumerate(variants)
         )
@@ -349,7 +349,7 @@ class FieldReader:
 
 
 def either_null(form: ValueType) -> ValueType:
-    """A form, or null; the description is that of both."""
+    """A type or null, with the description of the type."""
     if takes_null(form):
         return form
     bare = msgspec.structs.replace(form, description="")
@@ -357,7 +357,7 @@ def either_null(form: ValueType) -> ValueType:
 
 
 def takes_null(form: ValueType) -> bool:
-    """Whether null is written down among what a form takes."""
+    """Whether a type explicitly allows null."""
     match form:
         case OneOf(words=words):
             return None in words

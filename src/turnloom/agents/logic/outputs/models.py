@@ -1,4 +1,4 @@
-"""Declared forms as pydantic models, which give the schema and check the answers."""
+"""Declared types as pydantic models, which provide the schema and validate answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,10 +42,10 @@ from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, kind_of, preview
 from turnloom.variables.logic.types import same
 
-# How often, beside once for each part, a value may be tried as one variant and be another:
-# where variants cannot be told apart, each level doubles it.
+# Failed attempts at variants of a union per value, in addition to one per part: where variants
+# are ambiguous, each level doubles them.
 _MAX_TRIES = 10_000
-# Where pydantic speaks of Python, and a model knows JSON.
+# JSON terms in place of pydantic's Python terms.
 _MESSAGES = {
     "model_type": "Input should be an object",
     "dict_type": "Input should be an object",
@@ -65,7 +65,7 @@ class _Value(RootModel[Any]):
 
 
 class _Schema(GenerateJsonSchema):
-    """Schemas as providers take them: `anyOf` for variants, and no titles that repeat the keys."""
+    """Schemas as providers accept them: `anyOf` for unions, and no titles that repeat keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -75,7 +75,7 @@ class _Schema(GenerateJsonSchema):
 
 
 class _Undecided(Exception):
-    """A value was tried as one variant after the other too often."""
+    """Too many variants of a union were tried."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,18 @@ class DeclaredModel:
 
     @property
     def schema(self) -> dict[str, Json]:
-        """Its JSON Schema, which begins with the model also when the model holds itself."""
+        """Its JSON Schema, with the model at the top even if it refers to itself."""
         found = self.types.named(self.name).model_json_schema(schema_generator=_Schema)
         own = found.pop("$ref", "").removeprefix("#/$defs/")
         return {**found["$defs"][own], **found} if own else found
 
     def validate(self, value: Json) -> Validated:
-        """The value with defaults filled in, or what is wrong with it."""
+        """The value with defaults filled in, or the problem."""
         return _validated(self.types.named(self.name), value)
 
 
 class Types:
-    """Pydantic models of forms that name each other; each is made when it is first used."""
+    """Pydantic models of types that refer to each other, created on first use."""
 
     def __init__(self, forms: Mapping[str, ValueType]) -> None:
         self._forms = forms
@@ -116,14 +116,14 @@ class Types:
         return self._made[name]
 
     def validate(self, form: ValueType, value: Json) -> Validated:
-        """The value as a form has it, or what is wrong with it."""
+        """The validated value, or the problem."""
         return _validated(self._value(form, "Value"), value)
 
     def _value(self, form: ValueType, name: str) -> type[BaseModel]:
         return create_model(name, __base__=_Value, root=(self._type(form, name), ...))
 
     def _object(self, form: ObjectType, name: str) -> type[BaseModel]:
-        """Keys are aliases of neutral names: whatever a key is called, pydantic does not mind."""
+        """Keys are aliases of neutral field names, so that any key is allowed."""
         fields: dict[str, Any] = {
             f"key{number}": (self._type(key.form, f"{name}_{title}"), _field(title, key))
             for number, (title, key) in enumerate(form.keys.items())
@@ -171,7 +171,7 @@ class Types:
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """A model by its name, looked up when all of them are there; they may name each other."""
+    """A reference to a model, resolved late because models may refer to each other."""
 
     name: str
     find: Callable[[str], type[BaseModel]]
@@ -183,13 +183,13 @@ class _Named:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """The reference; providers do not want a description beside it."""
+        """The reference; providers reject a description next to it."""
         found = handler(schema)
         return {"anyOf": [found], "description": self.description} if self.description else found
 
 
 class _Taken(NamedTuple):
-    """A value that is taken as one of the variants."""
+    """A value and the variant it is validated as."""
 
     label: str
     value: Json
@@ -197,7 +197,7 @@ class _Taken(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Variants:
-    """One type or another: the first that takes a value, of those that it can be meant as."""
+    """A union: the first candidate type that accepts a value."""
 
     types: Mapping[str, Any]
     candidates: Callable[[Json], Sequence[str]]
@@ -212,7 +212,7 @@ class _Variants:
         return core_schema.with_info_wrap_validator_function(
             self._decide,
             core_schema.tagged_union_schema(choices, lambda taken: taken.label),
-            serialization=core_schema.simple_ser_schema("any"),  # as what it was taken for
+            serialization=core_schema.simple_ser_schema("any"),  # as the accepted variant
         )
 
     def _decide(self, value: Json, take: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
@@ -226,7 +226,7 @@ class _Variants:
             try:
                 return take(_Taken(label, value))
             except ValidationError:
-                continue  # it may be the next one
+                continue  # try the next candidate
         return take(_Taken(last, value))
 
 
@@ -245,7 +245,7 @@ def _validated(model: type[BaseModel], value: Json) -> Validated:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         return Validated(None, told([_fault(each) for each in faults]))
     except _Undecided:
-        return Validated(None, "The value may be too many variants to tell which one it is.")
+        return Validated(None, "The value matches too many variants to decide between them.")
     return Validated(found.model_dump(mode="json"))
 
 
@@ -274,7 +274,7 @@ def _one_of(words: tuple[Json, ...]) -> Any:
 
 
 def _as_integer(value: Json) -> Json:
-    """JSON knows one kind of number: 5.0 is an integer, too."""
+    """In JSON, 5.0 is an integer too."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -1,4 +1,4 @@
-"""Read a JSON value from a model's text, and say what is wrong with it."""
+"""Parsing of JSON in a model's text, and descriptions of its faults."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,26 +8,26 @@ from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, as_array, as_object, said
 from turnloom.variables.logic.types import is_json
 
-# Deeper values are refused, as deeper files are.
+# The depth limit, the same as for files.
 MAX_DEPTH = 64
 _LINES = 10
 _WIDTH = 240
 
 
 def unusable(value: Json) -> str | None:
-    """Why no model can take a value, whatever it declares: it is no JSON, or too deep."""
+    """Why a value cannot match any model: it is not JSON, or too deep."""
     if any(depth > MAX_DEPTH for depth, _ in enumerate(_levels(value))):
         return f"The value is nested deeper than {MAX_DEPTH} levels."
     return None if is_json(value) else "The value is not JSON."
 
 
 def size_of(value: Json) -> int:
-    """How many values a value holds, itself included."""
+    """The number of values inside a value, including itself."""
     return sum(map(len, _levels(value)))
 
 
 def _levels(value: Json) -> Iterator[list[Json]]:
-    """The value, what it holds, what that holds, and so on; none of it by recursion."""
+    """The values at each depth, found without recursion."""
     level = [value]
     while level:
         yield level
@@ -40,7 +40,7 @@ def _parts(value: Json) -> Iterable[Json]:
 
 
 def told(faults: Sequence[tuple[Path, str]]) -> str:
-    """Faults at their places, a line each; of many the first, and each of them cut."""
+    """Faults with their paths, one per line; long lists and lines are truncated."""
     lines = [_cut(f"{_place(path)}: {message}") for path, message in faults[:_LINES]]
     if len(faults) > _LINES:
         lines.append(f"… and {len(faults) - _LINES} more.")
@@ -48,7 +48,7 @@ def told(faults: Sequence[tuple[Path, str]]) -> str:
 
 
 def _place(path: Path) -> str:
-    """Where a value stands: `steps[2].title`, and `pet(Cat).name` when it was taken as a Cat."""
+    """The path of a value: `steps[2].title`, or `pet(Cat).name` if validated as a Cat."""
     steps = (f"[{step}]" if isinstance(step, int) else _step(step) for step in path)
     place = "".join(steps).removeprefix(".")
     return f"`{place}`" if place else "The value"
@@ -67,26 +67,26 @@ _FENCE = "```"
 
 
 def read_output(text: str) -> Json:
-    """The value of a text that is JSON, or that holds one block of it between fences.
+    """The JSON value of a text, or of its only fenced block.
 
     Raises:
-        ValueError: there is no such value, or more than one; the message says why.
+        ValueError: the text has no such value, or several; the message says why.
     """
     try:
         return _decoded(text.strip())
     except ValueError as error:
         blocks = list(_blocks(text))
         if not blocks:
-            message = f"The answer is neither JSON nor holds a {_FENCE}json block: {error}"
+            message = f"The answer is not JSON and has no {_FENCE}json block: {error}"
             raise ValueError(message) from error
     marked = [body for label, body in blocks if label == "json"]
     bodies = marked or [body for label, body in blocks if not label]
     if len(bodies) != 1:
-        raise ValueError(f"The answer holds {len(bodies)} blocks of JSON; it must hold one.")
+        raise ValueError(f"The answer has {len(bodies)} JSON blocks; expected exactly one.")
     try:
         return _decoded(bodies[0])
     except ValueError as error:
-        raise ValueError(f"The block in the answer is not JSON: {error}") from error
+        raise ValueError(f"The block in the answer is not valid JSON: {error}") from error
 
 
 def _decoded(text: str) -> Json:
@@ -102,9 +102,9 @@ def _decoded(text: str) -> Json:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """The label and the body of each closed block, in one pass over the lines."""
+    """The label and body of each closed block."""
     fence, label, body = "", "", list[str]()
-    for line in text.split("\n"):  # other line breaks may stand inside of JSON
+    for line in text.split("\n"):  # JSON strings may contain other line breaks
         mark = line.strip()
         if not fence:
             if mark.startswith(_FENCE):

@@ -1,4 +1,4 @@
-"""JSON Schemas that a workflow writes down itself, for answers that no model describes."""
+"""JSON Schemas that a workflow declares for answers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from turnloom.variables.logic.matching import compiled
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-# Keywords by what stands under them: a schema, a list of schemas, schemas by name, a value.
+# Keywords by their content: a schema, a list of schemas, schemas by name, a value.
 _ONE = frozenset(
     "additionalProperties contains else if items not propertyNames then unevaluatedItems"
     " unevaluatedProperties".split()
@@ -29,13 +29,13 @@ _VALUED = frozenset(
     " minimum multipleOf pattern required type uniqueItems"
     " $comment $schema default deprecated description examples readOnly title writeOnly".split()
 )
-# What the schemas `true` and `false` mean.
+# The schemas `true` and `false`, as objects.
 _BOOLEANS: dict[bool, dict[str, Json]] = {True: {}, False: {"not": {}}}
 _KNOWN = sorted(_ONE | _LISTED | _NAMED | _VALUED)
 
 
 class _Library(NamedTuple):
-    """The validator of JSON Schema: `checker` is ours, `plain` is as it comes."""
+    """The JSON Schema validator: `checker` matches patterns with RE2, `plain` is the original."""
 
     checker: Any
     plain: Any
@@ -44,13 +44,13 @@ class _Library(NamedTuple):
 
 @cache
 def _library() -> _Library:
-    """Import the validator. Only those who have a schema wait for it."""
+    """Import the validator on first use."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError, best_match
     from jsonschema.validators import extend
 
     def match(_: Any, pattern: str, value: Json, __: Any) -> Iterator[ValidationError]:
-        """Match patterns with RE2, as everywhere: no text can stall them."""
+        """Match patterns with RE2, in linear time."""
         if isinstance(value, str) and not compiled(pattern).search(value):
             yield ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -60,13 +60,13 @@ def _library() -> _Library:
 
 @dataclass(frozen=True)
 class SchemaModel:
-    """A model that is given by its JSON Schema."""
+    """A model given by its JSON Schema."""
 
     name: str
     schema: dict[str, Json]
 
     def validate(self, value: Json) -> Validated:
-        """The value as it is, or what is wrong with it."""
+        """The unchanged value, or the problem."""
         if problem := unusable(value):
             return Validated(None, problem)
         library = _library()
@@ -74,9 +74,9 @@ class SchemaModel:
         try:
             faults = list(_faults(checker, value))
         except RecursionError:
-            return Validated(None, "The schema refers to itself without an end.")
+            return Validated(None, "The schema refers to itself endlessly.")
         except OverflowError:
-            return Validated(None, "The value has a number that is too large.")
+            return Validated(None, "The value contains a number that is too large.")
         return Validated(None, told(faults)) if faults else Validated(value)
 
 
@@ -84,7 +84,7 @@ def schema_model(name: str, schema: dict[str, Json]) -> SchemaModel:
     """A model of a JSON Schema (2020-12).
 
     Raises:
-        ValueError: the schema is none, or says what would have no effect; the message says what.
+        ValueError: the schema is invalid, or a part of it has no effect; the message says which.
     """
     report = Report(name)
     model = check_schema(report, DeclarationFile(name, schema, ""), DocumentEntry((), schema), name)
@@ -96,29 +96,29 @@ def schema_model(name: str, schema: dict[str, Json]) -> SchemaModel:
 def check_schema(
     report: Report, document: DeclarationFile, entry: DocumentEntry, name: str = "response"
 ) -> SchemaModel | None:
-    """The model of a JSON Schema that stands in a document, or nothing and all of its problems."""
+    """The model of a JSON Schema in a document; on problems, report them and return None."""
     before = len(report.problems)
     plain = _library().plain
     for path, fault in _faults(plain(plain.META_SCHEMA), entry.value):
-        message = f"This is no JSON Schema: {fault}."
+        message = f"Invalid JSON Schema: {fault}."
         report.add(document, (*entry.path, *path), "W012", message, remedy="Correct it.")
     if len(report.problems) == before:
         _check_parts(report, document, entry)
     if len(report.problems) == before and (reason := _emptiness(entry.value)):
-        message = f"No value fulfils this schema: {reason}."
-        report.add(document, entry.path, "W035", message, remedy="Correct what contradicts itself.")
+        message = f"No value matches this schema: {reason}."
+        report.add(document, entry.path, "W035", message, remedy="Resolve the contradiction.")
     return SchemaModel(name, entry.value) if len(report.problems) == before else None
 
 
 def _check_parts(report: Report, document: DeclarationFile, entry: DocumentEntry) -> None:
-    """Note what a schema says without an effect, and what it refers to and does not have."""
+    """Report keys without effect and unresolved references."""
     schemas = {_pointer(path): (path, schema) for path, schema in _subschemas((), entry.value)}
     for path, schema in schemas.values():
         where = (*entry.path, *path)
         _check_keys(report, document, where, schema)
         reference: str = schema.get("$ref", "#")
-        if unquote(reference) not in schemas:  # so that nothing is ever fetched
-            message = f"The schema has no schema at {preview(reference)}."
+        if unquote(reference) not in schemas:  # nothing is ever fetched
+            message = f"Unresolved reference {preview(reference)}."
             remedy = "Declare it under `$defs`."
             report.add(document, (*where, "$ref"), "W039", message, remedy=remedy)
 
@@ -132,14 +132,14 @@ def _emptiness(schema: dict[str, Json]) -> str | None:
 
 
 def _may_fit(value: Json, schema: Mapping[str, Any]) -> bool:
-    """Whether a value fulfils a part of a schema; yes, if that cannot be told from the part."""
+    """Whether a value matches a part of a schema; true if references prevent a decision."""
     if any("$ref" in part for _, part in _subschemas((), dict(schema))):
         return True
     return _library().checker(schema).is_valid(value)
 
 
 def _pointer(path: Path) -> str:
-    """How a schema refers to what stands at a place in it."""
+    """The JSON pointer of a location in a schema."""
     steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
     return "".join(["#", *(f"/{step}" for step in steps)])
 
@@ -152,8 +152,8 @@ def _check_keys(
             report.unknown(document, (*path, key), _KNOWN)
     dialect: str = schema.get("$schema", _DIALECT)
     if dialect.rstrip("#") != _DIALECT:
-        message = f"The schema is written in {dialect!r}; only draft 2020-12 is read."
-        remedy = "Write it in that draft, or drop `$schema`."
+        message = f"Unsupported `$schema` {dialect!r}; only draft 2020-12 is supported."
+        remedy = "Use that draft, or remove `$schema`."
         report.add(document, (*path, "$schema"), "W012", message, remedy=remedy)
     try:
         compiled(schema.get("pattern", ""))
@@ -162,7 +162,7 @@ def _check_keys(
 
 
 def _subschemas(path: Path, schema: Any) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """A schema and all schemas inside of it, each with its place."""
+    """A schema and all of its subschemas, with their paths."""
     mapping: Mapping[str, Any] = _BOOLEANS[schema] if isinstance(schema, bool) else schema
     yield path, mapping
     for key, value in mapping.items():
@@ -178,7 +178,7 @@ def _subschemas(path: Path, schema: Any) -> Iterator[tuple[Path, Mapping[str, An
 
 
 def _faults(checker: Any, value: Json) -> Iterator[tuple[Path, str]]:
-    """Each fault by its deepest cause, which says most; the value it is about is cut short."""
+    """Each fault by its deepest cause, with long values truncated."""
     for fault in checker.iter_errors(value):
         cause = _library().best_match([fault]) or fault
         shown, short = repr(cause.instance), preview(cause.instance)

@@ -1,4 +1,4 @@
-"""Models that are given by a JSON Schema which ships with us, such as that of a workflow's file."""
+"""Models given by a built-in JSON Schema, such as that of a workflow file."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import Json, as_object, nearest, preview
 
-# The type of such a model, and the key that names its schema.
+# The type of a built-in model, and the key that names its schema.
 SCHEMA = "schema"
 _KEYS = ("type", "name", SCHEMA)
 
@@ -16,7 +16,7 @@ Shipped = Mapping[str, Callable[[], dict[str, Json]]]
 
 
 def is_shipped(entry: DocumentEntry) -> bool:
-    """Whether a model is given by a schema that ships with us."""
+    """Whether a model is given by a built-in schema."""
     return (as_object(entry.value) or {}).get("type") == SCHEMA
 
 
@@ -26,7 +26,7 @@ def check_shipped(
     entries: Mapping[str, DocumentEntry],
     shipped: Shipped,
 ) -> dict[str, OutputModel]:
-    """The models of these entries; one whose schema does not exist takes anything."""
+    """The models of these entries; one with an unknown schema accepts anything."""
     found: dict[str, OutputModel] = {}
     for name, entry in entries.items():
         for key in entry.value:
@@ -40,7 +40,7 @@ def check_shipped(
 def _named(
     report: Report, document: DeclarationFile, entry: DocumentEntry, shipped: Shipped
 ) -> str | None:
-    """The name of the schema, if there is one of that name."""
+    """The name of the schema, if it exists."""
     name = entry.value.get(SCHEMA)
     if isinstance(name, str) and name in shipped:
         return name
@@ -49,6 +49,6 @@ def _named(
     if name is None:
         report.add(document, entry.path, "W011", f"Key {SCHEMA!r} is missing.", remedy=remedy)
     else:
-        message = f"No schema {preview(name)} ships with us."
+        message = f"Unknown schema {preview(name)}."
         report.add(document, (*entry.path, SCHEMA), "W039", message, remedy=remedy)
     return None

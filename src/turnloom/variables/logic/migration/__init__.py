@@ -1,4 +1,4 @@
-"""Files of any older shape, rewritten into today's, with what became of each entry."""
+"""Migration of older variables files to the current format, with a note per entry."""
 
 from turnloom.variables.logic.migration.document import migrate
 from turnloom.variables.logic.migration.layout import Became, Migrated, Note

@@ -1,4 +1,4 @@
-"""One variable of any shape as today's definition, and what became of it."""
+"""Migration of one variable to a current definition."""
 
 from typing import Any, NamedTuple, cast
 
@@ -11,7 +11,7 @@ from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.types import misfit, same
 from turnloom.variables.spec import BASE
 
-# What older shapes say beside the name that today belongs to the source.
+# Keys next to the name in older formats that now belong to the source.
 _FLAT = (
     *("default", "value", "triggers", "transitions", "env_var"),
     *("database_name", "collection", "search_by", "field", "fields", "query", "query_template"),
@@ -19,20 +19,20 @@ _FLAT = (
 
 
 class Result(NamedTuple):
-    """An entry of the input: what is to be said of it, and its declaration of today, if any."""
+    """The migration of an entry: its note, and its current declaration, if any."""
 
     note: Note
     entry: dict[str, Any] | None
 
 
 def define(item: FileEntry, database: str | None) -> Result:
-    """A variable as it is declared today."""
+    """Migrate a variable."""
     value = as_object(item.value)
     fault = item.fault
     if not fault and item.name in BASE:
-        fault = "It is an id of the run, which every run has and no file can redefine."
+        fault = "It is an id of the run and cannot be redefined."
     if not fault and not item.name.isprintable():
-        fault = "Its name has characters that cannot be seen."
+        fault = "Its name has unprintable characters."
     if not fault and value is None:
         fault = f"{preview(item.value)} is not an object."
     if fault or value is None:
@@ -50,13 +50,13 @@ def define(item: FileEntry, database: str | None) -> Result:
 
 
 def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note:
-    """The note of an entry, with what was remarked."""
+    """The note of an entry, with its remarks."""
     lost, assumed = tuple(remarks.lost), tuple(remarks.assumed)
     return Note(item.where, item.name, was, became, lost=lost, assumed=assumed)
 
 
 def unread(item: FileEntry) -> str:
-    """What an entry was that cannot be read."""
+    """The description of an unreadable entry."""
     if item.section:
         return f"entry of {item.section!r}"
     return f"key {item.name!r}" if item.name else "the whole file"
@@ -67,7 +67,7 @@ def _nameless(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _passes(name: str, entry: dict[str, Any]) -> bool:
-    """Whether today's check has nothing to say about a definition."""
+    """Whether a definition passes the current check."""
     definition = accepted(name, entry)
     if definition is None or entry.get("name", name) != name:
         return False
@@ -84,11 +84,11 @@ def _passes(name: str, entry: dict[str, Any]) -> bool:
 
 
 def _lift(item: FileEntry, value: dict[str, Any], database: str | None) -> tuple[EntryDraft, str]:
-    """An entry with its source apart, and what it was."""
+    """An entry with its source separated, and a description of its old form."""
     remarks = Remarks()
     body = dict(value)
     if body.pop("name", item.name) != item.name:
-        remarks.lost.append(f"It called itself {preview(value['name'])}; {item.name!r} counts.")
+        remarks.lost.append(f"Its name {preview(value['name'])} is replaced by {item.name!r}.")
     source = _source(body, remarks)
     for alias in (body, source):
         if "default_value" in alias and "default" not in alias:
@@ -109,12 +109,12 @@ def _names_source(word: Json) -> bool:
 
 
 def _source(body: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
-    """What an entry says of its source, under `source` or, in the first shape, `database`."""
+    """The source of an entry, under `source` or, in the oldest format, `database`."""
     said, stored = body.pop("source", None), as_object(body.get("database"))
     if isinstance(said, str):
         return {"type": said}
     if said is not None and as_object(said) is None:
-        remarks.lost.append(f"Key 'source' cannot be {preview(said)}; it is dropped.")
+        remarks.lost.append(f"Key 'source' has the invalid value {preview(said)}; it is dropped.")
     found = dict(as_object(said) or {})
     if not found and stored is not None:
         del body["database"]
@@ -123,7 +123,7 @@ def _source(body: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
 
 
 def _kind(item: FileEntry, said: Json, source: dict[str, Any], remarks: Remarks) -> str:
-    """Where the value comes from, by what the entry says or, if it does not, by what it has."""
+    """The kind of source that an entry declares, or else the one that its keys imply."""
     by_section = SECTIONS.get(item.section, "")
     if said is not None:
         kind = said if isinstance(said, str) else preview(said)
@@ -133,7 +133,7 @@ def _kind(item: FileEntry, said: Json, source: dict[str, Any], remarks: Remarks)
         kinds = {"collection": "database", "env_var": "environment", "value": "static"}
         kind = next((kinds[key] for key in kinds if source.get(key) is not None), "runtime")
         if item.section:
-            remarks.assumed.append(f"It said no source; it is taken as {kind!r}.")
+            remarks.assumed.append(f"It had no source; {kind!r} is assumed.")
     return "flag" if by_section == kind == "derived" else kind
 
 
@@ -141,12 +141,12 @@ def _was(item: FileEntry, said: Json) -> str:
     source = f"source type {preview(said)}" if said is not None else ""
     if item.section == "definitions":
         return source or "no source"
-    shape = f"older shape {item.section!r}" if item.section else "older shape without sections"
+    shape = f"older format {item.section!r}" if item.section else "older format without sections"
     return f"{shape}, {source}" if source else shape
 
 
 def _rewrite(draft: EntryDraft) -> dict[str, Any] | None:
-    """The definition of today; what has no counterpart is remarked."""
+    """The current definition; whatever has no counterpart is noted."""
     source = convert_source(draft)
     if source is None:
         return None

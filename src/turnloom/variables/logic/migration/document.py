@@ -1,4 +1,4 @@
-"""A whole variables file of any shape, rewritten into the current one."""
+"""Migration of a whole variables file to the current format."""
 
 from collections.abc import Sequence, Set
 from typing import Any
@@ -27,18 +27,18 @@ _PLACEMENTS = ("append", "prepend", "replace")
 
 
 def show(item: FileEntry, names: Set[str]) -> Result:
-    """What an agent is shown, as it is declared today; `names` are the variables there are."""
+    """Migrate the exposure of an agent; `names` are the existing variables."""
     body = _body(item)
     if item.fault or body is None:
-        fault = item.fault or f"{preview(item.value)} does not say what the agent is shown."
+        fault = item.fault or f"{preview(item.value)} is not an exposure."
         return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
-    was = f"older shape {item.section!r}"
+    was = f"older format {item.section!r}"
     today = item.today and as_object(item.value) is not None
     if item.section == "agents":
         was = "'agents' with 'exposures'" if "exposures" in body else "'agents'"
     remarks = Remarks()
     if body.pop("name", item.name) != item.name:
-        remarks.lost.append(f"It called itself something else; {item.name!r} counts.")
+        remarks.lost.append(f"Its other name is replaced by {item.name!r}.")
     if today and not remarks.lost and _passes(item.name, body, names):
         return Result(Note(item.where, item.name, was, "unchanged"), body)
     entry = _rewrite(dict(body), names, remarks)
@@ -48,19 +48,19 @@ def show(item: FileEntry, names: Set[str]) -> Result:
 
 
 def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """One entry out of what `agents` and `exposures` say of one agent, and what that loses."""
+    """Merge the entries of one agent in `agents` and `exposures`, and list what is lost."""
     entry = {**listed, **exposed}
     unshown = [name for name in listed.get("variables", ()) if name not in entry["variables"]]
     lost = [_unexposed(name) for name in unshown]
     for key in _LOOKS:
         if key in listed and listed[key] != entry[key]:
-            lost.append(f"Key {key!r} ({preview(listed[key])}) is dropped: an exposure says more.")
+            lost.append(f"Key {key!r} ({preview(listed[key])}) is dropped: an exposure sets it.")
     _agree(entry, lost)
     return entry, lost
 
 
 def _body(item: FileEntry) -> dict[str, Any] | None:
-    """What an entry says; a list is one of variables, or of exposures under `exposures`."""
+    """The content of an entry; a list has variables, or exposures under `exposures`."""
     entry, items = as_object(item.value), as_array(item.value)
     if item.section == "exposures" and (entry or items):
         named = {key: said for key, said in (entry or {}).items() if key in name_keys("agents")}
@@ -74,7 +74,7 @@ def _body(item: FileEntry) -> dict[str, Any] | None:
 
 
 def _passes(name: str, body: dict[str, Any], names: Set[str]) -> bool:
-    """Whether today's check has nothing to say about an entry."""
+    """Whether an entry passes the current check."""
     try:
         exposure = Exposure.model_validate({**body, "name": name})
     except ValidationError:
@@ -103,7 +103,7 @@ def _rewrite(body: dict[str, Any], names: Set[str], remarks: Remarks) -> dict[st
 
 
 def _agree(entry: dict[str, Any], lost: list[str]) -> None:
-    """Let the list say what the template shows; a template that shows more is dropped."""
+    """Reduce the list to the variables in the template; a template with more is dropped."""
     if "template" not in entry:
         return
     shown, listed = names_in(entry["template"]), entry.get("variables", [])
@@ -113,14 +113,12 @@ def _agree(entry: dict[str, Any], lost: list[str]) -> None:
         lost.append(f"Key 'template' is dropped: {why}.")
         del entry["template"]
         return
-    lost += [
-        f"{name!r} is dropped: the template leaves it out." for name in listed if name not in shown
-    ]
+    lost += [f"{name!r} is dropped: the template omits it." for name in listed if name not in shown]
     entry["variables"] = [name for name in listed if name in shown]
 
 
 def _unexposed(name: str) -> str:
-    return f"{name!r} was listed but in no exposure; it is not shown."
+    return f"{name!r} is dropped: it was listed, but in no exposure."
 
 
 def _exposures(value: Json, remarks: Remarks) -> list[dict[str, Any]]:
@@ -134,7 +132,7 @@ def _exposures(value: Json, remarks: Remarks) -> list[dict[str, Any]]:
         else:
             remarks.lost.append(f"An exposure is dropped: {preview(item)} is not an object.")
     if len(found) > 1:
-        remarks.assumed.append(f"Its {len(found)} exposures are one now, in their order.")
+        remarks.assumed.append(f"Its {len(found)} exposures are merged in order.")
     return found
 
 
@@ -145,18 +143,18 @@ def _names(value: Json, remarks: Remarks) -> list[str]:
         if isinstance(name, str):
             found += [name] if name not in found else []
         else:
-            remarks.lost.append(f"{preview(name)} is not the name of a variable.")
+            remarks.lost.append(f"{preview(name)} is dropped: it is not a variable name.")
     return found
 
 
 def _is_known(name: str, names: Set[str], remarks: Remarks) -> bool:
     if name not in names:
-        remarks.lost.append(f"{name!r} is no longer shown: no variable of that name is declared.")
+        remarks.lost.append(f"{name!r} is dropped: no such variable is declared.")
     return name in names
 
 
 def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None:
-    """How the variables are shown; what is said first counts."""
+    """The display options of an exposure; the first value counts."""
     for key in _LOOKS:
         value = said.get(key)
         if value is None or (key in entry and entry[key] != value):
@@ -164,15 +162,17 @@ def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None
         if (value == "" or is_text(value)) and (key != "placement" or value in _PLACEMENTS):
             entry[key] = said.pop(key)
         else:
-            remarks.lost.append(f"Key {key!r} cannot be {preview(said.pop(key))}; it is dropped.")
+            remarks.lost.append(
+                f"Key {key!r} has the invalid value {preview(said.pop(key))}; it is dropped."
+            )
 
 
 def migrate(value: Json) -> Migrated:
-    """A file of any shape in today's, with a note per entry; today's shape stays as it is."""
+    """Migrate a file to the current format, with a note per entry; a current file is unchanged."""
     try:
         return _migrate(value)
     except RecursionError:
-        fault = "It is nested too deeply to be read."
+        fault = "It is nested too deeply."
         note = Note("", "", "the whole file", "lost", lost=(fault,))
         return Migrated({OUTER: {"definitions": {}, "agents": {}}}, True, (note,))
 
@@ -195,7 +195,7 @@ def _migrate(value: Json) -> Migrated:
 def _by_name(
     items: Sequence[FileEntry], results: Sequence[Result | None]
 ) -> tuple[dict[str, dict[str, Any]], list[Note | None]]:
-    """The entries by name and their notes; of two with one name, the later counts."""
+    """The entries by name and their notes; of duplicates, the later one counts."""
     found: dict[str, dict[str, Any]] = {}
     places: dict[str, int] = {}
     notes = [result.note if result else None for result in results]
@@ -216,13 +216,13 @@ def _by_name(
 def _joined(
     first: FileEntry, one: dict[str, Any], other: dict[str, Any], note: Note
 ) -> tuple[dict[str, Any], Note]:
-    """One entry of two about the same agent, and the note of the later."""
+    """Merge two entries of one agent, and the note of the later one."""
     listed, exposed = (other, one) if first.section == "exposures" else (one, other)
     entry, lost = join(listed, exposed)
-    assumed = (*note.assumed, f"It is joined with {first.where!r}.")
+    assumed = (*note.assumed, f"It is merged with {first.where!r}.")
     return entry, note._replace(became="exposure", lost=(*note.lost, *lost), assumed=assumed)
 
 
 def _replaced(note: Note | None, where: str) -> Note | None:
-    why = f"It is declared again at {where!r}, and that one counts."
+    why = f"It is replaced by the later declaration at {where!r}."
     return note and note._replace(became="lost", lost=(*note.lost, why), assumed=())

@@ -1,4 +1,4 @@
-"""Types and values of older entries, made to fit each other."""
+"""Reconciliation of the types and values of older entries."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.logic.types import coerce, misfit
 from turnloom.variables.spec import VariableDefinition
 
-# What free-text types mean.
+# Free-text types by declared type.
 _WORDS = {
     "string": ("str", "string", "text", "uuid", "id", "url", "date", "datetime", "enum"),
     "integer": ("int", "integer", "long"),
@@ -28,9 +28,9 @@ _SILENT = ("optional", "null", "none")
 
 @dataclass(slots=True)
 class EntryDraft:
-    """An entry on its way: what it says of itself, its source, and the remarks so far.
+    """An entry during migration: its keys, its source, and the remarks so far.
 
-    What is understood is taken out of `body` and `source`; what stays has no counterpart.
+    Migrated keys are removed from `body` and `source`; the rest has no counterpart.
     """
 
     name: str
@@ -42,14 +42,14 @@ class EntryDraft:
 
 
 class _Read(NamedTuple):
-    """A free-text type: the type it means, or the one to use when no value says more."""
+    """The meaning of a free-text type: a known type, or a fallback if no value determines it."""
 
     known: str | None = None
     loose: str | None = None
 
 
 def fit(draft: EntryDraft, source: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a variable beside its source, with a type that its values have."""
+    """The declaration of a variable without its source, with a type that matches its values."""
     word = draft.body.pop("type", None)
     key = "value" if source["type"] == "static" else "default"
     sample = source.get(key)
@@ -62,7 +62,7 @@ def fit(draft: EntryDraft, source: dict[str, Any]) -> dict[str, Any]:
 
 
 def probe(name: str, declared: str | None, enum: Json = None) -> VariableDefinition:
-    """A definition to ask whether values fit."""
+    """A definition for validating values."""
     source = {"type": "static", "value": None}
     return VariableDefinition.model_validate(
         {"name": name, "type": declared or None, "enum": enum, "source": source}
@@ -70,7 +70,7 @@ def probe(name: str, declared: str | None, enum: Json = None) -> VariableDefinit
 
 
 def accepted(name: str, entry: Json) -> VariableDefinition | None:
-    """The entry as today's model, if it is one."""
+    """The entry as a current definition, if valid."""
     try:
         return definition_model().model_validate({**entry, "name": name})
     except ValidationError:
@@ -78,7 +78,7 @@ def accepted(name: str, entry: Json) -> VariableDefinition | None:
 
 
 def _type(draft: EntryDraft, source: dict[str, Any], word: Json, sample: Json) -> str:
-    """The declared type; empty when a static variable says none."""
+    """The declared type; empty if a static variable has none."""
     read = _read(word)
     if read.known is not None:
         found = read.known
@@ -91,14 +91,15 @@ def _type(draft: EntryDraft, source: dict[str, Any], word: Json, sample: Json) -
             draft.remarks.assumed.append(f"It had no type; {found!r} is assumed.")
     elif read == _Read():
         what = f"{found!r} is assumed" if found else "the type is dropped"
-        draft.remarks.lost.append(f"Type {preview(word)} is not known; {what}.")
+        draft.remarks.lost.append(f"Type {preview(word)} is unknown; {what}.")
     elif found != word:
         draft.remarks.assumed.append(f"Type {preview(word)} is now {found!r}.")
     return found
 
 
 def _read(word: Json) -> _Read:
-    """What a free-text type means; `list[str]`, `Optional[int]` and `["string", "null"]` do too."""
+    """The meaning of a free-text type, including `list[str]`, `Optional[int]` and `["string",
+    "null"]`."""
     text = " ".join(str(each) for each in as_array(word) or [word]).lower()
     words = [each for each in re.findall(r"[a-z]+", text) if each not in _SILENT]
     if not words:
@@ -107,7 +108,7 @@ def _read(word: Json) -> _Read:
 
 
 def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
-    """The type of a variable of which neither a type nor a value is known."""
+    """The type of a variable without a type or a value."""
     if source["type"] == "static":
         return ""
     values = [each.get("value", True) for each in source.get("triggers", ()) if "agent" in each]
@@ -117,11 +118,11 @@ def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
 
 
 def _reconcile(draft: EntryDraft, declared: str, sample: Json, key: str) -> tuple[str, Json]:
-    """A type and a value that fit, of two that do not."""
+    """A matching type and value from two that do not match."""
     said = f"{preview(sample)} is not {type_names.get(declared, 'an object')}"
     if key == "value":
         found = kind_of(sample) if kind_of(sample) in type_names else ""
-        draft.remarks.lost.append(f"Value {said}; the type is now {found or 'left out'!r}.")
+        draft.remarks.lost.append(f"Value {said}; the type is now {found or 'omitted'!r}.")
         return found, sample
     if declared == "integer" and isinstance(sample, float):
         draft.remarks.assumed.append(f"Default {said}; the type is now 'number'.")
@@ -137,7 +138,7 @@ def _reconcile(draft: EntryDraft, declared: str, sample: Json, key: str) -> tupl
 
 
 def _described(draft: EntryDraft, declared: str, sample: Json) -> dict[str, Any]:
-    """The other keys of a definition, as far as they are what they must be."""
+    """The other valid keys of a definition."""
     kept: dict[str, Any] = {}
     for key in ("description", "enum", "secret", "gate", "required", "max_chars"):
         value = draft.body.pop(key, None)
@@ -146,7 +147,9 @@ def _described(draft: EntryDraft, declared: str, sample: Json) -> dict[str, Any]
         if _is_sound(draft.name, key, value, declared, sample=sample):
             kept[key] = value
         else:
-            draft.remarks.lost.append(f"Key {key!r} cannot be {preview(value)}; it is dropped.")
+            draft.remarks.lost.append(
+                f"Key {key!r} has the invalid value {preview(value)}; it is dropped."
+            )
     return kept
 
 

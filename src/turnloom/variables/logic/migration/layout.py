@@ -1,4 +1,4 @@
-"""The entries of a variables file of any shape, and notes on what became of each."""
+"""The entries of a variables file of any format, and the notes of their migration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ OUTER = "context_variables"
 TODAY = ("definitions", "agents")
 VIEWS = ("agents", "exposures")
 
-# Where variables stand, and what an entry there is unless it says otherwise.
+# Sections with variables, and the default source of their entries.
 SECTIONS = {
     "definitions": "",
     "variables": "",
@@ -25,13 +25,13 @@ SECTIONS = {
 }
 _DATABASES = ("database_name", "default_database_name", "default_database")
 
-# The keys of older shapes, which today's shape does not have.
+# Keys of older formats only.
 OLDER = frozenset({*SECTIONS, *VIEWS, "schema_overview", *_DATABASES}) - {*TODAY, OUTER}
 _BARE = frozenset({"type", "default", "enum", "value", "source", "description", "triggers"})
 
 
 class FileEntry(NamedTuple):
-    """One entry of a file: where it stands, its name, and why it cannot be read, if so."""
+    """One entry of a file: its location, its name, and why it cannot be read, if so."""
 
     where: str
     name: str
@@ -42,7 +42,7 @@ class FileEntry(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The entries of a file, whether it is arranged as today, and its default database."""
+    """The entries of a file, whether it has the current layout, and its default database."""
 
     items: list[FileEntry]
     today: bool
@@ -50,10 +50,10 @@ class Layout(NamedTuple):
 
 
 def read(value: Json) -> Layout:
-    """The entries of a file of any shape."""
+    """The entries of a file of any format."""
     root = {OUTER: value} if as_array(value) is not None else as_object(value)
     if root is None:
-        fault = f"The file holds {kind_of(value)}, not an object; nothing could be read from it."
+        fault = f"The file must be an object, not {kind_of(value)}; nothing was read from it."
         return Layout([FileEntry("", "", "", None, fault=fault)], False, None)
     parts = list(_parts(root))
     items = [item for key, part in parts for item in _items(key, part)]
@@ -61,7 +61,7 @@ def read(value: Json) -> Layout:
 
 
 def _parts(root: dict[str, Any]) -> Iterator[tuple[str, Json]]:
-    """The sections of a file, out of whatever they are wrapped in."""
+    """The sections of a file, without their wrappers."""
     for key, part in root.items():
         inner = as_object(part)
         wraps = key == OUTER or (key == "variables" and any(k in SECTIONS for k in inner or ()))
@@ -79,7 +79,7 @@ def _is_today(value: Json) -> bool:
 
 
 def _database(parts: Sequence[tuple[str, Json]]) -> str | None:
-    """The database that variables are read from when they name none."""
+    """The default database of the file."""
     for key, part in parts:
         named = (as_object(part) or {}).get("database_name") if key == "schema_overview" else part
         if (key == "schema_overview" or key in _DATABASES) and is_text(named):
@@ -91,15 +91,15 @@ def _items(key: str, part: Json) -> Iterator[FileEntry]:
     if key in SECTIONS or key in VIEWS:
         yield from _section(key, part)
     elif key == "schema_overview":
-        fault = "There is no overview of a database's schema; declare the fields that agents need."
+        fault = "It has no counterpart; declare the fields that agents need as variables."
         yield FileEntry(key, key, "", part, fault=fault)
     elif key in _DATABASES:
-        fault = f"{preview(part)} is written into the variables that name no database."
+        fault = f"{preview(part)} is now set in each variable without a database."
         yield FileEntry(key, key, "", part, fault=fault)
     elif is_text(key) and _BARE & (as_object(part) or {}).keys():
         yield FileEntry(key, key, "", part)
     else:
-        yield FileEntry(key, key, "", part, fault=f"{preview(part)} is not understood.")
+        yield FileEntry(key, key, "", part, fault=f"{preview(part)} is not recognised.")
 
 
 def _section(section: str, part: Json) -> Iterator[FileEntry]:
@@ -119,7 +119,7 @@ def _section(section: str, part: Json) -> Iterator[FileEntry]:
 
 
 def _listed(where: str, section: str, value: Json) -> FileEntry:
-    """An entry of a list, by the name it gives itself."""
+    """An entry of a list, by its own name."""
     entry = as_object(value)
     if entry is None:
         return FileEntry(where, "", section, value, fault=f"{preview(value)} is not an object.")
@@ -132,20 +132,20 @@ def _listed(where: str, section: str, value: Json) -> FileEntry:
 
 
 def is_text(value: Json) -> bool:
-    """Whether a value is a text of at least one character that can be written down."""
+    """Whether a value is a non-empty text that UTF-8 can encode."""
     if not isinstance(value, str):
         return False
     return value != "" and value == value.encode(errors="replace").decode()
 
 
 def name_keys(section: str) -> tuple[str, ...]:
-    """The keys under which entries of a list say their name."""
+    """The keys that hold the name of a list's entries."""
     return ("agent", "agent_name", "name") if section in VIEWS else ("name", "key")
 
 
 Became = Literal["static", "environment", "database", "derived", "exposure", "unchanged", "lost"]
 
-# Keys of older shapes that end here, with the reason.
+# Keys of older formats that are dropped, and why.
 _GONE = {
     "db_type": "the store is chosen in the settings",
     "refresh_strategy": "a value is read once, when the run starts",
@@ -155,7 +155,7 @@ _GONE = {
 
 
 class Note(NamedTuple):
-    """One entry of the input: what it was, what it became, what was lost, what was assumed."""
+    """The migration of one entry: its old form, its new form, what was lost, what was assumed."""
 
     where: str
     name: str
@@ -166,7 +166,7 @@ class Note(NamedTuple):
 
 
 class Migrated(NamedTuple):
-    """A file in today's shape, whether that is a change, and one note per entry of the input."""
+    """A file in the current format, whether it changed, and a note per entry."""
 
     value: Json
     changed: bool
@@ -175,13 +175,13 @@ class Migrated(NamedTuple):
 
 @dataclass(slots=True)
 class Remarks:
-    """Sentences about one entry, collected while it is rewritten."""
+    """Remarks about one entry, collected during its migration."""
 
     lost: list[str] = field(default_factory=list[str])
     assumed: list[str] = field(default_factory=list[str])
 
     def drop(self, rest: Mapping[str, Any], what: str) -> None:
-        """Note every key that has no counterpart; a key without a value says nothing."""
+        """Note every key without a counterpart; keys without a value are ignored."""
         for key, value in rest.items():
             if value is not None and value != [] and value != {}:
                 why = _GONE.get(key, "it has no counterpart")

@@ -1,4 +1,4 @@
-"""Sources of older shapes as today's four."""
+"""Migration of sources to the four current ones."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,17 +12,17 @@ from turnloom.variables.spec import BASE
 
 Source = dict[str, Any]
 
-# `{{runtime.app_id}}`, `{{app_id}}` and `${app_id}` name a value of the run.
+# `{{runtime.app_id}}`, `{{app_id}}` and `${app_id}` refer to a value of the run.
 _NAMED = re.compile(r"\{\{\s*(?:runtime\.)?(\w+)\s*\}\}|\$\{(\w+)\}")
 _TENANT = ("app_id", "enterprise_id")
 
 
 def convert_source(draft: EntryDraft) -> Source | None:
-    """The source of a variable as it is declared today, or nothing and the reason noted."""
+    """The current source of a variable; None, with the reason noted, if there is none."""
     convert = _CONVERTERS.get(draft.kind)
     if convert is not None:
         return convert(draft)
-    said = f"Source type {preview(draft.kind)} is not known" if draft.kind else "It has no source"
+    said = f"Source type {preview(draft.kind)} is unknown" if draft.kind else "It has no source"
     draft.remarks.lost.append(f"{said}.")
     return None
 
@@ -35,9 +35,9 @@ def _environment(draft: EntryDraft) -> Source | None:
     if is_text(variable) and "\0" not in variable and "=" not in variable:
         return {"type": "environment", "env_var": variable, **_default(source)}
     if "default" in source:
-        draft.remarks.assumed.append("It named no environment variable; its default is its value.")
+        draft.remarks.assumed.append("It had no `env_var`; its default becomes its value.")
         return {"type": "static", "value": source.pop("default")}
-    draft.remarks.lost.append("It names no environment variable and has no default.")
+    draft.remarks.lost.append("It has no `env_var` and no default.")
     return None
 
 
@@ -47,10 +47,10 @@ def _static(draft: EntryDraft) -> Source | None:
         return {"type": "static", "value": source.pop("value")}
     source.pop("value", None)
     if "default" in source:
-        said = "It had a default and no value, so that tools could set it"
-        draft.remarks.assumed.append(f"{said}; a static variable cannot be set.")
+        said = "It had a default and no value, so tools may set it"
+        draft.remarks.assumed.append(f"{said}; it becomes derived, since static ones are constant.")
         return {"type": "derived", **_default(source), "triggers": take_triggers(draft)}
-    draft.remarks.assumed.append("It had no value; null is written.")
+    draft.remarks.assumed.append("It had no value; null is assumed.")
     return {"type": "static", "value": None}
 
 
@@ -70,9 +70,9 @@ def _database(draft: EntryDraft) -> Source | None:
     collection, field = source.pop("collection", None), _field(source)
     search_by, why = _search_by(draft)
     if not is_text(collection):
-        why = "It names no collection."
+        why = "It has no `collection`."
     elif field is None:
-        why = "It does not name exactly one field; a variable is one field of a document."
+        why = "It must name exactly one field of a document."
     if why or search_by is None:
         draft.remarks.lost.append(why)
         return None
@@ -86,7 +86,7 @@ def _database(draft: EntryDraft) -> Source | None:
 
 
 def _field(source: Source) -> str | None:
-    """The one field that is read, if it is one."""
+    """The field that is read, if there is exactly one."""
     if is_text(source.get("field")):
         return source.pop("field")
     fields = source.get("fields")
@@ -98,7 +98,7 @@ def _field(source: Source) -> str | None:
 
 
 def _search_by(draft: EntryDraft) -> tuple[str | None, str]:
-    """The id of the run by which the document is found, or why there is none."""
+    """The id of the run that selects the document, or the reason why there is none."""
     source = draft.source
     search_by = source.pop("search_by", None)
     queries = [source.pop(key, None) for key in ("query_template", "query")]
@@ -107,16 +107,16 @@ def _search_by(draft: EntryDraft) -> tuple[str | None, str]:
         return _equality(query)
     if search_by is None:
         found = "app_id" if draft.kind == "data_reference" else "enterprise_id"
-        draft.remarks.assumed.append(f"It said no `search_by`; {found!r} is assumed.")
+        draft.remarks.assumed.append(f"It had no `search_by`; {found!r} is assumed.")
         return found, ""
     if search_by in BASE:
         return search_by, ""
-    return None, f"It searches by {preview(search_by)}, which is not an id of the run."
+    return None, f"Its `search_by` {preview(search_by)} is not an id of the run."
 
 
 def _equality(query: Json) -> tuple[str | None, str]:
-    """The id of the run that a query compares the field of the same name with, if that is all."""
-    why = f"Its query {preview(query)} is not one equality with an id of the run."
+    """The id of the run that a query compares with the field of that name, if it does only that."""
+    why = f"Its query {preview(query)} is not a single equality with an id of the run."
     conditions = as_object(query) or {}
     for key, value in conditions.items():
         named = _NAMED.fullmatch(value) if isinstance(value, str) else None
@@ -154,12 +154,12 @@ _CONVERTERS: Mapping[str, Callable[[EntryDraft], Source | None]] = {
     "state": _derived,
     "runtime": _derived,
     "computed": _gone(
-        "computed", "If a tool or a hook sets it, declare it as `derived` without triggers."
+        "computed", "If a tool or hook sets it, declare it as `derived` without triggers."
     ),
-    "data_entity": _gone("data_entity", "Let a tool write the documents."),
-    "external": _gone("external", "Let a tool or a hook call the service and set a variable."),
-    "file": _gone("file", "Let a hook read the file, or write its content as a `static` value."),
+    "data_entity": _gone("data_entity", "Write the documents in a tool."),
+    "external": _gone("external", "Call the service in a tool or hook that sets a variable."),
+    "file": _gone("file", "Read the file in a hook, or declare its content as a `static` value."),
 }
 
-# What an entry without a source may name as its type, meaning where its value comes from.
+# Kinds of sources that an entry without a source may have as its type.
 SOURCE_TYPES = frozenset(_CONVERTERS) - {"flag"}

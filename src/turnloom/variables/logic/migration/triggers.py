@@ -1,4 +1,4 @@
-"""Triggers and transitions of older shapes as today's triggers."""
+"""Migration of triggers and transitions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ _SWITCHES = ("trim", "ignore_case", "exact", "once", "hide")
 
 
 def take_triggers(draft: EntryDraft) -> list[dict[str, Any]]:
-    """The triggers of a source, out of its `triggers` and `transitions`."""
+    """The triggers of a source, from its `triggers` and `transitions`."""
     remarks = draft.remarks
     raw = list(_each(draft.source.pop("triggers", None), "trigger", remarks))
     for transition in _each(draft.source.pop("transitions", None), "transition", remarks):
@@ -25,7 +25,7 @@ def take_triggers(draft: EntryDraft) -> list[dict[str, Any]]:
 
 
 def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | None:
-    """Why today's check would refuse a trigger of a variable, if it would."""
+    """Why the current check would reject a trigger, if it would."""
     if trigger["type"] == "agent_text":
         plain = {"type": "agent_text", "agent": "x", "match": trigger["match"]}
         try:
@@ -38,7 +38,7 @@ def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | N
 
 
 def _each(value: Json, what: str, remarks: Remarks) -> Iterator[dict[str, Any]]:
-    """The objects of a list; a single one may stand without it."""
+    """The objects of a list, or a single object."""
     items = as_array(value)
     for item in items if items is not None else [value] if value is not None else ():
         entry = as_object(item)
@@ -49,18 +49,18 @@ def _each(value: Json, what: str, remarks: Remarks) -> Iterator[dict[str, Any]]:
 
 
 def _from_transition(transition: dict[str, Any], remarks: Remarks) -> Iterator[dict[str, Any]]:
-    """The trigger of a transition; it sets what the transition leads to."""
+    """The trigger of a transition; it sets the target of the transition."""
     before, to = transition.pop("from", None), transition.pop("to", True)
     for trigger in _each(transition.pop("trigger", None) or [None], "trigger", remarks):
         if before is not None:
-            said = f"A transition fired from {preview(before)} only"
-            remarks.lost.append(f"{said}; its trigger now fires whatever the value is.")
+            said = f"A transition fired only from {preview(before)}"
+            remarks.lost.append(f"{said}; its trigger now fires from any value.")
         if trigger.get("type") != "ui_response":
             yield trigger if to is True else {**trigger, "value": to}
         else:
             if to is not True:
-                said = f"A transition led to {preview(to)}"
-                remarks.lost.append(f"{said}; a UI answer now sets the value that it holds.")
+                said = f"A transition set {preview(to)}"
+                remarks.lost.append(f"{said}; a UI answer now sets its own value.")
             yield trigger
     remarks.drop(transition, "a transition")
 
@@ -74,14 +74,14 @@ def _convert(draft: EntryDraft, trigger: dict[str, Any]) -> list[dict[str, Any]]
             found, why = _ui_response(draft, trigger)
         case kind:
             known = accepted("x", {"source": {"type": "derived", "triggers": [trigger]}})
-            found, why = [trigger] if known else [], f"type {preview(kind)} is not known here"
+            found, why = [trigger] if known else [], f"type {preview(kind)} is unknown"
     if not found:
         draft.remarks.lost.append(f"Trigger {said} is dropped: {why}.")
     return found
 
 
 def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """A trigger on texts; predicates beside `type` go into `match`, `ui_hidden` is `hide`."""
+    """A text trigger; predicates next to `type` move into `match`, `ui_hidden` becomes `hide`."""
     rest = dict(trigger)
     agent, match = rest.pop("agent", None), rest.pop("match", None)
     found = dict(as_object(match) or {})
@@ -89,16 +89,16 @@ def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[s
         if (flat := rest.pop(key, None)) is not None:
             found.setdefault(key, flat)
     if not is_text(agent):
-        return [], "it names no agent"
+        return [], "it has no `agent`"
     texts = [key for key in PREDICATES if found.get(key) == "" or is_text(found.get(key))]
     predicates = {key: found.pop(key) for key in texts}
     if not predicates:
-        return [], "it says no `equals`, `contains` or `regex`"
+        return [], "it has no `equals`, `contains` or `regex`"
     draft.remarks.drop(found, "a `match`")
     kept = {"type": rest.pop("type"), "agent": agent}
     options = _options(draft, rest)
     if draft.kind == "state" and len(predicates) > 1:
-        draft.remarks.assumed.append("One predicate was enough; each has its own trigger now.")
+        draft.remarks.assumed.append("One predicate was enough; each becomes a trigger.")
         parts = [{key: said} for key, said in predicates.items()]
     else:
         parts = [predicates]
@@ -106,7 +106,7 @@ def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[s
 
 
 def _options(draft: EntryDraft, rest: dict[str, Any]) -> dict[str, Any]:
-    """What a trigger on texts says beside whom it hears and what; the rest is noted."""
+    """The options of a text trigger; the rest is noted."""
     if (hidden := rest.pop("ui_hidden", None)) is not None:
         rest.setdefault("hide", hidden)
     kept = {"value": rest.pop("value")} if "value" in rest else {}
@@ -123,19 +123,19 @@ def _options(draft: EntryDraft, rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _takes(key: str, value: Json) -> bool:
-    """Whether today's trigger on texts has this key."""
+    """Whether a current text trigger has this key."""
     trigger = {"type": "agent_text", "agent": "x", "match": {"regex": "(x)"}, key: value}
     return accepted("x", {"source": {"type": "derived", "triggers": [trigger]}}) is not None
 
 
 def _ui_response(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """A trigger on the answer of a UI tool."""
+    """A trigger for the answer of a UI tool."""
     rest = dict(trigger)
     kept = {"type": rest.pop("type")}
     for key in ("tool", "response_key"):
         kept[key] = rest.pop(key, None)
         if not is_text(kept[key]):
-            return [], f"it says no `{key}`"
+            return [], f"it has no `{key}`"
     if rest.get("apply") == "auto":
         kept["apply"] = rest.pop("apply")
     draft.remarks.drop(rest, "a trigger")
