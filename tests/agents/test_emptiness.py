@@ -56,7 +56,7 @@ SOME: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("schema", EMPTY, ids=str)
 def test_a_schema_that_contradicts_itself_is_refused(schema: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="No value fulfils this schema: "):
+    with pytest.raises(ValueError, match="No value matches this schema: "):
         schema_model("answer", schema)
 
 

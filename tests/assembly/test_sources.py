@@ -78,7 +78,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("`priority`.*'1'", lambda: from_literal("x", priority="1")),
     ("`title`.* None", lambda: from_literal("x", title=None)),
     ("`max_tokens`.* 0", lambda: Budget(0)),
-    ("'yaml'.*none, json, xml", lambda: ContextFormat(fence="yaml")),
+    ("none, json, xml, not 'yaml'", lambda: ContextFormat(fence="yaml")),
     ("'any'", lambda: ContextFormat(order="any")),
     ("`header`.*'name'", lambda: ContextFormat(header="{name}")),
     ("`separator`", lambda: ContextFormat(separator=None)),

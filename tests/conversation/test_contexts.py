@@ -92,7 +92,7 @@ def test_what_can_give_context_is_accepted(context: str, tmp_path: Path) -> None
         ("Told", "W051", "Make one in 'providers.py' and name that"),
         ("ContextSlice", "W051", "Provider 'ContextSlice' cannot be made: TypeError: "),
         ("{provider: transcript, config: {lst: 3}}", "W051", "Did you mean 'last'?"),
-        ("{provider: transcript, config: {last: 0}}", "W051", "`last` is 0. Give 1 or more"),
+        ("{provider: transcript, config: {last: 0}}", "W051", "`last` must be an integer of at least 1, not 0."),
         ("{provider: transcript, config: {agents: 5}}", "W051", "Correct its `config`."),
         ("{provider: correlation, config: {zzzz: 1}}", "W051", "Known: limit."),
     ],
@@ -179,7 +179,7 @@ TYPES = """
     ("named", "says"),
     [
         ("", "`@artifact_type(name=…)`"),
-        ("(name='Lead')", "Two types are called 'Lead'"),
+        ("(name='Lead')", "Two types have the name 'Lead'"),
     ],
 )
 @pytest.mark.parametrize("file", ["providers.py", "tools/providers.py"])
@@ -243,11 +243,11 @@ def test_a_collection_is_one_of_the_code_or_will_be_registered(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("source", "code", "says"),
     [
-        ("{history: {last: 1, summarise: two}}", "W012", "Let it take one: the messages."),
+        ("{history: {last: 1, summarise: two}}", "W012", "It must take one: the messages."),
         ("{provider: winz}", "W048", "There is no provider 'winz'."),
         ("{filter: {}, fallback: winz}", "W048", "There is no provider 'winz'."),
         ("{provider: in_short}", "W051", "Provider 'in_short' is not async."),
-        ("{state: a..b}", "W012", "is no path of the state."),
+        ("{state: a..b}", "W012", "Invalid state path 'a..b'."),
     ],
 )
 def test_what_sources_need_of_the_code_is_told_once(

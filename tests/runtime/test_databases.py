@@ -184,5 +184,5 @@ async def test_nothing_begins_anywhere_without_what_is_required(
             refusals.add(tuple(refused.value.problems))
             assert await app.runs() == []
     assert refusals == {
-        ("'customer' is required and has no value: not_found (customers.contact.name by user_id)",)
+        ("'customer' is required but has no value: not_found (customers.contact.name by user_id)",)
     }

@@ -219,7 +219,7 @@ def test_a_stored_value_of_another_type_is_not_taken() -> None:
     found = find(declared, x={"f": [1]}, y={"f": "b"})
     assert (found["x"].value, found["y"].value) == (1, "a")
     assert "[1] is array; the default is used" in found["x"].note
-    assert "allows ['a'], not 'b'" in found["y"].note
+    assert "must be one of ['a'], not 'b'" in found["y"].note
 
 
 def test_a_store_that_does_not_answer_is_told_apart_from_one_that_has_nothing() -> None:
@@ -286,12 +286,12 @@ def test_a_required_variable_without_a_value_is_missed_with_the_reason() -> None
     )
     problems = missing(declared, read(declared, B="many", E="5"))
     assert problems == [
-        "'a' is required and has no value: unset (env A)",
-        "'b' is required and has no value: 'many' is not integer; the default is used (env B)",
-        "'c' is required and has no value: not_found (C.f by user_id)",
+        "'a' is required but has no value: unset (env A)",
+        "'b' is required but has no value: 'many' is not integer; the default is used (env B)",
+        "'c' is required but has no value: not_found (C.f by user_id)",
     ]
     production = read(declared, OPEN._replace(production=True))
-    assert "'d' is required and has no value: this deployment does not have it" in missing(
+    assert "'d' is required but has no value: it is disabled in this deployment" in missing(
         declared, production
     )
 

@@ -100,8 +100,8 @@ GENERATIONS = [
         {},
         [
             ("schema_overview", "key 'schema_overview'", "lost"),
-            ("overview", "older shape 'variables', source type 'database'", "database"),
-            ("newest", "older shape 'variables', source type 'database'", "lost"),
+            ("overview", "older format 'variables', source type 'database'", "database"),
+            ("newest", "older format 'variables', source type 'database'", "lost"),
         ],
     ),
     Generation(
@@ -116,7 +116,7 @@ GENERATIONS = [
             )
         },
         {},
-        [("interview_complete", "older shape 'derived_variables'", "derived")],
+        [("interview_complete", "older format 'derived_variables'", "derived")],
     ),
     Generation(
         "a list per kind of source",
@@ -153,12 +153,12 @@ GENERATIONS = [
         },
         {},
         [
-            ("overview", "older shape 'database_variables', source type 'database'", "database"),
-            ("plan", "older shape 'database_variables', source type 'database'", "database"),
-            ("beta", "older shape 'environment_variables'", "environment"),
-            ("tier", "older shape 'declarative_variables'", "static"),
-            ("limit", "older shape 'declarative_variables'", "static"),
-            ("done", "older shape 'derived_variables'", "derived"),
+            ("overview", "older format 'database_variables', source type 'database'", "database"),
+            ("plan", "older format 'database_variables', source type 'database'", "database"),
+            ("beta", "older format 'environment_variables'", "environment"),
+            ("tier", "older format 'declarative_variables'", "static"),
+            ("limit", "older format 'declarative_variables'", "static"),
+            ("done", "older format 'derived_variables'", "derived"),
         ],
     ),
     Generation(
@@ -369,8 +369,8 @@ GENERATIONS = [
         },
         {},
         [
-            ("scope", "older shape without sections", "derived"),
-            ("delivery", "older shape without sections", "derived"),
+            ("scope", "older format without sections", "derived"),
+            ("delivery", "older format without sections", "derived"),
         ],
     ),
     Generation(
@@ -391,10 +391,10 @@ GENERATIONS = [
         },
         {"A": {"variables": ["done"], "header": "Now"}},
         [
-            ("tier", "older shape 'variables'", "lost"),
-            ("done", "older shape 'derived_variables'", "derived"),
+            ("tier", "older format 'variables'", "lost"),
+            ("done", "older format 'derived_variables'", "derived"),
             ("tier", "source type 'static'", "unchanged"),
-            ("A", "older shape 'exposures'", "exposure"),
+            ("A", "older format 'exposures'", "exposure"),
             ("A", "'agents'", "exposure"),
             ("version", "key 'version'", "lost"),
         ],

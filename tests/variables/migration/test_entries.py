@@ -111,7 +111,7 @@ def test_a_query_is_kept_when_it_is_one_equality_with_an_id(query, search_by):
     found = declare(reference(query_template=query))
     if search_by is None:
         assert entry_of(found) is None
-        assert "is not one equality with an id of the run" in note_of(found).lost[0]
+        assert "is not a single equality with an id of the run" in note_of(found).lost[0]
     else:
         expected = {"collection": "Concepts", "search_by": search_by, "field": "Overview"}
         assert entry_of(found)["source"] == {"type": "database", **expected}
@@ -120,12 +120,12 @@ def test_a_query_is_kept_when_it_is_one_equality_with_an_id(query, search_by):
 @pytest.mark.parametrize(
     ("said", "lost"),
     [
-        ({"fields": ["a", "b"]}, "It does not name exactly one field"),
-        ({"fields": []}, "It does not name exactly one field"),
-        ({"fields": [3]}, "It does not name exactly one field"),
-        ({"collection": ""}, "It names no collection."),
-        ({"search_by": "owner"}, "It searches by 'owner', which is not an id of the run."),
-        ({"search_by": ["app_id"]}, "It searches by ['app_id']"),
+        ({"fields": ["a", "b"]}, "It must name exactly one field"),
+        ({"fields": []}, "It must name exactly one field"),
+        ({"fields": [3]}, "It must name exactly one field"),
+        ({"collection": ""}, "It has no `collection`."),
+        ({"search_by": "owner"}, "Its `search_by` 'owner' is not an id of the run."),
+        ({"search_by": ["app_id"]}, "Its `search_by` ['app_id']"),
     ],
 )
 def test_what_a_database_cannot_be_asked_is_lost(said, lost):
@@ -203,16 +203,16 @@ def test_triggers(trigger, became):
 @pytest.mark.parametrize(
     ("trigger", "lost"),
     [
-        (says("", "NEXT"), "it names no agent"),
-        ({"type": "agent_text", "agent": "A"}, "it says no `equals`, `contains` or `regex`"),
+        (says("", "NEXT"), "it has no `agent`"),
+        ({"type": "agent_text", "agent": "A"}, "it has no `equals`, `contains` or `regex`"),
         (
             {"type": "agent_text", "agent": "A", "match": {"regex": "(?=x)"}},
-            "'(?=x)' is not a regular expression that RE2 knows",
+            "RE2 does not support the regular expression '(?=x)'",
         ),
-        (says("A", "NEXT", value="open"), "'x' is declared boolean, and 'open' is string"),
-        (answers("", "verdict"), "it says no `tool`"),
-        (answers("plan", ""), "it says no `response_key`"),
-        ({"type": "full_moon"}, "type 'full_moon' is not known here"),
+        (says("A", "NEXT", value="open"), "'x' must be boolean, but 'open' is string"),
+        (answers("", "verdict"), "it has no `tool`"),
+        (answers("plan", ""), "it has no `response_key`"),
+        ({"type": "full_moon"}, "type 'full_moon' is unknown"),
         ("NEXT", "'NEXT' is not an object"),
     ],
 )
@@ -236,19 +236,19 @@ def test_a_trigger_that_set_true_where_a_text_belongs_is_dropped():
     source = {"type": "state", "default": "pending", "triggers": [says("A", "NEXT")]}
     found = declare({"type": "string", "source": source})
     assert entry_of(found)["source"]["triggers"] == []
-    assert "'x' is declared string, and True is boolean" in note_of(found).lost[0]
+    assert "'x' must be string, but True is boolean" in note_of(found).lost[0]
 
 
 def test_a_transition_loses_where_it_comes_from():
     found = declare(state(transitions=[{"from": "a", "to": False, "trigger": says("A", "X")}]))
     assert entry_of(found)["source"]["triggers"] == [says("A", "X", value=False)]
-    assert "fired from 'a' only" in note_of(found).lost[0]
+    assert "fired only from 'a'" in note_of(found).lost[0]
 
 
 def test_a_transition_on_an_answer_takes_the_answer():
     found = declare(state(transitions=[{"to": False, "trigger": answers("plan", "verdict")}]))
     assert entry_of(found)["source"]["triggers"] == [answers("plan", "verdict")]
-    assert "led to False" in note_of(found).lost[0]
+    assert "set False" in note_of(found).lost[0]
 
 
 # ------------------------------------------------------------------------------ types
@@ -316,7 +316,7 @@ def test_a_constant_keeps_its_value_and_changes_its_type():
 def test_an_enum_that_does_not_hold_is_dropped(enum):
     found = declare({"type": "str", "enum": enum, "source": {"type": "state", "default": "open"}})
     assert entry_of(found) == derived("string", "open")
-    assert note_of(found).lost == (f"Key 'enum' cannot be {enum!r}; it is dropped.",)
+    assert note_of(found).lost == (f"Key 'enum' has the invalid value {enum!r}; it is dropped.",)
 
 
 # ------------------------------------------------------------------------------ entries
@@ -325,18 +325,18 @@ def test_an_enum_that_does_not_hold_is_dropped(enum):
 @pytest.mark.parametrize(
     ("value", "lost"),
     [
-        (None, "The file holds null, not an object; nothing could be read from it."),
-        ("variables", "The file holds string, not an object; nothing could be read from it."),
+        (None, "The file must be an object, not null; nothing was read from it."),
+        ("variables", "The file must be an object, not string; nothing was read from it."),
         ({"definitions": 3}, "3 is neither an object nor an array."),
         ({"definitions": {"x": 3}}, "3 is not an object."),
         ({"definitions": ["x"]}, "'x' is not an object."),
         ({"definitions": [{"type": "string"}]}, "It has no name: {'type': 'string'}."),
         ({"definitions": {"": {}}}, "'' is not a name."),
         ({"definitions": {"\ud800": {}}}, "'\\ud800' is not a name."),
-        ({"definitions": {"app_id": {}}}, "It is an id of the run, which every run has and no"),
-        ({"agents": {"A": 3}}, "3 does not say what the agent is shown."),
-        ({"version": 3}, "3 is not understood."),
-        ({"default_database": "ideas"}, "'ideas' is written into the variables that name no"),
+        ({"definitions": {"app_id": {}}}, "It is an id of the run and cannot be redefined."),
+        ({"agents": {"A": 3}}, "3 is not an exposure."),
+        ({"version": 3}, "3 is not recognised."),
+        ({"default_database": "ideas"}, "'ideas' is now set in each variable without a database."),
     ],
 )
 def test_what_cannot_be_read_is_a_note(value, lost):
@@ -457,5 +457,5 @@ def test_exposures_beside_agents_are_joined_in_either_order():
         assert found.value["context_variables"]["agents"] == {
             "A": {"variables": ["app_id"], "header": "Now"}
         }
-        assert "It is joined with" in found.notes[1].assumed[-1]
+        assert "It is merged with" in found.notes[1].assumed[-1]
         assert tells(found.notes[1].lost, ("'user_id'",), ("'header'", "'Then'"))

@@ -110,7 +110,7 @@ class Emptiness:
             if reason := self.reason(part):
                 allowed = name in properties or part is not False
                 why = reason if allowed else "`additionalProperties` forbids it"
-                yield f"the required property {name!r} cannot match: {why}"
+                yield f"the required property {name!r} cannot be present: {why}"
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:
