@@ -74,7 +74,7 @@ class DefinitionError(TurnloomError):
     def __init__(self, name: str, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         lines = "\n".join(f"  {problem}" for problem in self.diagnostics)
-        super().__init__(f"Workflow {name!r} fails its check:\n{lines}")
+        super().__init__(f"Workflow {name!r} does not pass its check:\n{lines}")
 
 
 class UsageError(TurnloomError):

@@ -92,7 +92,11 @@ def test_what_can_give_context_is_accepted(context: str, tmp_path: Path) -> None
         ("Told", "W051", "Make one in 'providers.py' and name that"),
         ("ContextSlice", "W051", "Provider 'ContextSlice' cannot be made: TypeError: "),
         ("{provider: transcript, config: {lst: 3}}", "W051", "Did you mean 'last'?"),
-        ("{provider: transcript, config: {last: 0}}", "W051", "`last` must be an integer of at least 1, not 0."),
+        (
+            "{provider: transcript, config: {last: 0}}",
+            "W051",
+            "`last` must be an integer of at least 1, not 0.",
+        ),
         ("{provider: transcript, config: {agents: 5}}", "W051", "Correct its `config`."),
         ("{provider: correlation, config: {zzzz: 1}}", "W051", "Known: limit."),
     ],

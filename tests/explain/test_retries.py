@@ -38,7 +38,7 @@ async def test_each_failed_attempt_has_a_row_in_the_turn_and_is_counted_in_the_t
             turn = await app.explain.turn(run.id, 1)
             timeline = await app.explain.timeline(run.id)
     assert (first.turn, first.agent, first.engine) == (1, "Adder", "PydanticAIEngine")
-    assert first.message.startswith("refused with status 429: Too many requests")
+    assert first.message.startswith("returned status 429: Too many requests")
     assert KEY not in str(turn) and "⟨hidden:key⟩" in first.message
     assert "Overloaded." in second.message and second.pause >= 0
     asked = turn.steps[0]

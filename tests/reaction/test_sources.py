@@ -186,7 +186,7 @@ async def test_what_is_not_relevant_is_withheld(app: Loom, board: Board) -> None
     (left_out,) = (await explained(app)).withheld
     assert (left_out.reason, left_out.detail) == (
         "low_relevance",
-        "scores 0.3, and 0.5 is enough",
+        "score 0.3 is below 0.5",
     )
 
 

@@ -67,7 +67,7 @@ class ModelAnswered(Fact, frozen=True):
 
 
 class ModelRetried(Fact, frozen=True):
-    """An attempt to ask a model failed, and its engine makes another one after `pause` seconds."""
+    """A model call failed, and its engine retries it after `pause` seconds."""
 
     kind: ClassVar[str] = "model.retried"
     turn: int
