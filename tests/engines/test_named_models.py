@@ -107,7 +107,7 @@ async def test_an_engine_that_there_is_not_is_refused() -> None:
         ("{model: opnai:gpt-5}", "'opnai:gpt-5'"),
         ("{model: gpt-5}", "Say its provider"),
         ("{model: 'openai:gpt-5'}", "set OPENAI_API_KEY."),
-        ("{model: 'mistral:mistral-large-latest'}", "installed: pip install"),
+        ("{model: 'mistral:mistral-large-latest'}", "Install it: pip install"),
         ("{model: 'ollama:llama'}", "set OLLAMA_BASE_URL."),
         ("{engine: autogen, model: 'anthropic:claude'}", "set ANTHROPIC_API_KEY."),
         ("{engine: autogen, model: 'bedrock:nova'}", "aws_region"),
