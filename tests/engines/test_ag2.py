@@ -76,7 +76,7 @@ async def test_a_configuration_of_ag2_is_asked_as_it_is() -> None:
     [
         ("opnai:gpt-5", "anthropic"),
         ("gpt-5", "anthropic"),
-        ("openai:gpt-5", "set OPENAI_API_KEY."),
+        ("openai:gpt-5", "Set OPENAI_API_KEY."),
         ("mistral:mistral-large-latest", "ag2[mistral]"),
     ],
 )

@@ -171,7 +171,7 @@ async def test_a_call_that_is_given_up_leaves_its_client_to_the_next(keep_open: 
     [
         ("opnai:gpt-5", "anthropic"),
         ("gpt-5", "anthropic"),
-        ("openai:gpt-5", "set OPENAI_API_KEY."),
+        ("openai:gpt-5", "Set OPENAI_API_KEY."),
         ("mistral:mistral-large-latest", "mistral"),
     ],
 )

@@ -106,14 +106,14 @@ async def test_an_engine_that_there_is_not_is_refused() -> None:
         ("{engine: pydantic_ai}", "'A'"),
         ("{model: opnai:gpt-5}", "'opnai:gpt-5'"),
         ("{model: gpt-5}", "Say its provider"),
-        ("{model: 'openai:gpt-5'}", "set OPENAI_API_KEY."),
+        ("{model: 'openai:gpt-5'}", "Set OPENAI_API_KEY."),
         ("{model: 'mistral:mistral-large-latest'}", "Install it: pip install"),
-        ("{model: 'ollama:llama'}", "set OLLAMA_BASE_URL."),
-        ("{engine: autogen, model: 'anthropic:claude'}", "set ANTHROPIC_API_KEY."),
+        ("{model: 'ollama:llama'}", "Set OLLAMA_BASE_URL."),
+        ("{engine: autogen, model: 'anthropic:claude'}", "Set ANTHROPIC_API_KEY."),
         ("{engine: autogen, model: 'bedrock:nova'}", "aws_region"),
         ("{engine: autogen, model: 'mistral:large'}", "pip install mistralai"),
         ("{engine: ag2, model: 'openai:gpt-5'}", "'openai:gpt-5'"),
-        ("{engine: dspy, model: 'azure:gpt-5'}", "set AZURE_OPENAI_RESOURCE or"),
+        ("{engine: dspy, model: 'azure:gpt-5'}", "Set AZURE_OPENAI_RESOURCE or"),
     ],
 )
 async def test_a_model_that_cannot_be_asked_keeps_a_run_from_starting(
