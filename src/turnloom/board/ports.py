@@ -57,14 +57,14 @@ class ArtifactStore(Protocol):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
-        """A page of copies of what the filter asks for and the reader may see, by time and then in
-        the order of their coming; types are full names. The limit counts these and no others, and
-        so does the total. With `embed_meta` they are envelopes.
+        """A page of copies of the artifacts that match the filter and are visible to the reader, by
+        time and then in order of arrival; types are full names. The limit and the total count only
+        these. With `embed_meta` they are envelopes.
 
-        A page compares a bounded number of artifacts with the filter, so it may hold fewer than the
-        limit, or none. It has a cursor if there may be more, and none at the end. The cursor
-        continues behind the last artifact that was given or compared, one that the reader may see;
-        what the reader may not see changes neither pages nor cursors.
+        A page compares a bounded number of artifacts with the filter, so it may have fewer than the
+        limit, or none. It has a cursor if there may be more. The cursor continues after the last
+        visible artifact that was returned or compared; hidden artifacts affect neither pages nor
+        cursors.
 
         Raises:
             UsageError: the cursor is invalid, or belongs to another filter or reader.
@@ -94,16 +94,16 @@ class ArtifactIndex(Protocol):
         ...
 
     async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
-        """The first rows of a plan in its direction, each once, at most `most`."""
+        """The first rows of a plan in its direction, at most `most`, without duplicates."""
         ...
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
-        """How many rows of a plan have which visibility; one may come several times."""
+        """The number of rows of a plan, by visibility; one may occur several times."""
         ...
 
     async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
-        """How many rows of a plan have which visibility and traits; one combination may come
-        several times."""
+        """The number of rows of a plan, by visibility and traits; a combination may occur several
+        times."""
         ...
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:

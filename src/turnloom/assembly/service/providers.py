@@ -84,15 +84,16 @@ def check_count(count: object, what: str) -> None:
         )
 
 
-# How many artifacts a provider reads at most.
+# Maximum artifacts that a provider reads.
 MOST_READ = 100_000
 
 
 async def read(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
-    """What the filter asks for, without the inputs of the turn; its limit counts the others.
+    """The artifacts that match a filter, without the inputs of the turn, which do not count toward
+    its limit.
 
     Raises:
-        UsageError: it finds more than a provider may read.
+        UsageError: there are more than a provider may read.
     """
     inputs = {each.id for each in request.inputs}
     limit = filter.limit

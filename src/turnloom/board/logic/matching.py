@@ -38,7 +38,7 @@ def resolve_types(filter: FilterConfig, types: TypeRegistry) -> FilterConfig:
 
 
 def matches(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bool:
-    """Whether the filter asks for this artifact; the types of both are full names."""
+    """Whether an artifact matches the filter; type names are full."""
     return (
         _within(filter.types, artifact.type)
         and _within(filter.produced_by, artifact.produced_by)

@@ -228,7 +228,7 @@ class ArtifactCounts:
 
     @property
     def total(self) -> int:
-        """How many were counted."""
+        """The total count."""
         return self._types.total()
 
     def summary(self) -> BoardSummary:

@@ -238,7 +238,7 @@ def read_content(data: str) -> ArtifactContent:
     """The content of a row, which is faster to read than the artifact.
 
     Raises:
-        InvalidArtifact: the text holds no artifact.
+        InvalidArtifact: the row is unreadable.
     """
     try:
         return _decode_content(data)
@@ -306,8 +306,8 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
 
 
 def _content(written: ArtifactContent) -> str:
-    """What makes two artifacts of one id the same: all but the moment of their publishing, which
-    differs when a publisher has to try again, and what is indexed, which may be declared later."""
+    """The content that must be equal for one id: everything but the time, which differs on a retry,
+    and the indexed fields, which may be declared later."""
     same = msgspec.structs.replace(written, created_at=EPOCH, indexed=UNSET)
     return _encode(same).decode()
 

@@ -76,7 +76,8 @@ class _Handle:
         cursor: str | None = None,
         count: bool = False,
     ) -> tuple[ArtifactItems, int | None]:
-        """One page of copies of what the filter asks for, and the total if `count` asks for it."""
+        """One page of copies of the artifacts that match the filter, and the total if `count` is
+        set."""
         bound = _bound_to(self)
         page = await bound.store.query(
             bound.resolve(filter),

@@ -210,7 +210,7 @@ class IndexReader:
         ]
 
     async def _mark(self, filter: FilterConfig, end: _Compared) -> str:
-        """The cursor behind an artifact."""
+        """The cursor after an artifact."""
         rows = await self._index.find(self._reader.tenant, end.id)
         which = [row.n for row in rows].index(end.row.n)
         return write_cursor(filter, self._reader, end.id, which)
@@ -237,7 +237,7 @@ class IndexReader:
         return outline.plan(weights, self._now)
 
     async def _count(self, filter: FilterConfig, plan: IndexPlan) -> int:
-        """How many there are in all."""
+        """The total."""
         if filter.where:
             return (await self._count_matching(filter, plan)).total
         return sum(n for text, n in await self._index.tally(plan) if self._shows(text))
@@ -311,7 +311,7 @@ class IndexReader:
 
 
 def _leave_out(row: StoredArtifact, error: InvalidArtifact) -> None:
-    _log.warning("row %d of the board is left out: %s", row.n, error)
+    _log.warning("skipped row %d of the board: %s", row.n, error)
 
 
 async def _behind(plan: IndexPlan, stretch: IndexStretch) -> IndexPlan | None:
@@ -323,5 +323,5 @@ async def _behind(plan: IndexPlan, stretch: IndexStretch) -> IndexPlan | None:
 
 
 async def _off_loop(judge: Callable[[], T], rows: int) -> T:
-    """The result of judging so many rows, in a thread if they are many."""
+    """Judge rows, in a thread if there are many, so that other tasks can run."""
     return judge() if rows <= FEW else await to_thread.run_sync(judge, abandon_on_cancel=True)

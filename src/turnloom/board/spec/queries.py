@@ -15,7 +15,7 @@ from turnloom.kernel.values import Json, kind_of, preview
 # Maximum names per set and values per `in`, and maximum conditions per filter.
 MOST_NAMES = 1000
 MOST_CONDITIONS = 100
-# How many artifacts that the reader may see one page compares with its filter at most.
+# Maximum visible artifacts that one page compares with its filter.
 MOST_COMPARED = 5_000
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "exists"]
@@ -113,10 +113,11 @@ class BoardHandle(Protocol):
         cursor: str | None = None,
         count: bool = False,
     ) -> tuple[ArtifactItems, int | None]:
-        """One page of copies of what the filter asks for, and how many there are in all if `count`
-        asks for it. With `embed_meta` they are envelopes. A page compares a bounded number of
-        artifacts, so it may hold fewer than the limit, or none; while its items have a cursor,
-        there may be more behind it.
+        """One page of copies of the artifacts that match the filter, and the total if `count` is
+        set.
+
+        With `embed_meta` they are envelopes. A page compares a bounded number of artifacts, so it
+        may have fewer than the limit, or none; if its items have a cursor, there may be more.
 
         Raises:
             UnknownType: the filter names an unknown or ambiguous type.
@@ -127,11 +128,11 @@ class BoardHandle(Protocol):
     def iter_artifacts(
         self, filter: FilterConfig | None = None, *, embed_meta: bool = False
     ) -> AsyncIterator[Artifact]:
-        """Copies of all that the filter asks for, read page by page; a limit counts all of them.
-        With `embed_meta` they are envelopes.
+        """Copies of all artifacts that match the filter, read page by page; the limit counts all of
+        them. With `embed_meta` they are envelopes.
 
         Raises:
-            UnknownType: the filter names a type that is not known, or a simple name of several.
+            UnknownType: the filter names an unknown or ambiguous type.
         """
         ...
 
