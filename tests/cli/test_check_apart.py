@@ -82,3 +82,19 @@ def first(): pass
     state = Path("/proc", (tmp_path / "pid").read_text("utf-8"), "stat")
     while state.exists() and state.read_text("utf-8").split()[2] not in "ZX":
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("call", [("run",), ("show", "plan"), ("show", "graph")])
+def test_what_loads_code_here_says_so_as_well(
+    turnloom: Call, tmp_path: Path, call: tuple[str, ...]
+) -> None:
+    ends = "import os\nos._exit(0)\n"
+    folder(tmp_path, ends)
+    (tmp_path / "ends.py").write_text(ends, "utf-8")
+    for path, file in (("Chat", "Chat/tools/first.py"), ("ends.py", "ends.py")):
+        assert f"{file}:1: W042 " in turnloom(*call, path, code=2).err
+
+
+def test_code_that_may_end_the_process_and_does_not_is_run(turnloom: Call, tmp_path: Path) -> None:
+    folder(tmp_path, "import os\n\ndef first() -> None:\n    os._exit(3)\n")
+    assert "finished" in turnloom("run", "Chat").out

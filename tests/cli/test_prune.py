@@ -7,7 +7,7 @@ import sqlite3
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -68,11 +68,21 @@ def test_the_command(turnloom: Call, chat: str) -> None:
     assert json.loads(turnloom("runs", "--json").out) == []
     for wrong in (
         ("store", "prune"),
+        ("store", "prune", "--older-than", "1d", "--before", "2026-01-31"),
+        ("store", "prune", "--before", "soon"),
+        ("store", "verify", "--before", "2026-01-31"),
         ("store", "prune", "--older-than", "soon"),
         ("store", "prune", "some-run", "--older-than", "1d"),
         ("store", "verify", "--dry-run"),
     ):
         turnloom(*wrong, code=2)
+
+
+def test_runs_that_ended_before_a_time(turnloom: Call, chat: str) -> None:
+    turnloom("run", chat)
+    assert "Runs: 0," in turnloom("store", "prune", "--before", "2001-01-31").out
+    assert "Runs: 1," in turnloom("store", "prune", "--before", "9000-01-31T12:00:00Z").out
+    assert json.loads(turnloom("runs", "--json").out) == []
 
 
 async def test_nothing_of_a_run_is_left_and_the_file_shrinks(tmp_path: Path) -> None:
@@ -104,6 +114,9 @@ async def test_runs_that_others_are_found_by_stay(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_pruned_is_refused(tmp_path: Path) -> None:
     async with Loom(store="memory") as app:
+        for wrong in (None, datetime(2026, 1, 31)):  # noqa: DTZ001 - refused for that
+            with pytest.raises(UsageError, match="before"):
+                [each async for each in app.history.prune(before=wrong)]
         with pytest.raises(UsageError, match="pruner"):
             [each async for each in app.history.prune("0s")]
     elsewhere = MemoryStore(codec(), board=False).artifacts

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
@@ -118,25 +118,29 @@ class History:
 
     async def prune(
         self,
-        older_than: "timedelta | str",
+        older_than: "timedelta | str | None" = None,
         *,
+        before: "datetime | None" = None,
         statuses: Collection[str] = ("finished", "failed", "cancelled"),
         dry_run: bool = False,
         app_id: str = LOCAL,
     ) -> "AsyncGenerator[PrunedRun]":
-        """Remove runs of a tenant that ended longer ago than this, as `30d`, with all that belongs
-        to them; each is given when it is removed. A dry run says which would be.
+        """Remove runs of a tenant that ended longer ago than this, as `30d`, or before an instant,
+        with all that belongs to them; each is given when it is removed. A dry run says which would
+        be.
 
         Runs stay whose artifacts a run took that stays, and those of a correlation that was named.
 
         Raises:
-            UsageError: the store has no `pruner`, or artifacts are kept elsewhere.
+            UsageError: it is not said which runs, the store has no `pruner`, or artifacts are kept
+                elsewhere.
             StoreUnavailable: what was given is removed, and the rest may be later.
         """
         from turnloom.runtime.pruning import prune
         from turnloom.wiring.doors import Lacking, port_of
 
-        tenant, parts, age = as_name(app_id, "`app_id`"), self._parts(), _age(older_than)
+        tenant, parts = as_name(app_id, "`app_id`"), self._parts()
+        until = _until(older_than, before, parts.clock.now())
         wanted = _statuses(statuses)
         pruner: Pruner = port_of(parts.store, "pruner")
         is_apart = parts.artifacts is not getattr(parts.store, "artifacts", None)
@@ -145,8 +149,7 @@ class History:
                 "Artifacts are kept in another place than runs, from which they cannot be removed. "
                 "Remove runs from stores that keep both."
             )
-        before = parts.clock.now() - age
-        runs = prune(parts.store.log, pruner, tenant, before, statuses=wanted, dry_run=dry_run)
+        runs = prune(parts.store.log, pruner, tenant, until, statuses=wanted, dry_run=dry_run)
         async with aclosing(runs):
             async for pruned in runs:
                 yield pruned
@@ -168,6 +171,19 @@ class History:
 
 # How a run can end.
 _STATUSES = ("finished", "failed", "cancelled")
+
+
+def _until(
+    older_than: "timedelta | str | None", before: "datetime | None", now: datetime
+) -> datetime:
+    """The instant before which runs ended that are to be removed."""
+    if (older_than is None) == (before is None):
+        raise UsageError("Say which runs to remove: by `older_than`, or by `before`.")
+    if before is None:
+        return now - _age(cast("timedelta | str", older_than))
+    if not isinstance(cast(object, before), datetime) or before.tzinfo is None:
+        raise UsageError(f"`before` is {before!r}. Give a datetime with a time zone.")
+    return before
 
 
 def _age(given: "timedelta | str") -> timedelta:

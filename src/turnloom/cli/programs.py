@@ -1,19 +1,29 @@
 """Flows in files and folders, as the command line names them."""
 
+from os.path import basename, exists
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from turnloom.errors import UsageError
+from turnloom.cli.problems import relocate
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.models import Report
 from turnloom.kernel.values import as_object, nearest
-from turnloom.wiring import read_part, workflows_below
+from turnloom.wiring import Examination, Folders, read_part, workflows_below
+from turnloom.wiring.examination import speaks_of_exits
 from turnloom.wiring.flows import named_flows
+from turnloom.wiring.folders import Loading
 
 _CODE = ".py"
+
+# The diagnostic of a code file that does not load.
+_UNLOADED = "W042"
+
+# Seconds that code which may end its process has to load.
+PATIENCE = 60.0
 
 
 def is_program(path: str) -> bool:
@@ -51,6 +61,34 @@ def flow_at(path: str) -> Flow[Any]:
             f"{file!r} builds several flows: {', '.join(found)}. Name one: {file}:{min(found)}"
         )
     return next(iter(found.values()))
+
+
+def refuse_exits(path: str) -> None:
+    """Refuse a folder or a file of code that ends the process which loads it: nothing could be said
+    of that here any more. Code is tried in another process only if it speaks of such a thing, since
+    it runs twice then.
+
+    Raises:
+        DefinitionError: its code ends the process.
+    """
+    file = file_of(path) if is_program(path) else path
+    if not exists(file) or not speaks_of_exits(file):
+        return
+    for _, found in Examination(_examine, PATIENCE).problems([path]):
+        if ending := [each for each in found if each.code == _UNLOADED]:
+            raise DefinitionError(path, relocate(file, ending))
+
+
+def _examine(path: str, loading: Loading) -> list[Diagnostic]:
+    """What is wrong with the code at a path; runs it."""
+    if not is_program(path):
+        return Folders().examine(path, loading)[1]
+    try:
+        loading(basename(file_of(path)))
+        flow_at(path)
+    except DefinitionError as error:
+        return [*error.diagnostics]
+    return []
 
 
 def state_of(flow: Flow[Any], given: str | None) -> BaseModel:

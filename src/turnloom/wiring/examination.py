@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from os.path import abspath, dirname, join
+from os.path import abspath, dirname, isdir, join
 from typing import Any
 
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
@@ -13,6 +13,9 @@ from turnloom.wiring.adapters import adapter
 from turnloom.wiring.folders import Loading
 
 log = logging.getLogger("turnloom.check")
+
+# What ends a process so that nothing after it runs.
+_EXIT = b"_exit"
 
 # Finds the problems of a path, and calls `Loading` before each code file of it runs.
 Examine = Callable[[str, Loading], list[Diagnostic]]
@@ -100,6 +103,12 @@ class Examination:
         lines = (line for file, line in ending.frames if file == path)
         message, remedy = _words(ending.code, self._limit)
         return Diagnostic(running.file, next(lines, 1), "W042", message, remedy=remedy)
+
+
+def speaks_of_exits(path: str) -> bool:
+    """Whether code of a folder, or beside a file of code, may end its process without an error."""
+    files, root = adapter("files"), path if isdir(path) else dirname(abspath(path))
+    return any(_EXIT in files.source(join(root, each)) for each in files.code_files(root))
 
 
 def _words(code: int | None, limit: float) -> tuple[str, str]:

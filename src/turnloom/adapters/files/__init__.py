@@ -1,6 +1,7 @@
 """Workflow folders as documents with line numbers, and their code, loaded afresh and path-safe."""
 
 from turnloom.adapters.files.folders import (
+    code_files,
     read_folder,
     read_part,
     restore_folder,
@@ -13,6 +14,7 @@ from turnloom.adapters.files.prose import read_text, texts_below
 from turnloom.adapters.files.writing import dump, write_back
 
 __all__ = [
+    "code_files",
     "Modules",
     "dump",
     "parse",

@@ -12,7 +12,14 @@ from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
 from turnloom.cli.invocation import again
 from turnloom.cli.problems import located
-from turnloom.cli.programs import entrance, file_of, flow_at, is_program, state_of
+from turnloom.cli.programs import (
+    entrance,
+    file_of,
+    flow_at,
+    is_program,
+    refuse_exits,
+    state_of,
+)
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 from turnloom.log.logic import started_of
@@ -44,6 +51,11 @@ class RunCommand(ConversingCommand):
             "--strict/--no-strict", help="Whether invalid context variables keep it from starting."
         ),
     ] = None
+
+    def carry_out(self, terminal: Terminal) -> int:
+        """Run it with the store open, once its code is known to leave this process alive."""
+        refuse_exits(self.path)
+        return super().carry_out(terminal)
 
     def open(self) -> Loom:
         """The app, with the model and the engine, and as strict as it was asked for."""

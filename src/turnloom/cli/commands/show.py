@@ -15,7 +15,7 @@ from turnloom.app import Loom
 from turnloom.cli.command import Command
 from turnloom.cli.graphs import graph_of
 from turnloom.cli.problems import located, relocate
-from turnloom.cli.programs import file_of, flow_at, is_program
+from turnloom.cli.programs import file_of, flow_at, is_program, refuse_exits
 from turnloom.cli.stored import AppId, Json, StoreFile, find_run, masked, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
@@ -57,8 +57,7 @@ class ShowCommand(Command):
 
     def carry_out(self, terminal: Terminal) -> int:
         """Print what was asked for."""
-        if self.json and self.subject is not Subject.plan:
-            raise UsageError("Only a plan is shown as text or as JSON. Leave `--json` out.")
+        self._check()
         match self.subject:
             case Subject.config:
                 self._show_config(terminal)
@@ -73,6 +72,13 @@ class ShowCommand(Command):
             case Subject.graph:
                 asyncio.run(self._show_graph(terminal))
         return 0
+
+    def _check(self) -> None:
+        """Refuse what cannot be shown, before anything is opened."""
+        if self.json and self.subject is not Subject.plan:
+            raise UsageError("Only a plan is shown as text or as JSON. Leave `--json` out.")
+        if self.name is not None and self.subject in (Subject.plan, Subject.graph):
+            refuse_exits(self.name)
 
     async def _show_graph(self, terminal: Terminal) -> None:
         if self.name is None:

@@ -10,6 +10,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.cli.times import instant
 from turnloom.errors import UsageError
 from turnloom.runtime.spec import VerifiedRun
 from turnloom.wiring import missing_store
@@ -43,6 +44,12 @@ class StoreCommand(StoredRunsCommand):
         str | None,
         typer.Option(metavar="TIME", help="Prune runs that ended longer ago, as 30d or 12h."),
     ] = None
+    before: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Prune runs that ended before it, as 2026-01-31 or with a time."
+        ),
+    ] = None
     status: Annotated[
         list[EndStatus] | None, typer.Option(help="Prune runs that ended so; may be repeated.")
     ] = None
@@ -60,19 +67,31 @@ class StoreCommand(StoredRunsCommand):
 
     def _check_options(self) -> None:
         """Refuse options of the other deed."""
-        if self.deed is Deed.verify and (self.older_than or self.status or self.dry_run):
-            raise UsageError("`--older-than`, `--status` and `--dry-run` are for `store prune`.")
-        if self.deed is Deed.prune and (self.run or not self.older_than):
+        if self.deed is Deed.verify and self._prunes:
             raise UsageError(
-                "`store prune` takes no run, and needs to know which ones: `--older-than 30d`."
+                "`--older-than`, `--before`, `--status` and `--dry-run` are for `store prune`."
             )
+        if self.deed is Deed.prune and (self.run or bool(self.older_than) == bool(self.before)):
+            raise UsageError(
+                "`store prune` takes no run, and needs to know which ones: `--older-than 30d` or "
+                "`--before 2026-01-31`."
+            )
+
+    @property
+    def _prunes(self) -> bool:
+        """Whether an option is given that says what to prune."""
+        return bool(self.older_than or self.before or self.status or self.dry_run)
 
     async def _prune(self, app: Loom, terminal: Terminal) -> int:
         """Remove runs, and say what there was of them."""
         counts = {"runs": 0, "events": 0, "artifacts": 0}
         statuses = [each.value for each in self.status or EndStatus]
         pruned = app.history.prune(
-            self.older_than or "", statuses=statuses, dry_run=self.dry_run, app_id=self.app_id
+            self.older_than,
+            before=instant(self.before, "--before"),
+            statuses=statuses,
+            dry_run=self.dry_run,
+            app_id=self.app_id,
         )
         if missing_store(self.store) is None:  # a store that is not there yet has nothing
             async for each in pruned:
