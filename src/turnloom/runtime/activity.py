@@ -1,4 +1,4 @@
-"""What goes on in this process: which runs of a board are busy, and what failed in them."""
+"""The activity of a board in this process: which of its runs are busy, and what failed in them."""
 
 import asyncio
 import logging
@@ -34,12 +34,12 @@ _STOPS: dict[str, type[TurnloomError]] = {
 }
 
 
-# The kinds of events that say that something failed, or may have.
+# The kinds of events that report a failure, or may.
 NOTED = frozenset({TurnFinished.kind, RunFailed.kind, ArtifactOffered.kind})
 
 
 class Activity:
-    """The runs of one board that this process is about, and their failures since last asked."""
+    """The busy runs of one board in this process, and their failures since the last call."""
 
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
@@ -51,46 +51,46 @@ class Activity:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is going on, and nothing will by itself."""
+        """Whether nothing runs, and nothing will without outside help."""
         return not self._wanted
 
     @property
     def runs(self) -> list[str]:
-        """The runs that are going on."""
+        """The busy runs."""
         return [*self._wanted]
 
     def is_wanted(self, run: str) -> bool:
-        """Whether a run is going on, or about to."""
+        """Whether a run is busy, or about to be."""
         return run in self._wanted
 
     def want(self, run: str) -> None:
-        """Take notice that a run is to be driven."""
+        """Note that a run is about to be driven."""
         self._wanted[run] = self._wanted.get(run, 0) + 1
 
     def begin(self, run: str) -> int:
-        """Take notice that a drive begins; what it gives is for `end`."""
+        """Note that a drive begins; pass the result to `end`."""
         return self._wanted.setdefault(run, 1)
 
     def end(self, run: str, begun: int, *, is_resting: bool) -> None:
-        """Take notice that a drive ended; the run rests, unless it was wanted meanwhile."""
+        """Note that a drive ended; the run rests, unless it was wanted again meanwhile."""
         if is_resting and self._wanted.get(run) == begun:
             del self._wanted[run]
         self.change()
 
     def change(self) -> None:
-        """Let whoever waits look again."""
+        """Wake waiters: the condition may hold now."""
         if self._is_watched:
             self._is_watched = False
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
 
     def stop(self) -> None:
-        """Take notice that nothing is driven any more, and let whoever waits know."""
+        """Note that nothing is driven any more, and wake waiters."""
         self._is_over = True
         self.change()
 
     def note(self, event: Event) -> None:
-        """Take notice of what is on record."""
+        """Note a stored event."""
         fact = event.data
         if isinstance(fact, TurnFinished) and event.run in self._left:
             self._left.discard(event.run)
@@ -107,20 +107,20 @@ class Activity:
                     log.warning("%s", failed)
 
     def fail(self, error: Exception) -> None:
-        """Take notice that a run cannot be driven."""
+        """Note that a run cannot be driven."""
         self.failures.append(bare(error))
 
     def leave(self, run: str) -> None:
-        """Leave it to whoever gave an agent something directly to hear how that first turn ends."""
+        """Leave the failure of a run's first turn to the caller of `board.invoke`."""
         self._left.add(run)
 
     def take_failures(self) -> list[Exception]:
-        """What failed since last asked."""
+        """The failures since the last call."""
         failures, self.failures = self.failures, []
         return failures
 
     async def until(self, condition: Callable[[], Awaitable[Any]], seconds: float | None) -> None:
-        """Wait until a condition holds; it is asked again whenever something changes.
+        """Wait until a condition holds; it is checked again after each change.
 
         Raises:
             TimeoutError: it does not hold in time.
@@ -133,7 +133,7 @@ class Activity:
                     return
                 if self._is_over:
                     raise UsageError(
-                        "This app was closed while something was going on. Open another one, "
-                        "declare the board there, and go on: `await board.resume()`."
+                        "This app was closed while runs were busy. Open another one, declare the "
+                        "board there, and continue: `await board.resume()`."
                     )
                 await changed.wait()

@@ -58,7 +58,7 @@ from turnloom.runtime.drive.live import LiveRun, Post
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.user_code import ask_condition, ask_user_code
 
-# Seconds that a predicate, or what gives a key, may take.
+# Seconds that a predicate or a join key may take.
 DEADLINE = 5.0
 
 
@@ -69,7 +69,7 @@ async def offer(
     asked: Judge,
     selections: Selections,
 ) -> None:
-    """Let those who subscribe to an artifact say whether it is for them, and put that on record."""
+    """Ask each subscription whether an artifact is for it, and record the verdicts."""
     tray: Tray = journal.state.progress
     artifact, now = tray.held[asked.artifact], journal.clock.now()
     tenant = journal.run.tenant
@@ -97,7 +97,8 @@ async def _chosen(
     types: TypeRegistry,
     to: Sequence[SubscriptionVerdict],
 ) -> list[SubscriptionVerdict]:
-    """The verdicts when of the candidates whom the artifact wakes only the chosen one is woken."""
+    """The verdicts after a selection: of the candidates that the artifact wakes, only the chosen
+    one is woken."""
     agents = [workflow.plan.subscription(each.subscription).agent for each in to]
     would = [each.verdict in (TAKEN, LATER) for each in to]
     woken = {agent for agent, wakes in zip(agents, would, strict=True) if wakes}
@@ -108,7 +109,7 @@ async def _chosen(
     wanted = Wanted(among, about, artifact=artifact.id)
     made = await selections.choose(f"offer/{artifact.id}/selection", selection, wanted)
     passed_over = {*among} - {made.chosen}
-    why = f"{made.chosen or 'nobody'} was chosen"
+    why = f"{made.chosen or 'no agent'} was chosen"
     return [
         SubscriptionVerdict(each.subscription, NOT_CHOSEN, why)
         if wakes and agent in passed_over
@@ -126,7 +127,7 @@ async def _verdict(
     types: TypeRegistry,
     now: datetime,
 ) -> SubscriptionVerdict:
-    if subscription.spans and workflow.collects is None:  # another run decides for it
+    if subscription.spans and workflow.collects is None:  # the collecting run decides
         return SubscriptionVerdict(subscription.id, FORWARDED)
     member = workflow.plan.members[subscription.agent]
     verdict = judge(subscription, member, tenant, artifact, now=now)
@@ -139,7 +140,7 @@ async def _verdict(
 async def _refused(
     subscription: Subscription, artifact: Artifact, types: TypeRegistry
 ) -> SubscriptionVerdict | None:
-    """Why the subscription's own conditions do not hold, if they do not."""
+    """The verdict if a condition of the subscription does not hold; None if all hold."""
     for number, predicate in enumerate(subscription.where, 1):
         try:
             value = types.read(artifact.type, artifact.payload)
@@ -147,7 +148,7 @@ async def _refused(
                 return SubscriptionVerdict(
                     subscription.id, "where", f"condition {number} does not hold"
                 )
-        except Exception as error:  # noqa: BLE001 - recorded: it is not the same as "no"
+        except Exception as error:  # noqa: BLE001 - recorded: a failed condition is not a "no"
             what = f"condition {number} failed: {named(error)}: {said(error)}"
             return SubscriptionVerdict(subscription.id, WHERE_FAILED, what)
     return None
@@ -177,13 +178,13 @@ async def _keyed(
     return msgspec.structs.replace(verdict, key=canonical(key))
 
 
-# What an agent sees of its correlation unless it declares something else: the newest, so that no
-# turn costs more than those before it.
+# The default context of an agent: the newest artifacts of its correlation. The limit keeps the cost
+# of a turn constant.
 DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50))
 
 
 class BoardRuntime(AgentTurns):
-    """The acting half of a board's agents, for one run."""
+    """The acting half of a board, for one run."""
 
     def __init__(self, live: LiveRun) -> None:
         super().__init__(live)
@@ -192,7 +193,7 @@ class BoardRuntime(AgentTurns):
         self._form = form
 
     async def act(self, action: Action) -> Action | None:
-        """Offer an artifact, or carry something to another run."""
+        """Offer an artifact, or deliver something to another run."""
         journal, live = self._journal, self._live
         match action:
             case Judge():
@@ -200,12 +201,14 @@ class BoardRuntime(AgentTurns):
                     journal, self._form, live.loaded.types, action, selections=live.selections
                 )
             case OpenRun(run=run, artifacts=artifacts):
-                await journal.commit()  # that they are taken comes first, then the run
+                await (
+                    journal.commit()
+                )  # store that the artifacts are taken before the run is opened
                 await self._post.open(self._form.name, action, journal.state.run)
                 ids = tuple(artifact.id for artifact in artifacts)
                 journal.record(f"set/{run}/opened", RunOpened(run, ids))
             case Forward(artifact=artifact, subscription=to):
-                await journal.commit()  # what others collect is on record here first
+                await journal.commit()  # store the artifact here before another run collects it
                 await self._post.deliver(self._form.name, action)
                 fact = ArtifactForwarded(artifact.id, to)
                 journal.record(f"forward/{artifact.id}/{to}", fact)
@@ -221,12 +224,12 @@ class BoardRuntime(AgentTurns):
         return post
 
     def brief(self, work: Work) -> Brief:
-        """What a turn is about."""
+        """The brief of a turn."""
         return ReactionBrief(self._live, work)
 
 
 class ReactionBrief:
-    """A turn that artifacts woke an agent for."""
+    """The brief of a turn that artifacts triggered."""
 
     hears_history = False
     applies_context = False
@@ -246,8 +249,8 @@ class ReactionBrief:
 
     @cached_property
     def about(self) -> Any:
-        """The value of the only input; or of each by the simple name of its type, in a list where
-        there are several of one."""
+        """The value of the only input; of several, the values by the simple name of their type, in
+        a list where a type has several."""
         values: dict[str, list[Any]] = {}
         for each in self.inputs:
             values.setdefault(each.type.rpartition(".")[2], []).append(self._value(each))
@@ -269,8 +272,8 @@ class ReactionBrief:
         return Choice(selection, categories, self.agent)
 
     def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
-        """The subscription's provider, else that of each engine, else the agent's, else what was
-        published in the correlation."""
+        """The subscription's provider, else that of each engine, else the agent's, else the
+        artifacts of the correlation."""
         subscribed = self._live.loaded.contexts.get(self._assigned.subscription)
         if subscribed is not None:
             return (subscribed,)
@@ -279,15 +282,15 @@ class ReactionBrief:
     async def request(
         self, prepared: PreparedRequest, context: AssembledContext
     ) -> PreparedRequest:
-        """Nothing but the inputs, which every frame shows."""
+        """The request as it is: every frame shows the inputs."""
         return prepared
 
     def listen(self, sinks: Sinks) -> Sinks:
-        """Nobody else listens."""
+        """No other listeners."""
         return sinks
 
     async def settle(self, outcome: TurnOutcome) -> Settlement:
-        """What the agent made, published or only on record."""
+        """Publish what the agent made, or only record it."""
         if outcome.error:
             return UNSETTLED
         return Settlement([*self._published(outcome.facts)])
@@ -317,8 +320,8 @@ class ReactionBrief:
 
     @cached_property
     def _origin(self) -> str:
-        """What the ids of this turn's artifacts begin with. It follows from what the turn is about,
-        so it does not depend on the order in which turns are taken side by side."""
+        """The prefix of the ids of this turn's artifacts. It is derived from the inputs, so it does
+        not depend on the order of parallel turns."""
         inputs = [each.id for each in self.inputs]
         about = [self._journal.state.run, self.agent, self._assigned.subscription, *inputs]
         return digest(as_data(about))

@@ -33,14 +33,13 @@ from turnloom.runtime.drive.plans import PLAN, pin
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
 
-# How many correlations are remembered with the run that they are at.
+# How many correlations are cached with their current run.
 REMEMBERED = 10_000
 
 
 class Correlations:
-    """The runs of the correlations of a board: one after the other, each begun when something is
-    published and the one before has ended. What is collected for a subscription, over all of them,
-    is at its runs in the same way."""
+    """The runs of a board's correlations: one at a time, each started when something is published
+    after the one before has ended. Collecting runs of subscriptions are found the same way."""
 
     def __init__(self, board: str, tenant: str, log: EventLog) -> None:
         self._board = board
@@ -49,8 +48,8 @@ class Correlations:
         self._generations: dict[str, int] = {}
 
     async def run_of(self, correlation: str, plan: str) -> tuple[str, bool]:
-        """The run that a correlation is at under a plan, and whether it goes on; else the id of its
-        next one."""
+        """The current run of a correlation under a plan, and whether it is open; otherwise the id
+        of its next run."""
         seed = as_data([self._board, correlation, plan])
         number, last = await self._latest(seed, self._generations.pop(seed, 0))
         self._remember(seed, number)
@@ -60,7 +59,7 @@ class Correlations:
         return _generation(self._board, seed, number if is_going else number + 1), is_going
 
     async def _is_its_own(self, correlation: str, plan: str) -> bool:
-        """Whether a correlation is that of a run which began without one, and which goes on."""
+        """Whether a correlation is the id of a run that was started without one and is open."""
         ends = await self._log.ends(RunKey(self._tenant, correlation))
         if ends is None:
             return False
@@ -72,8 +71,8 @@ class Correlations:
         )
 
     async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
-        """The number of the last run of a correlation from one that is there on, or 0, and that
-        run's last event; found in ever longer steps."""
+        """The number and the last event of the latest run of a correlation, from a known one on; 0
+        if there is none. Searched in growing steps."""
         last = await self._last(seed, number) if number else None
         step = 1
         while True:
@@ -100,29 +99,29 @@ def _generation(board: str, seed: str, number: int) -> str:
     return f"{board}-{digest(f'{seed}{number}')}"
 
 
-# How many runs are begun at the same time when many things are published at once.
+# How many runs `publish_many` starts at the same time.
 AT_ONCE = 64
 
 
 class Mail(Protocol):
-    """Brings messages to runs, and wakes them."""
+    """Delivers messages to runs, and wakes them."""
 
     async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
-        """Bring a message, and wait until something is on record under its id; what that is, or
-        nothing if the run ended."""
+        """Deliver a message, and wait until an event of its id is stored; that event, or None if
+        the run ended."""
         ...
 
     async def drop(self, run: RunKey, id: str, message: Message) -> None:
-        """Bring a message, and wait for nothing."""
+        """Deliver a message without waiting."""
         ...
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-        """Let a run be driven, now or at an instant."""
+        """Drive a run, now or at an instant."""
         ...
 
 
 class Starter(Protocol):
-    """Begins runs, and has them driven as they are in memory."""
+    """Starts runs, and has them driven as they are in memory."""
 
     async def begin(
         self,
@@ -135,13 +134,13 @@ class Starter(Protocol):
         ...
 
     def adopt(self, live: LiveRun) -> None:
-        """Drive a run that was begun here as it is in memory."""
+        """Drive a run that was started here as it is in memory."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BoardPlace:
-    """Where the runs of a board are, and who has to do with them."""
+    """The ports and services that the runs of a board use."""
 
     log: EventLog
     plans: Plans
@@ -155,8 +154,8 @@ class BoardPlace:
 
 
 class BoardRuns:
-    """The runs of one board of one tenant, by their ids; `load` gives it as it is declared now. A
-    board that `is_served` gets mail for all of its runs here, whichever process began them."""
+    """The runs of one board of one tenant. `load` returns the board as it is declared now. A board
+    that `is_served` gets mail for all of its runs here, also for those of other processes."""
 
     def __init__(
         self,
@@ -179,16 +178,18 @@ class BoardRuns:
         self.is_served = False
 
     def key(self, run: str) -> RunKey:
-        """Which run of the board's tenant an id names."""
+        """The key of a run of the board's tenant."""
         return RunKey(self.tenant, run)
 
     def has(self, started: RunStarted) -> bool:
-        """Whether a run is one of this board's."""
-        is_of_board = bool(started.correlation or started.collects)  # as every run of a board has
+        """Whether a run belongs to this board."""
+        is_of_board = bool(
+            started.correlation or started.collects
+        )  # every run of a board has this form
         return is_of_board and (started.workflow, started.tenant) == (self.name, self.tenant)
 
     async def publish(self, what: Publication, correlation: str | None, id: str | None) -> Artifact:
-        """Put something on the board: in a run of its own, or in that of a correlation.
+        """Publish an artifact, in a new run or in the run of a correlation.
 
         Raises:
             InvalidArtifact: it cannot be what it says it is.
@@ -215,7 +216,7 @@ class BoardRuns:
     async def publish_many(
         self, things: Sequence[Publication], correlation: str | None
     ) -> list[Artifact]:
-        """Put things on the board; nothing is, if one of them is not right."""
+        """Publish artifacts; if one is invalid, none is published."""
         loaded = await self._declared()
         made = [self._artifact(loaded, what, correlation, None) for what in things]
         if correlation is not None:
@@ -227,11 +228,11 @@ class BoardRuns:
         return published
 
     async def give(self, agent: str, what: Publication, publish: bool) -> str:
-        """Give an agent something directly, in a run of its own; that run's id."""
+        """Give an artifact to an agent directly, in a new run; returns that run's id."""
         loaded = await self._declared()
         if agent not in loaded.workflow.agents:
             known = ", ".join(loaded.workflow.agents) or "none"
-            raise UsageError(f"There is no agent {agent!r} on this board. There is: {known}.")
+            raise UsageError(f"Unknown agent {agent!r}. This board has: {known}.")
         made = self._artifact(loaded, what, None, None)
         _refuse_stranger(_reacting(loaded), agent, made.type)
         run = made.correlation_id or ""
@@ -248,15 +249,15 @@ class BoardRuns:
         return run
 
     async def deliver(self, what: Forward) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
-        async with self._in_turn:  # nobody overtakes who has to begin that run
+        """Deliver an artifact to the run that collects for a subscription."""
+        async with self._in_turn:  # one delivery at a time: it may have to start that run
             run = await self._collector(what.subscription)
         self._want(run)
         message = Deliver(what.artifact, what.depth, what.root)
         await self._place.mail.drop(self.key(run), f"in/{what.artifact.id}", message)
 
     async def open(self, opening: OpenRun, parent: str) -> None:
-        """Begin the run of a set that was collected, if it has not begun."""
+        """Start the run of a collected set, unless it was started before."""
         loaded = self._load()
         parents = tuple(dict.fromkeys(each.run for each in opening.artifacts if each.run))
         started = self._started(loaded, opening.run, (parent, *parents))
@@ -270,16 +271,16 @@ class BoardRuns:
         self._attend(opening.run)
         facts = [("given", given, opening.agent)]
         live = await self._place.starter.begin(self.key(opening.run), loaded, started, facts)
-        with suppress(Conflict):  # it was begun before whoever opens it was stopped
+        with suppress(Conflict):  # it was started before a process was killed
             await live.journal.commit()
             self._place.starter.adopt(live)
         await self._wake(opening.run)
 
     async def close(self, seconds: float | None) -> None:
-        """Let every batch be taken as it is, once all that was published has come to it.
+        """Close every batch, once everything published so far has arrived in it.
 
         Raises:
-            TimeoutError: that takes longer than so many seconds.
+            TimeoutError: it takes longer than `seconds`.
         """
         members = _reacting(self._load()).plan.members.values()
         batched = [s for member in members for s in member.subscriptions if s.batch is not None]
@@ -293,11 +294,11 @@ class BoardRuns:
             await self._place.mail.drop(self.key(run), id, Close(each.id))
 
     async def _is_collected(self) -> bool:
-        """Whether nothing but what collects is going on."""
+        """Whether only collecting runs are busy."""
         return all(run in self._collectors for run in self.activity.runs)
 
     async def retry(self, of: str, agent: str, turn: int = 0) -> int:
-        """Let failed turns be taken again: of a run, or those that took an artifact.
+        """Retry failed turns: of a run, or of those that took an artifact.
 
         Raises:
             UsageError: there is none, or their run has ended.
@@ -319,7 +320,7 @@ class BoardRuns:
         return len(wanted)
 
     async def _runs_with(self, of: str) -> Sequence[str]:
-        """The run that an id names, or those in which somebody took the artifact that it names.
+        """The run that an id names, or the runs in which an agent took the artifact that it names.
 
         Raises:
             UsageError: it names neither.
@@ -334,7 +335,7 @@ class BoardRuns:
         return sorted({each.run for each in taken})
 
     async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
-        """What the turns of a run took that failed, if they can be tried again.
+        """What the failed turns of a run took.
 
         Raises:
             UsageError: they cannot: the run has ended.
@@ -346,7 +347,7 @@ class BoardRuns:
         return failed
 
     async def resume(self, run: str, last: Event) -> None:
-        """Go on with a run now, or at the instant that it waits for."""
+        """Continue a run now, or at the instant that it waits for."""
         due = last.data.due if isinstance(last.data, RunPaused) else None
         is_due = due is None or due <= self._place.clock.now()
         if is_due or await mail_of(self._place.inbox, self.key(run)):
@@ -356,8 +357,8 @@ class BoardRuns:
             await self._place.mail.wake(self.key(run), due)
 
     async def unfinished(self) -> list[tuple[Event, Event]]:
-        """The first and last event of every run of this board that is to go on by itself, or with
-        what was brought to it."""
+        """The first and last event of every run of this board that can continue by itself, or has
+        mail."""
         return [
             (first, last)
             async for first, last in all_runs(self._place.log, self.tenant, unfinished=True)
@@ -369,7 +370,7 @@ class BoardRuns:
         ]
 
     async def _declared(self) -> LoadedWorkflow:
-        """The board as it is declared now; its plan is on record, for runs are pinned to it."""
+        """The board as it is declared now. Its plan is stored first: runs are pinned to it."""
         loaded = self._load()
         if loaded.definition not in self._pinned:
             plan = _reacting(loaded).plan
@@ -380,7 +381,7 @@ class BoardRuns:
     def _artifact(
         self, loaded: LoadedWorkflow, what: Publication, correlation: str | None, id: str | None
     ) -> Artifact:
-        """An artifact as it comes from outside; without a correlation, its run is that."""
+        """An artifact from outside; without a correlation, the id of its run is the correlation."""
         loaded.types.register(what.value.__class__)
         type_name, payload = loaded.types.write(what.value)
         _check_names(id, correlation)
@@ -404,7 +405,7 @@ class BoardRuns:
     async def _publish_in(
         self, loaded: LoadedWorkflow, made: Artifact, correlation: str
     ) -> Artifact:
-        """Publish in the run of a correlation, or begin the next one if that has ended."""
+        """Publish in the run of a correlation, or start the next one if it has ended."""
         while True:
             run, is_going = await self._correlations.run_of(correlation, loaded.definition)
             artifact = msgspec.structs.replace(made, run=run)
@@ -418,20 +419,22 @@ class BoardRuns:
                 return artifact
 
     async def _published(self, event: Event, meant: Artifact) -> Artifact:
-        """The artifact that is on record, if it is what it was meant to be.
+        """The stored artifact, if it is the one that was meant.
 
         Raises:
-            ArtifactExists: it is another one, that somebody published meanwhile.
+            ArtifactExists: another one was published meanwhile.
         """
         fact = event.data
         if not (isinstance(fact, ArtifactPublished) and is_same(fact.artifact, meant)):
             raise ArtifactExists(meant.id)
-        if not self._place.artifacts.follows_log:  # whoever stored it may not have come to this
+        if (
+            not self._place.artifacts.follows_log
+        ):  # the process that stored it may not have indexed it
             await index(self._place.artifacts, self.tenant, [event])
         return fact.artifact
 
     async def _begin(self, run: str, loaded: LoadedWorkflow, artifact: Artifact) -> bool:
-        """Begin a run with an artifact; whether it had not begun already."""
+        """Start a run with an artifact; returns False if it was started before."""
         place, workflow = self._place, loaded.workflow
         started = self._started(loaded, artifact.correlation_id or run)
         published = ArtifactPublished(artifact, 0, artifact.id)
@@ -442,14 +445,14 @@ class BoardRuns:
         is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
         is_over = is_alone and place.artifacts.follows_log
         if is_over:
-            journal.record("end", RunFinished("nobody subscribes to it"))
+            journal.record("end", RunFinished("no subscription takes it"))
         try:
             await journal.commit()
         except Conflict:
             return False
         if is_over:
             place.activities.pop(self.key(run), None)
-            self.activity.change()  # it is not driven, and who waits may wait for this
+            self.activity.change()  # it is not driven, so nothing else wakes those who wait
         else:
             place.starter.adopt(live)
             await self._wake(run)
@@ -460,7 +463,7 @@ class BoardRuns:
         await self._place.mail.wake(self.key(run))
 
     def _want(self, run: str) -> None:
-        """Take notice that a run is about to be driven."""
+        """Note that a run is about to be driven."""
         self._attend(run)
         self.activity.want(run)
 
@@ -468,7 +471,7 @@ class BoardRuns:
         self._place.activities[self.key(run)] = self.activity
 
     async def _collector(self, id: str) -> str:
-        """The run that collects for a subscription, begun if there is none that goes on."""
+        """The run that collects for a subscription; started if none is open."""
         loaded = self._load()
         plan = _reacting(loaded).plan
         pinned = subscription_digest(plan, plan.subscription(id))
@@ -485,7 +488,7 @@ class BoardRuns:
         collector = collecting(loaded, started.collects)
         live = await self._place.starter.begin(self.key(run), collector, started)
         live.journal.record("rest@0", resting(live.journal, None))
-        with suppress(Conflict):  # somebody else began it at the same time
+        with suppress(Conflict):  # another process started it at the same time
             await live.journal.commit()
 
     def _started(
@@ -508,7 +511,7 @@ class BoardRuns:
 
 
 def _check_names(*names: str | None) -> None:
-    """Refuse names that hold what could pass for the mark of a secret.
+    """Refuse names that contain the beginning of a secret's mark.
 
     Raises:
         InvalidArtifact: one does.
@@ -519,7 +522,8 @@ def _check_names(*names: str | None) -> None:
 
 
 def _refuse_stranger(form: Reacting, agent: str, type: str) -> None:
-    """Refuse to give an agent what it does not consume; one that consumes nothing takes all."""
+    """Refuse to give an agent a type that it does not consume. An agent without subscriptions takes
+    any."""
     subscriptions = form.plan.members[agent].subscriptions
     consumed = list(dict.fromkeys(name for each in subscriptions for name in each.types))
     if consumed and type not in consumed:
@@ -530,12 +534,12 @@ def _refuse_stranger(form: Reacting, agent: str, type: str) -> None:
 
 
 def collecting(loaded: LoadedWorkflow, subscription: str) -> LoadedWorkflow:
-    """A board as a run has it that collects for one subscription."""
+    """A board as the run that collects for one subscription sees it."""
     return replace(loaded, workflow=_reacting(loaded).collecting(subscription))
 
 
 def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
-    """What the turns took that failed and were not tried again since."""
+    """What turns took that failed and were not retried since."""
     taken: dict[int, ArtifactConsumed] = {}
     failed: dict[int, ArtifactConsumed] = {}
     for event in events:

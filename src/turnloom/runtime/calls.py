@@ -61,18 +61,18 @@ from turnloom.variables.logic.types import apart, is_json
 from turnloom.variables.logic.writing import DraftValues, Held
 from turnloom.variables.spec import UNCHANGED, Context, Derived, UiResponse
 
-# How much JSON a tool, a hook or an effect may give at most.
+# The largest JSON, in bytes, that a tool, a hook or an effect may return.
 MOST_BYTES = 16 * 2**20
 
 
 class Parked(Interrupted):
-    """Ends a call that asked a person; it is entered again when the answer is there."""
+    """Ends a call that asked a person; the call is entered again once the answer is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the key of the call, the writer of what it writes, the seconds it may take, and
-    values that it alone is shown."""
+    """The caller: the key of the call, the writer of its changes, its timeout, and values that only
+    it sees."""
 
     key: str
     writer: str
@@ -81,7 +81,7 @@ class Caller:
 
 
 class Call:
-    """A call that is going on; one made again goes on with what the failed one wrote."""
+    """A call in progress. A repeated one starts with what the failed one wrote."""
 
     def __init__(
         self, journal: Journal, caller: Caller, callee: Callee, after: "Call | None" = None
@@ -100,7 +100,7 @@ class Call:
         self.draft = DraftValues(held, caller.writer, after.draft if after else None)
 
     async def carry_out(self, arguments: dict[str, Json]) -> Any:
-        """What the callee gives.
+        """Call the callee, and return its result.
 
         Raises:
             Parked: it asked a person.
@@ -116,7 +116,7 @@ class Call:
             raise TimeoutError(str(late)) from late
         except (Exception, BaseExceptionGroup) as error:
             if self.question is not None:
-                raise Parked from error  # whatever it made of the first one
+                raise Parked from error  # whatever it did with the first exception
             if isinstance(error, Exception):
                 raise
             raise Quit(type(error).__name__, said(error)) from error
@@ -129,7 +129,7 @@ class Call:
         return given
 
     def _unanswered(self) -> Question | None:
-        """What this call asked when it was entered before, if that is still open."""
+        """The open question that this call asked when it was entered before, if any."""
         asked = f"{self._caller.key}/ask."
         questions = self._journal.state.questions
         return next((each for id, each in questions.items() if id.startswith(asked)), None)
@@ -143,7 +143,7 @@ class Call:
             return await self._callee(arguments, Context(self.draft, self))
 
     def _go_on(self) -> None:
-        """Let nobody go on who asked and caught what ended the call, or whose call is over."""
+        """Raise if the call is parked or closed."""
         if self.question is not None:
             raise Parked
         self._check_open()
@@ -160,7 +160,7 @@ class Call:
             raise UsageError("Only async tools and hooks may ask people. Make it `async def`.")
         if not self._journal.workflow.has_people:
             raise UsageError(
-                f"{self.workflow!r} is BackendOnly: its runs have nobody to ask. Decide in the "
+                f"{self.workflow!r} is BackendOnly: its runs cannot ask anyone. Decide in the "
                 "code, or set `startup_mode: AgentDriven`."
             )
         self._go_on()
@@ -171,9 +171,9 @@ class Call:
             self._answers.append((question.tool, answered.value))
             return apart(answered.value)
         if isinstance(self._journal.recorded(f"{question.id}/expired"), QuestionExpiredFact):
-            raise Expired(f"Nobody answered {question.tool!r} in time.")
+            raise Expired(f"{question.tool!r} was not answered in time.")
         if self._journal.state.cancel is not None:
-            raise UsageError("The run was cancelled; nobody is asked any more.")
+            raise UsageError("The run was cancelled, so it cannot ask any more.")
         self.question = question
         raise Parked
 
@@ -182,7 +182,7 @@ class Call:
     ) -> Question:
         if not is_text(tool) or not is_json(payload):
             raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
-        if tool in ("", SELECTOR):  # so the run itself asks: for a message, for a speaker
+        if tool in ("", SELECTOR):  # ids that the run itself uses: for a message, for a speaker
             raise UsageError(f"A question is asked by a tool, not by {tool!r}. Name the tool.")
         if display not in (None, *get_args(Display)):
             raise UsageError(f"A question is shown inline or as an artifact, not {display!r}.")
@@ -211,7 +211,7 @@ class Call:
         )
 
     def _clear(self, name: str, of: str) -> str:
-        """A name that code gives, which is recorded as it is.
+        """A name from user code, which is recorded as it is.
 
         Raises:
             UsageError: a secret stands in it.
@@ -224,7 +224,7 @@ class Call:
         return name
 
     async def once(self, name: str, effect: Callable[[], Any]) -> Json:
-        """What an effect gave, from the record or by doing it now."""
+        """The result of an effect: from the log, or performed now."""
         name = self._clear(as_string(name, "The name of an effect"), "an effect")
         self._go_on()
         id = f"{self._caller.key}/once:{name}"
@@ -244,8 +244,8 @@ class Call:
         return apart(fact.result)
 
     def facts(self, id: str = "") -> Iterator[Fact]:
-        """What the call wrote, was refused and should have written, to be recorded under an id: the
-        key of the call where nothing else is said."""
+        """The facts of the call, to be recorded under an id (its own key by default): what it
+        wrote, what was refused, what it should have written."""
         by = id or self._caller.key
         for fact in self.draft.facts():
             if isinstance(fact, ContextChanged) and fact.name in self.draft.made:
@@ -259,19 +259,20 @@ class Call:
                     yield ContextMissed(name, tool, trigger.response_key, value)
 
     def stack(self, error: Exception) -> str:
-        """Where an error of the call came from, as the program's log may have it."""
+        """The traceback of an error of the call, masked for the program's log."""
         lines = "".join(traceback.format_exception(error))
         return self._journal.secrets.masked(writable(lines)).rstrip()
 
     def recover(self) -> None:
-        """Keep what the call made again of what was lost with a process; nothing else counts."""
+        """Keep the objects that the call made again after they were lost with a process; drop its
+        other writes."""
         for name, value in self.draft.made.items():
             if self._journal.state.ephemeral.get(name) == self._caller.key:
                 self._journal.objects[name, self._caller.key] = value
 
 
 def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
-    """The values of the run as its own code sees them: secrets open, objects alive."""
+    """The variables of the run as its own code sees them: secrets in clear, objects live."""
     state = journal.state
     secrets = {name: value for name, value in journal.secrets.items() if name in state.values}
     return Held(
@@ -285,7 +286,7 @@ def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
 
 
 def _answer_to(journal: Journal, question: str) -> QuestionAnswered | None:
-    """The answer on record to a question of an open turn, or of a hook of the run."""
+    """The recorded answer to a question of an open turn, or of a hook of the run."""
     state, scope = journal.state, scope_of(journal.state, question)
     facts = [event.data for event in scope.recorded.values()] if scope else state.chat.values()
     answers = (fact for fact in facts if isinstance(fact, QuestionAnswered))
@@ -316,7 +317,7 @@ def park(journal: Journal, question: Question) -> NoReturn:
 
 
 def ask(journal: Journal, question: Question) -> None:
-    """Put on record that a person is asked, unless the question is open already."""
+    """Record that a person is asked, unless the question is open already."""
     if question.id not in journal.state.questions:
         journal.record(question.id, _asked(question))
 
@@ -336,14 +337,14 @@ def _asked(question: Question) -> QuestionAsked:
 
 
 def _prompt(payload: Json) -> str:
-    """What a payload says in words, if it does."""
+    """The prompt of a payload, if it has one."""
     said = as_object(payload) or {}
     words = (said.get(key) for key in ("prompt", "question", "message", "title"))
     return next((word for word in words if isinstance(word, str)), "")
 
 
 def as_json(value: Any) -> Json:
-    """A value that code gave, as JSON that the code has no hold on.
+    """A value from user code as JSON, copied.
 
     Raises:
         TypeError: it cannot be written down.
@@ -360,7 +361,7 @@ def as_json(value: Any) -> Json:
 
 
 def _fitting(value: Json) -> Json:
-    """Refuse what is too much for a log."""
+    """Refuse a value that is too large for the log."""
     size = len(msgspec.json.encode(value))
     if size > MOST_BYTES:
         raise TypeError(
@@ -374,8 +375,8 @@ T = TypeVar("T")
 
 
 def opened(journal: Journal, value: T, names: Collection[str] | None = None) -> T:
-    """A recorded value with secrets put in: those of these names, or all, as far as the run has
-    them. One that a gate keeps from it stays a mark."""
+    """A recorded value with secrets in clear: those of these names, or all that the run has. A
+    secret behind a closed gate stays a mark."""
     if not journal.has_secrets or names == NO_NAMES:
         return value
     secrets, values = journal.secrets, journal.state.values
@@ -385,7 +386,7 @@ def opened(journal: Journal, value: T, names: Collection[str] | None = None) -> 
 
 def exposed(journal: Journal, loaded: LoadedWorkflow, agent: str) -> frozenset[str]:
     """The secrets that the agent's prompt shows, by its exposure or its sources, and that the run
-    has: a gate keeps others from it."""
+    has: a closed gate withholds others."""
     if not journal.has_secrets:
         return NO_NAMES
     secrets, values = journal.secrets, journal.state.values
@@ -413,10 +414,10 @@ J = TypeVar("J")
 async def side_by_side(
     jobs: Sequence[J], call: Callable[[J], Awaitable[T]]
 ) -> AsyncGenerator[tuple[J, T]]:
-    """Each job with what its call gave, as soon as it is there.
+    """Run `call` for all jobs concurrently, and yield each job with its result as it completes.
 
-    What one of them raises comes as it is, and none is left behind. Those that are done at the
-    same time come in their order.
+    An exception of a call is raised as it is, and the other calls are cancelled. Calls that
+    complete together come in their order.
     """
     going = {asyncio.ensure_future(call(job)): job for job in jobs}
     left = set(going)
@@ -431,7 +432,7 @@ async def side_by_side(
 
 
 async def _cut_off(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """End calls that nothing waits for any more; one that fails on its way out says so."""
+    """Cancel calls that nothing waits for; log the errors they end with."""
     for task in tasks:
         task.cancel()
     for error in await asyncio.gather(*tasks, return_exceptions=True):
@@ -440,8 +441,8 @@ async def _cut_off(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 
 class Abreast:
-    """The calls of one answer: a call that asked a person waits for the answer here as long as
-    other calls go on, which may take long."""
+    """The tool calls of one answer. A call that asked a person waits for the answer here while
+    other calls run, which may take long."""
 
     def __init__(self, journal: Journal, calls: int) -> None:
         self._journal = journal
@@ -450,7 +451,7 @@ class Abreast:
 
     @contextmanager
     def going(self) -> Generator[None]:
-        """One of the calls, from its beginning to its end."""
+        """The scope of one call, from its beginning to its end."""
         try:
             yield
         finally:
@@ -458,7 +459,8 @@ class Abreast:
             self._tell()
 
     async def is_answered(self, question: str) -> bool:
-        """Whether a question is closed by the time at which no other call goes on."""
+        """Wait until a question is closed, or until no other call runs; returns whether it is
+        closed."""
         self._going -= 1
         self._tell()
         try:
@@ -470,14 +472,14 @@ class Abreast:
 
     async def _until_closed(self, question: str) -> None:
         journal = self._journal
-        await journal.commit()  # that it is asked
+        await journal.commit()  # store the question
         journal.on_closed.append(self._tell)
         try:
             while self._going and question in journal.state.questions:
                 await self._changed.wait()
         finally:
             journal.on_closed.remove(self._tell)
-        await journal.commit()  # that it is answered, before the call acts on that
+        await journal.commit()  # store the answer before the call acts on it
 
     def _tell(self) -> None:
         self._changed.set()
@@ -485,10 +487,10 @@ class Abreast:
 
 
 async def ask_engine(engine: Engine, task: Task) -> Answer:
-    """What an engine answers.
+    """The answer of an engine.
 
     Raises:
-        Quit: it left the program, or gave up although nobody interrupts this drive.
+        Quit: it exited the program, or cancelled itself.
         Exception: whatever it raises.
     """
     with contained():
@@ -496,14 +498,14 @@ async def ask_engine(engine: Engine, task: Task) -> Answer:
 
 
 class BoardReads:
-    """What an engine reads on the board during one call."""
+    """The artifacts that an engine reads on the board during one call."""
 
     def __init__(self) -> None:
         self._seen: dict[str, Visibility] = {}
         self._is_over = False
 
     def note(self, artifacts: Sequence[Artifact]) -> None:
-        """Take note of artifacts before they are given out.
+        """Note artifacts before they are returned.
 
         Raises:
             UsageError: the call is over, so nothing would say what was made of them.
@@ -513,17 +515,17 @@ class BoardReads:
         self._seen |= {each.id: each.visibility for each in artifacts}
 
     def end(self) -> None:
-        """Let nothing more be read."""
+        """Refuse further reads."""
         self._is_over = True
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The artifacts that were read."""
+        """The ids of the artifacts that were read."""
         return tuple(self._seen)
 
     @property
     def visibility(self) -> Audience:
-        """Who may see all of them."""
+        """The audience that may see all of them."""
         return together(self._seen.values())
 
 
@@ -560,7 +562,7 @@ class Retries:
 
 
 class EngineCallee:
-    """An engine that takes the run's variables, as something that is called with them."""
+    """An engine that takes the run's variables, as a callee."""
 
     may_ask = True
 
@@ -570,10 +572,11 @@ class EngineCallee:
         self._task = task
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
-        """What the engine answers."""
+        """The answer of the engine."""
         return await self._engine(msgspec.structs.replace(self._task, variables=context))
 
 
 def engine_call(journal: Journal, key: str, engine: Engine, task: Task) -> Call:
-    """The call of an engine that takes the run's variables; what it writes is the agent's."""
+    """The call of an engine that takes the run's variables; the agent is the writer of its
+    changes."""
     return Call(journal, Caller(key, f"agent:{task.agent}", None), EngineCallee(engine, task))

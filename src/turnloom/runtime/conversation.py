@@ -58,10 +58,10 @@ from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ReadOnlyValues
 from turnloom.variables.logic.types import is_json
 
-# How many characters of an agent's instructions tell the selector what the agent is for.
+# How many characters of an agent's instructions the selector is shown.
 BRIEF = 200
 
-# What the selector is shown beside what was said, and what helps when that is too much.
+# What the selector is shown beside the messages, and the remedy when that is too large.
 BRIEFS = "who can be picked"
 REMEDY = (
     "A selector is shown all that was said. Declare handoffs that decide who speaks next, or name "
@@ -70,8 +70,8 @@ REMEDY = (
 
 
 async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: Means) -> None:
-    """Ask the selector, with components around the call, and put on record whom it picked, or that
-    it could not."""
+    """Ask the selector, with components around the call, and record whom it picked, or that it
+    failed."""
     history, selector = journal.state.history, loaded.selector
     task = _task(journal, loaded, decision)
     retries = Retries(journal, decision.id, task, type(selector).__name__)
@@ -105,7 +105,7 @@ async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: 
         facts = await journal.once(decision.id, effect, intent=intent)
         end_model_call(journal, decision.id, task.model, facts)
     except BudgetExceeded:
-        return  # on record, and the run fails
+        return  # recorded, and the run fails
     except Diverged as error:
         fact = ModelFailed(task.turn, SELECTOR, "Diverged", str(error))
         journal.complete(decision.id, [fact])
@@ -140,13 +140,13 @@ def _told(briefs: Mapping[str, str]) -> str:
 
 
 def _brief(agent: Agent | None) -> str:
-    """What an agent is for; who is no agent is the user."""
+    """What an agent is for; a name that is no agent is the user."""
     text = " ".join(agent.instructions.split()) if agent else "the person who is served"
     return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
 
 
 def _checked(answer: Answer) -> Answer:
-    """The answer, if it can be written down.
+    """The answer, if it is one.
 
     Raises:
         EngineError: it is none.
@@ -158,7 +158,7 @@ def _checked(answer: Answer) -> Answer:
 
 
 def _named(answer: Answer) -> Json:
-    """The name that an answer gives: in its output, or in its text as data or in plain words."""
+    """The name in an answer: in its output, or in its text, as data or in plain words."""
     output: Json = answer.output
     if output is None:
         try:
@@ -179,7 +179,7 @@ class TalkRuntime(AgentTurns):
     """The acting half of a conversation, for one run."""
 
     async def act(self, action: Action) -> Action | None:
-        """Let chance, a model or a guard say who speaks next."""
+        """Let chance, a model or a guard choose the next speaker."""
         match action:
             case Draw(id=id, among=among):
                 drawn = among[self._live.means.entropy.below(len(among))]
@@ -197,12 +197,12 @@ class TalkRuntime(AgentTurns):
         return None
 
     def brief(self, work: Work) -> Brief:
-        """What a turn is about."""
+        """The brief of a turn."""
         return TalkBrief(self._live, work)
 
 
 class TalkBrief:
-    """A turn that answers what was said in the run."""
+    """The brief of a turn that answers what was said in the run."""
 
     inputs: tuple[Artifact, ...] = ()
     hears_history = True
@@ -214,7 +214,7 @@ class TalkBrief:
         self.turn = work.turn
         self.agent = work.agent
         self._state = live.journal.state
-        self.correlation = self._state.run  # what is published for a conversation has its id
+        self.correlation = self._state.run  # the correlation of a conversation is its run's id
         self._selection = live.selections.own
 
     @property
@@ -231,19 +231,19 @@ class TalkBrief:
         return Choice(self._selection, (floor.category,), self.agent)
 
     def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
-        """That of each engine, else the agent's."""
+        """The provider of each engine, else the agent's."""
         return contexts_of(agent, agent.context)
 
     async def request(
         self, prepared: PreparedRequest, context: AssembledContext
     ) -> PreparedRequest:
-        """What message hooks prepared."""
+        """The request as message hooks prepared it."""
         return prepared
 
     def listen(self, sinks: Sinks) -> Sinks:
-        """Nobody else listens."""
+        """No other listeners."""
         return sinks
 
     async def settle(self, outcome: TurnOutcome) -> Settlement:
-        """What was said is on record already."""
+        """Nothing to settle: what was said is recorded already."""
         return UNSETTLED

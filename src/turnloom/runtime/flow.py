@@ -55,12 +55,12 @@ from turnloom.runtime.steps import Steps, completed, told
 from turnloom.runtime.user_code import ask_condition, ask_user_code, without_callers
 from turnloom.variables.events import TimerSet
 
-# Seconds that a condition, a choice or what an approver is told may take.
+# Seconds that a condition, a choice or the text of an approval may take.
 DEADLINE = 60.0
 
 
 class Branching:
-    """Puts on record which way one run of a flow goes on."""
+    """Records which way a run of a flow continues."""
 
     def __init__(self, journal: Journal, workflow: Flowing, steps: Steps) -> None:
         self._journal = journal
@@ -69,7 +69,7 @@ class Branching:
         self._steps = steps
 
     async def pass_loop(self, strand: Strand) -> None:
-        """A loop's body was walked: again, or not."""
+        """Decide whether a loop's body is walked again."""
         loop, frame = loop_of(self._plan, strand)
         place = frame.prefix.rpartition("[")[0]
         held = await self.holds(loop.until, strand)
@@ -82,7 +82,7 @@ class Branching:
             self._journal.record(f"{key}/ended", ended)
 
     async def branch(self, strand: Strand, node: BranchNode) -> None:
-        """The path of the value that the state has is walked."""
+        """Take the path for the value of the state."""
         place, frame = place_of(self._plan, strand), strand.frames[-1]
         value = await self.ask(node.on, strand)
         path = f"{frame.path}/{frame.at}"
@@ -100,15 +100,15 @@ class Branching:
         self._journal.record(f"{place}/branch", fact)
 
     def _rejoins(self, strand: Strand) -> bool:
-        """Whether something comes after what a strand has come to."""
+        """Whether something follows the current node of a strand."""
         frame = strand.frames[-1]
         return frame.at + 1 < len(self._plan.paths[frame.path].line.nodes)
 
     def join(self, strand: Strand, node: ForkNode) -> None:
-        """What the paths of a fork changed is one state again.
+        """Merge the changes of a fork's paths into one state.
 
         Raises:
-            InvalidUpdate: two of them set one field, or the state cannot be what comes of it.
+            InvalidUpdate: two paths set one field, or the merged state is invalid.
         """
         place, progress = place_of(self._plan, strand), self._journal.state.progress
         found = children(progress, strand, place)
@@ -120,7 +120,7 @@ class Branching:
         self._journal.record(f"{place}/join", fact)
 
     async def approve(self, strand: Strand, node: ApprovalNode) -> None:
-        """Ask the approver; a question asked again is due when it was at first."""
+        """Ask the approver. A question that is asked again keeps its deadline."""
         asked, place = strand.asking, place_of(self._plan, strand)
         asking = asking_of(node, asked.level if asked else 0)
         words = (
@@ -143,7 +143,7 @@ class Branching:
         ask(self._journal, question)
 
     async def ask(self, function: Any, strand: Strand) -> Any:
-        """What a function of the flow says to the state."""
+        """The result of a function of the flow, given the state."""
         state = self._steps.state(strand.state)
         return await ask_user_code(function, state, deadline=DEADLINE)
 
@@ -164,7 +164,7 @@ def _word(value: Any) -> str:
 
 
 def _shown(value: Any) -> Json:
-    """A value that a branch went by, as JSON where it can be said."""
+    """The value that a branch was decided by, as JSON where possible."""
     try:
         return as_json(value)
     except TypeError:
@@ -172,7 +172,7 @@ def _shown(value: Any) -> Json:
 
 
 class Failures:
-    """Puts on record what fails in one run of a flow."""
+    """Records what fails in a run of a flow."""
 
     def __init__(self, journal: Journal, plan: FlowPlan, steps: Steps, entropy: Entropy) -> None:
         self._journal = journal
@@ -181,11 +181,11 @@ class Failures:
         self._entropy = entropy
 
     def refuse(self, strand: Strand, node: StepNode, message: str) -> None:
-        """A step is not taken, since the state is not as it has to be."""
+        """Record that a step is not taken, since the state is invalid for it."""
         self._record(strand, node, "ValidationFailed", message, stack="")
 
     def attempt(self, step: Step, node: StepNode, error: Exception) -> None:
-        """An attempt failed: there is another one, or the step did."""
+        """Record a failed attempt, and either the next one or the failure of the step."""
         name, message = told(error)
         message = self._journal.secrets.masked(message)
         if step.undoes:
@@ -218,22 +218,22 @@ class Failures:
             self._journal.record(f"s{step.number}/a{step.attempt}/timer", TimerSet(timer, at))
 
     def _delay(self, retry: Retry, attempt: int) -> float:
-        """Seconds until the next attempt; chance takes off up to half of them."""
+        """Seconds until the next attempt; jitter takes off up to half."""
         seconds = min(retry.delay, retry.max_delay)
-        for _ in range(1, attempt):  # step by step: the power itself can be beyond all floats
+        for _ in range(1, attempt):  # multiply step by step: the power itself may overflow
             seconds = min(seconds * retry.factor, retry.max_delay)
         if not retry.jitter:
             return seconds
         return seconds * (1 - self._entropy.below(1000) / 2000)
 
     def _stack(self, error: Exception) -> str:
-        """Where an error of the program came from, without the way to its code."""
+        """The traceback of an error of user code, without our frames."""
         whole = without_callers(error.__traceback__) or error.__traceback__
         lines = "".join(traceback.format_exception(error.with_traceback(whole)))
         return self._journal.secrets.received(writable(lines)).rstrip()
 
     def crossing(self, strand: Strand, error: Exception) -> None:
-        """What a flow decides by failed, not a step."""
+        """Record the failure of a branch, loop, join or approval."""
         name, message = told(error)
         node = step_of(self._plan, strand)
         masked = self._journal.secrets.masked(message)
@@ -272,8 +272,8 @@ class Failures:
     def _handler(
         self, strand: Strand, node: StepNode | None, name: str, error: Exception | None
     ) -> str:
-        """The path that handles a failure: the first whose kind of error it is, by its class, or,
-        where a turn failed, by its name."""
+        """The path that handles a failure: the first one declared for its class or, if a turn
+        failed, for its name."""
         frame = strand.frames[-1]
         for number, (kind, _) in enumerate(node.on_failure if node else ()):
             is_own = error is not None and isinstance(error, kind)
@@ -286,8 +286,7 @@ log = logging.getLogger("turnloom.flows")
 
 
 class Caching:
-    """What the steps of one run take from runs before, and keep for later ones. If the store
-    fails, steps are taken."""
+    """Step result cache. If the store fails, steps are taken."""
 
     def __init__(self, journal: Journal, workflow: Flowing, results: Results) -> None:
         self._journal = journal
@@ -295,8 +294,8 @@ class Caching:
         self._results = results
 
     def key(self, node: StepNode, strand: Strand) -> str:
-        """What the result of a step goes by, if it is kept: whose it is, the step as it is declared
-        and coded, and all that it may read. Only the run's own id is not part of it."""
+        """The key of a step's result, if it is cached: owner, declaration, code, and everything
+        that the step may read, except the run's id."""
         if node.cache is None:
             return ""
         state, shared = self._journal.state, node.cache.shared
@@ -309,8 +308,8 @@ class Caching:
         return digest(canonical([*who, *plan, strand.state, variables, self._about(node, strand)]))
 
     def _about(self, node: StepNode, strand: Strand) -> Json:
-        """What a step may read of its run beside the state and the variables: what was decided, how
-        the paths ended that it joins, what failed before it, and what was said in its thread."""
+        """What a step may read beside the state and the variables: decisions, results of the paths
+        it joins, earlier failures, and its thread."""
         progress: Progress = self._journal.state.progress
         paths = children(progress, strand, place_of(self._workflow.plan, strand))
         joined = [[path.state, _failed(path.failed)] for path in paths]
@@ -319,7 +318,7 @@ class Caching:
         return [progress.approvals, joined, failures, progress.threads.get(thread or "", ())]
 
     async def find(self, key: str) -> StateChange | None:
-        """What the step came to before, if that still counts."""
+        """The cached result, if it has not expired."""
         try:
             found = as_object(
                 await self._results.find(self._journal.run.tenant, key, self._journal.clock.now())
@@ -334,7 +333,7 @@ class Caching:
         return StateChange(update, confidence)
 
     async def keep(self, key: str, change: StateChange, seconds: float) -> None:
-        """Keep what a step came to."""
+        """Store the result of a step."""
         now = self._journal.clock.now()
         until = None if math.isinf(seconds) else later(now, seconds)
         value: dict[str, Json] = {"update": change.fields, "confidence": change.confidence}
@@ -345,7 +344,7 @@ class Caching:
 
 
 def _failed(failure: StepFailure | None) -> Json:
-    """What a failure says; when and where it happened differs from run to run."""
+    """A failure without its time and place, which differ from run to run."""
     return failure and [failure.step, failure.error, failure.message, failure.what]
 
 
@@ -398,7 +397,7 @@ class FlowRuntime:
         return None
 
     async def _enter(self, strand: Strand, node: StepNode) -> Action | None:
-        """Begin a step, unless its state is not valid or its result is known."""
+        """Begin a step, unless its state is invalid or its result is cached."""
         if node.validate is not None:
             holds, message = node.validate
             if not await self._crossings.holds(holds, strand):
@@ -409,7 +408,7 @@ class FlowRuntime:
         return self._form.begin_step(self._journal.state, strand, node)
 
     async def _known(self, strand: Strand, node: StepNode) -> bool:
-        """Take the result of a step from the cache; whether it was there."""
+        """Take the result of a step from the cache; returns whether it was there."""
         change = await self._caching.find(self._caching.key(node, strand))
         if change is None:
             return False
@@ -421,15 +420,15 @@ class FlowRuntime:
         return True
 
     async def run(self, work: Work) -> None:
-        """Take a step to its end, whatever that is."""
+        """Take a step to its end."""
         step = self._progress.steps[work.number]
         node = self._node(step)
         try:
             strand = state_of(self._progress, step.strand)
             written = {**strand.state}
-            key = self._caching.key(node, strand)  # by what is there before it changes anything
+            key = self._caching.key(node, strand)  # keyed by the state before the step changes it
             if step.undoes or not isinstance(node.step, AgentStep):
-                await self._journal.commit()  # that it begins is stored before it is called
+                await self._journal.commit()  # store that it begins before it is called
                 about = self._about(step, await self._undone(step))
                 made = await self._steps.call(step, node, written, about)
             else:
@@ -455,7 +454,7 @@ class FlowRuntime:
         self._failures.attempt(step, self._node(step), RuntimeError(error))
 
     async def _keep(self, node: StepNode, key: str, made: Fact) -> None:
-        """Keep the result of a step for other runs, if it says so."""
+        """Cache the result of a step, if it declares that."""
         if node.cache is not None and isinstance(made, StepCompleted):
             change = StateChange(made.update, made.confidence)
             await self._caching.keep(key, change, node.cache.seconds)
@@ -468,13 +467,13 @@ class FlowRuntime:
         return found
 
     def _done(self, step: Step) -> CompletedStep:
-        """What a step undoes."""
+        """The completed step that a step compensates."""
         undoing = self._progress.undoing
         assert undoing is not None
         return next(each for each in undoing.left if each.place == step.undoes)
 
     async def _undone(self, step: Step) -> Execution | None:
-        """The execution that a step undoes, if it undoes one."""
+        """The execution that a step compensates, if it compensates one."""
         if not step.undoes:
             return None
         done, run = self._done(step), self._journal.state.run
@@ -495,7 +494,7 @@ class FlowRuntime:
         )
 
     def _current(self, written: dict[str, Json]) -> dict[str, Json]:
-        """A state of the past, which an earlier model may have written, as it would be today."""
+        """A past state, migrated to the present model."""
         states = self._form.states
         if is_current(states, written):
             return written
@@ -518,7 +517,7 @@ class FlowRuntime:
         )
 
     def _results(self, strand: Strand) -> list[PathResult]:
-        """How the paths of a fork ended, where a step joins them."""
+        """The results of a fork's paths, for the step that joins them."""
         place = place_of(self._plan, strand)
         return [
             PathResult(

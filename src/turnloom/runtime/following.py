@@ -1,4 +1,4 @@
-"""Follow runs: events and deltas."""
+"""Live subscriptions to runs: their events, their text deltas, and the error that stops a drive."""
 
 import asyncio
 import logging
@@ -17,19 +17,19 @@ from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.spec import Delta
 
-# How many events wait for a follower; one that is further behind reads them from the store again.
+# Events queued per follower; a slower one reads from the store again.
 MOST = 1_000
 
-# Seconds between two batches, for each follower and at most: many followers are woken less often,
-# so that the run has most of the time.
+# Seconds between two batches, per follower and at most. Many followers are woken less often, so
+# that the run gets most of the time.
 PAUSE, LONGEST = 0.000_1, 0.05
 
-# So few followers are told at once.
+# Up to this many followers are notified without a pause.
 FEW = 8
 
 
 class Follower:
-    """The events that wait for one who follows a run: those behind the position `since`."""
+    """The queue of events for one follower: those after position `since`."""
 
     def __init__(self) -> None:
         self.since = 0
@@ -39,12 +39,12 @@ class Follower:
         self._bell: asyncio.Future[None] | None = None
 
     def begin(self, since: int) -> None:
-        """Let events wait that come behind a position."""
+        """Start queueing events after a position."""
         self.since = since
         self._ring()
 
     def put(self, batch: Sequence[Event]) -> None:
-        """Let events wait; if they are too many, leave them to the store."""
+        """Queue events; if they are too many, drop them: the follower reads them from the store."""
         self._batches.append(batch)
         self._waiting += len(batch)
         if self._waiting > MOST:
@@ -54,12 +54,12 @@ class Follower:
         self._ring()
 
     def fail(self, trouble: Exception) -> None:
-        """Say that no more events come, and why."""
+        """Stop the follower with an error."""
         self.trouble = self.trouble or trouble
         self._ring()
 
     def take(self) -> Sequence[Event]:
-        """The next events that wait, if any do."""
+        """The next queued batch; empty if there is none."""
         if not self._batches:
             return ()
         batch = self._batches.popleft()
@@ -67,7 +67,7 @@ class Follower:
         return batch
 
     async def wait(self) -> None:
-        """Wait until something may have changed."""
+        """Wait for a change."""
         self._bell = asyncio.get_running_loop().create_future()
         await self._bell
 
@@ -77,7 +77,7 @@ class Follower:
 
 
 class Feed:
-    """Reads what is stored of a run from now on, for all who follow it in this process."""
+    """Reads new events of a run once, for all its followers in this process."""
 
     def __init__(self, stored: EventLog, run: RunKey) -> None:
         self.followers: set[Follower] = set()
@@ -87,16 +87,16 @@ class Feed:
         self._batch: list[Event] = []
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        # It outlives whoever came first, and so does not live in their context.
+        # It outlives the first follower, so it does not run in that context.
         self._reading = self._loop.create_task(self._read(), context=Context())
 
     @property
     def is_over(self) -> bool:
-        """Whether it reads no more."""
+        """Whether it has stopped reading."""
         return self._reading.done()
 
     def join(self) -> Follower:
-        """Let another one follow; without a position yet, it hears where it begins."""
+        """Add a follower; it starts once the position is known."""
         follower = Follower()
         self.followers.add(follower)
         if self._position is not None:
@@ -104,7 +104,7 @@ class Feed:
         return follower
 
     async def leave(self, follower: Follower) -> None:
-        """Let one follow no more, and end with the last one."""
+        """Remove a follower; the last one stops the feed."""
         self.followers.discard(follower)
         if self.followers:
             return
@@ -124,7 +124,7 @@ class Feed:
                     self._batch.append(event)
                     if self._timer is None:
                         self._timer = self._loop.call_later(self._pause, self._spread)
-        except Exception as error:  # noqa: BLE001 - it is raised where the run is followed
+        except Exception as error:  # noqa: BLE001 - raised in every follower
             self._spread()
             for follower in self.followers:
                 follower.fail(error)
@@ -135,7 +135,7 @@ class Feed:
         return min(PAUSE * count, LONGEST) if count > FEW else 0.0
 
     def _spread(self) -> None:
-        """Give all followers what came since the last time."""
+        """Send the batch to all followers."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -148,12 +148,12 @@ class Feed:
 
 log = logging.getLogger("turnloom.runs")
 
-# How many pieces of an answer are kept for those who listen later, before they are put together.
+# Deltas buffered for later listeners before they are joined.
 PIECES = 1000
 
 
 class Following:
-    """The watchers of the runs of a store."""
+    """Subscriptions to the runs of a store."""
 
     def __init__(self, stored: EventLog) -> None:
         self._stored = stored
@@ -164,16 +164,15 @@ class Following:
         self._resting: dict[RunKey, asyncio.Future[RunState]] = {}
 
     def begin(self, run: RunKey) -> None:
-        """Forget what went wrong with a run: it is driven again."""
+        """Drop the error of an earlier drive."""
         self._troubles.pop(run, None)
 
     def end(self, run: RunKey) -> None:
-        """Forget what was said: the drive is over."""
+        """Drop buffered deltas once the drive has ended."""
         self._spoken.pop(run, None)
 
     def tell(self, run: RunKey, error: Exception, trace: str, *, aloud: bool = True) -> None:
-        """Let trouble reach those who follow the run, now or later, or else the program's log, with
-        where it came from."""
+        """Raise `error` in every follower of the run; log its trace if there is none."""
         self._troubles[run] = bare(error)
         self._fail_resting(run, error)
         feed = self._feeds.get(run)
@@ -184,13 +183,13 @@ class Following:
             log.error("run %s cannot be driven: %s", run.id, trace)
 
     def rest(self, run: RunKey, state: RunState) -> None:
-        """Say what a run knows whose drive is over."""
+        """Give the state of a run to those who wait for the end of its drive."""
         resting = self._resting.pop(run, None)
         if resting is not None and not resting.done():
             resting.set_result(state)
 
     async def rested(self, run: RunKey) -> RunState:
-        """What a run knows when a drive of it is over.
+        """The state of a run at the end of its current drive.
 
         Raises:
             TurnloomError: it cannot be driven here.
@@ -211,10 +210,10 @@ class Following:
         resting = self._resting.pop(run, None)
         if resting is not None and not resting.done():
             resting.set_exception(error)
-            resting.exception()  # it may be that nobody waits any more
+            resting.exception()  # there may be no waiter left
 
     async def events(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """The events of a run from a position on, live, up to its end.
+        """The events of a run after a position, live, up to its end.
 
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
@@ -237,8 +236,8 @@ class Following:
             await feed.leave(follower)
 
     async def _more(self, run: RunKey, follower: Follower, after: int) -> Sequence[Event]:
-        """What a follower has not seen: from the store what it is behind with, else what waits for
-        it; in trouble, what is stored, and then the trouble."""
+        """The next events for a follower: from the store if it is behind, else from its queue. If
+        it failed: what is stored, then the error."""
         if after < follower.since:
             return await self._page(run, after, follower.since)
         if batch := follower.take():
@@ -252,7 +251,7 @@ class Following:
         return ()
 
     async def _page(self, run: RunKey, after: int, last: int) -> Sequence[Event]:
-        """Stored events between two positions, no more of them than may wait for a follower."""
+        """Stored events between two positions, at most as many as a queue holds."""
         found: list[Event] = []
         async with aclosing(self._stored.subscribe(run, after)) as events:
             async for event in events:
@@ -268,7 +267,7 @@ class Following:
         return feed
 
     def spread(self, run: RunKey, delta: Delta) -> None:
-        """Let listeners hear a piece of an answer."""
+        """Send a text delta to the listeners of its run."""
         if delta.offset == 0:
             self._spoken[run] = []
         spoken = self._spoken[run]
@@ -280,9 +279,9 @@ class Following:
 
     @contextmanager
     def listening(self, run: RunKey, listener: Callable[[Delta], None]) -> Generator[None]:
-        """Let a listener hear answers of the run while they are made here; beside the log.
+        """Call `listener` with each delta while the context is open.
 
-        The answer that was made last is heard from its beginning, also if that was before.
+        The answer in progress is replayed from its start.
         """
         for delta in self._spoken.get(run, ()):
             listener(delta)
@@ -296,7 +295,7 @@ class Following:
 
 
 def _joined(pieces: Sequence[Delta]) -> list[Delta]:
-    """Pieces that follow each other in one answer as one."""
+    """Join adjacent deltas of one answer."""
     joined: list[tuple[Delta, list[str]]] = []
     ends: dict[tuple[int, str, int], int] = {}
     for each in pieces:

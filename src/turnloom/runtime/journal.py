@@ -1,4 +1,4 @@
-"""The one writer of a run's log, and the state that follows from it."""
+"""The one writer of a run's log, and the state folded from it."""
 
 import asyncio
 import logging
@@ -29,31 +29,31 @@ from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, receive
 F = TypeVar("F", bound=Fact)
 
 
-# How many characters of a value the program's log shows, unless its definition says.
+# Characters of a value shown in the program's log, unless its definition sets `max_chars`.
 PREVIEW = 80
 
-# What stands in the id of an event between its cause and what follows from that.
+# Separates, in the id of an event, its cause from what was derived from it.
 FOLLOWS = ">"
 
 log = logging.getLogger("turnloom.context")
 
 
-# Takes what was stored of a run, right after it was.
+# Called with the events of a run right after they were stored.
 Tell = Callable[[RunKey, Sequence[Event]], Awaitable[None]]
 
 
 class Appends(Protocol):
-    """What a journal needs of a log."""
+    """The part of a log that a journal uses."""
 
     async def append(
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
-        """Store events after position `expected`, and give back what the log holds."""
+        """Store events after position `expected`, and return what the log holds there."""
         ...
 
 
 class Telling:
-    """A log that tells others what it stored, one after the other."""
+    """A log that calls others with what it stored, in order."""
 
     def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
         self._log = log
@@ -63,7 +63,7 @@ class Telling:
     async def append(
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
-        """Store events after position `expected`, and give back what the log holds."""
+        """Store events after position `expected`, and return what the log holds there."""
         stored = await self._log.append(run, events, expected, fence)
         self.stored = expected + len(stored)
         for tell in self._tells:
@@ -72,24 +72,23 @@ class Telling:
 
 
 def telling(log: Appends, *tells: Tell | None) -> Appends:
-    """A log that tells what it stored to those who want to know it."""
+    """A log that calls `tells` with what it stored; the log itself if there are none."""
     given = [tell for tell in tells if tell is not None]
     return Telling(log, given) if given else log
 
 
 class Diverged(Exception):
-    """What is about to be done is not what the log says was begun."""
+    """The request differs from the one that the log has under the same key."""
 
 
 class Journal:
-    """Records facts of one run and stores them, whole batches at a time.
+    """Records facts of one run and stores them in batches.
 
-    A fact counts from the moment it is recorded: the state has it, and what is decided from it
-    joins the same batch, at the same instant. `commit` stores the batch; nobody touches the world,
-    and nobody outside sees anything, before that. If the log turns out to hold something else, the
-    journal is void. `objects` has what this process made for the run that is not JSON, by variable
-    and by the call that wrote it. Without `secrets`, facts were masked before they come here, and
-    marks in them are genuine.
+    A recorded fact takes effect at once: the state has it, and what is decided from it joins the
+    same batch, with the same time. `commit` stores the batch; no effect is performed and no reader
+    sees anything before. If the log holds something else at that position, the journal is void.
+    `objects` holds values of this process that are not JSON, by variable and by the call that wrote
+    them. Without `secrets`, facts arrive masked, and marks in them are genuine.
     """
 
     def __init__(
@@ -103,14 +102,14 @@ class Journal:
         objects: dict[tuple[str, str], Any] | None = None,
         verbose: bool = False,
     ) -> None:
-        # Whether what models answer waits for the end of the turn, or for another call.
+        # Whether answers of models are stored at the end of the turn, or before the next call.
         self.per_turn = False
         self.workflow = loaded.workflow
         self._triggering = loaded.workflow.triggers.kinds
         self._guards = loaded.guards
         self.state = state
         self.run = RunKey(state.tenant, state.run)
-        # The fence of the claim under which the run is driven; a run is begun without one.
+        # The fence of the claim under which the run is driven; None while a run is being started.
         self.fence: int | None = None
         self.secrets = NO_SECRETS if secrets is None else secrets
         self.has_secrets = bool(secrets)
@@ -138,7 +137,7 @@ class Journal:
 
     @property
     def guards(self) -> Guards:
-        """The guards that have a say now."""
+        """The guards in force: none while steps are being compensated."""
         return NO_GUARDS if self.state.unguarded else self._guards
 
     def record(
@@ -150,8 +149,8 @@ class Journal:
         *,
         derives: bool = True,
     ) -> Event:
-        """Put a fact and everything derived from it on record; it follows from what came before.
-        What does not derive yet does so by `derive`."""
+        """Record a fact and everything derived from it. Pass `derives=False` to derive later, with
+        `derive`."""
         if cause is None:
             scope = scope_of(self.state, id)
             cause = (scope and scope.last) or self._cause
@@ -162,17 +161,18 @@ class Journal:
         return event
 
     def derive(self, id: str) -> None:
-        """Put on record what follows from an event of an open turn that did not derive yet."""
+        """Record what derives from an event of an open turn that was recorded with
+        `derives=False`."""
         scope = scope_of(self.state, id)
         event = scope and scope.recorded.get(id)
         if event and event.kind in self._triggering:
             self._derive(event, set())
 
     def _derive(self, event: Event, spoke: set[str]) -> None:
-        """Put on record what follows from an event, and then what follows from that.
+        """Record what derives from an event, then what derives from that.
 
-        `spoke` holds the functions that had their say since the fact that all this follows from:
-        each has it once, so that two of them cannot go on answering each other.
+        `spoke` holds the functions that were called since the original fact: each is called once,
+        so that two of them cannot trigger each other forever.
         """
         causes = deque([event])
         while causes:
@@ -188,7 +188,7 @@ class Journal:
         return self._add(f"{cause.id}{FOLLOWS}{follower}", change, writer, cause.seq)
 
     async def settle(self) -> None:
-        """Ask functions about what was recorded since they were asked last."""
+        """Call functions with the events recorded since the last call."""
         while self._unsettled:
             event, spoke = self._unsettled.popleft()
             if self.state.status in ENDED:
@@ -202,7 +202,7 @@ class Journal:
                     self._derive(self._follow(event, change, rule.writer), spoke)
 
     def recorded(self, id: str) -> Fact | None:
-        """What is on record under an id: of this turn, or of a call outside turns."""
+        """The fact recorded under an id, in an open turn or in a call outside turns."""
         scope = scope_of(self.state, id)
         if scope is None:
             return self.state.chat.get(id)
@@ -210,19 +210,20 @@ class Journal:
         return None if event is None else event.data
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
-        """The fact on record under an id in this turn; if there is none, the one made now."""
+        """The fact recorded under an id in this turn; if there is none, record a new one."""
         found = self.recorded(id)
         return cast(F, found) if found is not None else self.record(id, make(), actor).data
 
     async def once(
         self, key: str, effect: Effect, *, intent: Intent | None = None
     ) -> Sequence[Fact]:
-        """The facts on record under `key`; if none, store the intent, act, and record the outcome.
+        """The facts recorded under `key`; if none, store the intent, perform the effect, record the
+        outcome.
 
         What only reads needs no intent; it finds on the board what was published so far.
 
         Raises:
-            Diverged: another request is on record under this key.
+            Diverged: another request is recorded under this key.
         """
         done = self.outcome(key)
         if done:
@@ -234,29 +235,29 @@ class Journal:
         if self._is_published or not waits:
             await self.commit()
         facts = await effect()
-        self._at = None  # that took its time, also where nothing was stored meanwhile
+        self._at = None  # the effect took time, even if nothing was stored meanwhile
         if intent is None or is_model:
             return self._complete(key, facts)
         return self.complete(key, facts)
 
     def outcome(self, key: str) -> list[Fact]:
-        """The facts on record under a key; none when it was not done to its end."""
+        """The facts recorded under a key; empty if the effect was not completed."""
         found: list[Fact] = []
         while (fact := self.recorded(f"{key}.{len(found)}")) is not None:
             found.append(fact)
         return found
 
     def begin(self, key: str, intent: Intent) -> None:
-        """Put on record what is about to be done.
+        """Record the intent to perform an effect.
 
         Raises:
-            Diverged: another request is on record under this key.
+            Diverged: another request is recorded under this key.
         """
         if self.keep(f"{key}?", lambda: intent).request != intent.request:
             raise Diverged(f"{key} was begun with another request than it is repeated with.")
 
     def complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
-        """Put on record what came of what was begun; no model is called before that is stored."""
+        """Record the outcome of an effect. It is stored before the next model call."""
         self._has_results = True
         return self._complete(key, facts, derives=derives)
 
@@ -268,24 +269,24 @@ class Journal:
         ]
 
     async def put(self, id: str, fact: Fact) -> None:
-        """Put a fact on record and store it at once, whoever is interrupted meanwhile."""
+        """Record a fact and store it at once, shielded from cancellation."""
         self.record(id, fact)
         with anyio.CancelScope(shield=True):
             await self.commit()
 
     @property
     def is_open(self) -> bool:
-        """Whether the last thing on record is something else than that the run waits."""
+        """Whether the last event is something other than a pause."""
         return self._last != RunPaused.kind
 
     async def commit(self) -> None:
-        """Store what was recorded since the last time.
+        """Store what was recorded since the last commit.
 
         Raises:
             Conflict: the log holds something else at this place; the journal is void.
             LeaseLost: another process drives the run now; the journal is void.
         """
-        while self._is_storing:  # calls that go on side by side store one after the other
+        while self._is_storing:  # concurrent calls commit one after the other
             self._stored_all = self._stored_all or asyncio.Event()
             await self._stored_all.wait()
         self._is_storing = True
@@ -303,7 +304,7 @@ class Journal:
         if not self._batch:
             return
         if self._trouble is not None:
-            raise self._trouble  # also to those who were not there when it came
+            raise self._trouble  # later callers get the same error
         self._forget_rewritten()
         batch, self._batch, self._at = self._batch, [], None
         self._is_published = self._has_results = False
@@ -323,11 +324,11 @@ class Journal:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether functions have not had their say about everything that was recorded."""
+        """Whether functions have not been called yet with all that was recorded."""
         return bool(self._unsettled)
 
     def catch_up(self, events: Sequence[Event]) -> None:
-        """Fold events that somebody else stored."""
+        """Fold events that another process stored."""
         for event in events:
             evolve(self.workflow, self.state, event)
             if FOLLOWS not in event.id:
@@ -374,8 +375,8 @@ class Journal:
             self._tell(fact)
 
     def _forget_rewritten(self) -> None:
-        """Let go of objects that variables do not have any more. A call may write several values of
-        one variable, so this waits until all of them are on record."""
+        """Drop objects of variables that were overwritten. A call may write a variable several
+        times, so this waits until all of its writes are recorded."""
         names, self._rewritten = self._rewritten, set()
         for name, call in [*self.objects]:
             if name in names and call != self.state.ephemeral.get(name):

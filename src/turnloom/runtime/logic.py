@@ -1,4 +1,4 @@
-"""All facts of this release in one closed union, and how each changes what a run knows."""
+"""The closed union of all facts of this release, and how each changes the state of a run."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -120,10 +120,10 @@ FACTS = (
     guards.LoopDetectedFact,
 )
 
-# Why a run fails in which a guard has nobody left to choose.
+# The error of a run in which a selection has no candidate left.
 NO_CANDIDATES = "no candidates"
 
-# (kind, version) to what lifts its data to the next version.
+# By (kind, version): the function that lifts the data to the next version.
 UPCASTS: dict[tuple[str, int], Upcast] = {}
 
 
@@ -133,7 +133,7 @@ def codec() -> Codec:
 
 
 def evolve(workflow: Form, state: RunState, event: Event) -> None:
-    """Fold an event into the state, in place: the driver owns it alone."""
+    """Fold an event into the state, in place: only the driver holds it."""
     state.position = event.seq
     if state.guards is not None:
         follow(state, event)
@@ -152,13 +152,13 @@ def evolve(workflow: Form, state: RunState, event: Event) -> None:
 
 
 def scope_of(state: RunState, id: str) -> OpenTurn | None:
-    """The open turn, or step of a flow, that an event of this id belongs to."""
+    """The open turn or step that an event of this id belongs to."""
     return state.scopes.get(id.partition("/")[0])
 
 
 def has_open_calls(state: RunState, questions: Iterable[str]) -> bool:
-    """Whether, beside the calls that asked these questions, others of their turns or steps were
-    begun and have no outcome yet: they were cut off with a process, or answered."""
+    """Whether a turn or step that asked one of these questions has other calls that were begun and
+    have no outcome: a process was killed, or an answer came."""
     asking = {id.rpartition("/ask.")[0] for id in questions}
     scopes = {id.partition("/")[0] for id in asking}
     for scope in (state.scopes[each] for each in scopes if each in state.scopes):
@@ -182,7 +182,7 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
 
 
 def fresh(run: RunKey, workflow: Form, guards: Guards = NO_GUARDS) -> RunState:
-    """The state of a run of which nothing is on record."""
+    """The state of a run whose log is empty."""
     begun, watch = workflow.begin(), watching(guards)
     return RunState(run.id, tenant=run.tenant, progress=begun, guards=watch)
 
@@ -192,7 +192,7 @@ def is_untouched(state: RunState) -> bool:
     return state.status == "started" and not state.chat
 
 
-# How a run stands after which nothing happens to it.
+# Final statuses: no event follows.
 ENDED = frozenset({"finished", "failed", "cancelled"})
 
 
@@ -201,7 +201,7 @@ class _Snapshot(msgspec.Struct):
     state: RunState
 
 
-# Raised whenever a field of the state changes its meaning; other snapshots are folded anew.
+# Increase it when a field of the state changes its meaning; snapshots of other numbers are ignored.
 _SNAPSHOT = 10
 
 _KINDS = {fact.kind: fact for fact in FACTS}
@@ -214,11 +214,11 @@ def freeze(state: RunState) -> bytes:
 
 
 def thaw(workflow: Form, frozen: bytes) -> RunState | None:
-    """The state that bytes hold, or nothing when another release wrote them."""
+    """Decode a frozen state; None if another release wrote it."""
     try:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
         state = snapshot.state
-        # JSON has no keys but texts, and turns are known by number.
+        # JSON keys are strings, and turns are keyed by number.
         state.progress = msgspec.convert(state.progress, workflow.progress, str_keys=True)
         state.guards = msgspec.convert(state.guards, Watch | None, str_keys=True)
         state.chat = {
@@ -287,7 +287,7 @@ def _on_resumed(state: RunState, event: Event) -> None:
 
 
 def _on_selection(state: RunState, event: Event) -> None:
-    """Without anybody who can take its turn, a run cannot go on."""
+    """Fail the run if no candidate can take the turn."""
     fact: guards.SelectionMade = event.data
     if not fact.chosen:
         state.failure = Failure(NO_CANDIDATES, " ".join(fact.notes))
@@ -342,5 +342,5 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 
 
 def derive(workflow: Form, state: RunState, event: Event) -> Sequence[Change]:
-    """What an event changes in derived variables, in declared order."""
+    """The changes of derived variables that an event triggers, in declared order."""
     return workflow.triggers.derive(event.kind, event.data, state, state.fired, at=event.at)

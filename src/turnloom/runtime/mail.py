@@ -20,23 +20,23 @@ from turnloom.runtime.journal import Tell
 from turnloom.runtime.ports import Scheduler
 from turnloom.runtime.spec import Delivery, Message, Stop, Wake
 
-# Seconds that a message waits for whoever attends to the run before it is put on record here.
+# Seconds that a message waits for the driver of the run before it is recorded here.
 GRACE = 1.0
 
-# How often it waits that long for a process that drives the run and does not take the message in.
-# A process that does not respond loses the run with its lease, by default before that.
+# How often a message waits that long for a driver that does not take it in. A driver that does not
+# respond loses its lease, by default earlier.
 PATIENCE = 60
 
-# How soon what could not be had is looked at again: a run that another process holds, mail.
+# Delay before the next look at a run that another process holds, or at mail.
 RETRY = timedelta(milliseconds=200)
 
 log = logging.getLogger("turnloom.runs")
 
 
 class Mailing:
-    """Brings messages to the runs of a store, and wakes those that this program attends to: runs
-    that were begun or resumed here, and what it `serves`. `declares` says whether it could continue
-    a run."""
+    """Delivers messages to the runs of a store, and wakes the runs that this program drives: those
+    started or resumed here, and those it `serves`. `declares` says whether this program could
+    continue a run."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class Mailing:
         self._woken: dict[RunKey, int] = {}
 
     async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
-        """Bring a message to a run and wait until something is on record under its id; what that
-        is, or nothing if the run ended."""
+        """Deliver a message and wait until an event of its id is stored; that event, or None if the
+        run ended."""
         _, last = await ends_of(self._stores.log, run)
         is_first = await self._stores.inbox.offer(run, id, message)
-        await self.wake(run)  # also for a repeat: who wants the run waits for its next drive
+        await self.wake(run)  # also for a repeated message: its sender waits for the next drive
         if is_first or not await self._recorded(run, id, 0):
             await self.deliver(run, id, last.seq)
         return await self._recorded(run, id, last.seq if is_first else 0)
@@ -69,38 +69,38 @@ class Mailing:
         return next((event for event in events if event.id == id), None)
 
     async def drop(self, run: RunKey, id: str, message: Message) -> None:
-        """Bring a message to a run, and wait for nothing."""
+        """Deliver a message without waiting."""
         await self._stores.inbox.offer(run, id, message)
         await self.wake(run)
         self._driver.rouse(run)
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-        """Have a run driven here, now or at an instant, and attend to it from now on."""
+        """Drive a run here, now or at an instant; from now on this program drives it."""
         self._attended.add(run)
         if at is None:
             self._woken[run] = self._woken.get(run, 0) + 1
         await self._scheduler.wake(run, at)
 
     def begin(self, run: RunKey) -> int:
-        """Note that a drive begins; what it gives is for `rest`."""
+        """Note that a drive begins; pass the result to `rest`."""
         return self._woken.setdefault(run, 1)
 
     def rest(self, run: RunKey, begun: int, *, is_over: bool) -> None:
-        """Note that a drive ended, and with it the run if that is over."""
+        """Note that a drive ended, and the run with it if `is_over`."""
         if self._woken.get(run) == begun:
             del self._woken[run]
         if is_over:
             self._attended.discard(run)
 
     async def give_back(self) -> None:
-        """Wake other processes for runs whose drives were cut off here, or not begun."""
+        """Wake other processes for runs whose drives were interrupted here, or not begun."""
         for run in [*self._woken]:
             _, last = await ends_of(self._stores.log, run)
             if last.kind not in (*ENDS, RunPaused.kind):
                 await self._stores.inbox.offer(run, f"resumed@{last.seq}", Wake())
 
     async def deliver(self, run: RunKey, id: str, after: int) -> Delivery:
-        """Wait until the event of a message that was offered is in the log.
+        """Wait until the event of an offered message is in the log.
 
         Raises:
             RunBusy: the process that drives the run does not take the message in.
@@ -129,7 +129,7 @@ class Mailing:
         )
 
     async def _is_declared(self, run: RunKey) -> bool:
-        """Whether this program can continue a run: boards and flows are code of programs."""
+        """Whether this program can continue a run: boards and flows are declared in code."""
         ends = await self._stores.log.ends(run)
         return ends is not None and self._declares(ends[0].data)
 
@@ -140,7 +140,7 @@ class Mailing:
                     return
 
     async def watch(self) -> None:
-        """Rouse runs that get mail from another process, however long the store is away."""
+        """Rouse runs that get mail from other processes, also after an outage of the store."""
         arrivals: AsyncIterator[RunKey] | None = None
         run: RunKey | None = None
         while True:
@@ -157,21 +157,21 @@ class Mailing:
                 run = None
 
     async def rouse(self, run: RunKey) -> None:
-        """Wake a run that has mail, if this program attends to it; interrupt it first if it is to
-        end."""
+        """Wake a run that has mail, if this program drives it; interrupt it first if it is
+        cancelled."""
         if not await self._attends(run):
             return
         pending = await self._stores.inbox.pending(run)
         if not pending and not await self._is_behind(run):
             return
-        is_told = self._driver.heeds(run)  # it stops by itself, and in its own order
+        is_told = self._driver.heeds(run)  # it stops by itself, in its own order
         if not is_told and any(isinstance(message, Stop) for _, message in pending):
             await self._scheduler.cancel(run)
         await self.wake(run)
         self._driver.rouse(run)
 
     async def _is_behind(self, run: RunKey) -> bool:
-        """Whether another process took in what came to a run that rests here."""
+        """Whether another process took in the mail of a run that rests here."""
         if not self._driver.keeps(run):
             return False
         _, last = await ends_of(self._stores.log, run)
@@ -185,7 +185,7 @@ class Mailing:
 
 
 class Posting:
-    """The boards of a program: what one run has for another, and which of their runs are busy."""
+    """The boards of a program: delivery between their runs, and which of them are busy."""
 
     def __init__(self, artifacts: ArtifactStore) -> None:
         self.activities: dict[RunKey, Activity] = {}
@@ -193,26 +193,26 @@ class Posting:
         self._boards: dict[str, BoardRuns] = {}
 
     def add(self, board: BoardRuns) -> BoardRuns:
-        """Know a board."""
+        """Register a board."""
         self._boards[board.name] = board
         return board
 
     async def deliver(self, board: str, what: Forward) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
+        """Deliver an artifact to the run that collects for a subscription."""
         await self._boards[board].deliver(what)
 
     async def open(self, board: str, opening: OpenRun, parent: str) -> None:
-        """Begin the run of a set that was collected."""
+        """Start the run of a collected set."""
         await self._boards[board].open(opening, parent)
 
     def serves(self, started: RunStarted) -> bool:
-        """Whether a board of this program attends to all of its runs, and this is one of them."""
+        """Whether a board of this program serves all of its runs, and this is one of them."""
         board = self._boards.get(started.workflow)
         return board is not None and board.is_served and board.has(started)
 
     @contextmanager
     def busy(self, run: RunKey, driver: Driver) -> Generator[None]:
-        """Let the board of a run know that it is busy."""
+        """Mark a run as busy on its board while the context is open."""
         activity = self.activities.get(run)
         if activity is None:
             yield
@@ -233,12 +233,12 @@ class Posting:
                 self.activities.pop(run, None)
 
     def watch(self, run: RunKey) -> Tell | None:
-        """What is told of everything that is stored of a run, if anything has to be."""
+        """The callback for stored events of a run; None if nothing needs it."""
         is_told = run in self.activities or not self._artifacts.follows_log
         return self._note if is_told else None
 
     async def _note(self, run: RunKey, batch: Sequence[Event]) -> None:
-        """Take notice of what is stored of a run, and bring the index of artifacts up to it."""
+        """Update the index of artifacts and the activity of the board."""
         if not self._artifacts.follows_log:
             await index(self._artifacts, run.tenant, batch)
         activity = self.activities.get(run)
@@ -249,10 +249,10 @@ class Posting:
             activity.change()
 
     def stop(self) -> None:
-        """Let the boards know that nothing is driven any more."""
+        """Tell the boards that nothing is driven any more."""
         for board in self._boards.values():
             board.activity.stop()
 
     def attends(self, run: RunKey) -> bool:
-        """Whether the board of a run is told what becomes of it."""
+        """Whether the board of a run is notified of errors."""
         return run in self.activities

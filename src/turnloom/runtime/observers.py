@@ -1,4 +1,4 @@
-"""Observers: they see what is stored of runs, beside the runs."""
+"""Observers: they see stored events, and cannot slow or break a run."""
 
 import asyncio
 import logging
@@ -22,21 +22,21 @@ from turnloom.runtime.spec import ObservedRun
 
 log = logging.getLogger("turnloom.observers")
 
-# How many events a plain `observe` is called with before its thread is given back.
+# Events per call of the thread that runs a plain `observe`.
 BATCH = 256
 
-# Seconds that an observer has to end once it is cancelled.
+# Seconds that a cancelled observer has to end.
 GRACE = 1.0
 
 Item = tuple[Event, ObservedRun]
 
 
 class ObserverQueue:
-    """The events that wait for one observer, and the counts of what became of the others.
+    """The events that wait for one observer, and its counts.
 
-    At most `size` events wait; one that comes when that many do is dropped. `seen` counts events
-    that the observer was called with, `failed` those at which it raised, `dropped` those that it
-    was not called with: the queue was full, or the app closed.
+    At most `size` events wait; further ones are dropped. `seen` counts the events that the observer
+    was called with, `failed` those at which it raised, and `dropped` those that it was not called
+    with, because the queue was full or the app closed.
     """
 
     def __init__(self, observer: Observer, size: int) -> None:
@@ -61,11 +61,11 @@ class ObserverQueue:
 
     @property
     def waiting(self) -> int:
-        """How many events the observer has not been called with yet."""
+        """How many events wait."""
         return len(self._waiting) + self._taken
 
     def offer(self, batch: Sequence[Event], run: ObservedRun) -> None:
-        """Let events wait for the observer as long as there is room; drop the others."""
+        """Queue events while there is room, and drop the others."""
         room = 0 if self._is_closed else max(0, self._size - self.waiting)
         self._waiting.extend((event, run) for event in islice(batch, room))
         self._drop(max(0, len(batch) - room))
@@ -103,7 +103,7 @@ class ObserverQueue:
         await to_thread.run_sync(observe, abandon_on_cancel=True, limiter=self._thread)
 
     def _observe_each(self, batch: Sequence[Item]) -> None:
-        """Call a plain `observe`, in a thread, so that it may block."""
+        """Call a plain `observe` in a thread, so that it may block."""
         for item in batch:
             if self._is_closed:
                 return
@@ -111,7 +111,7 @@ class ObserverQueue:
             self._taken -= 1
             try:
                 _refuse_awaitable(self.observer.observe(*self._arguments(item)))
-            except BaseException:  # noqa: BLE001 - `sys.exit()` too ends nothing but this call
+            except BaseException:  # noqa: BLE001 - `sys.exit()` too ends only this call
                 self._fail(item)
 
     def _arguments(self, item: Item) -> tuple[object, ...]:
@@ -132,7 +132,7 @@ class ObserverQueue:
             self._unlogged = 0
 
     async def aclose(self, patience: float) -> None:
-        """Let the observer see what waits, for so many seconds, and drop the rest."""
+        """Give the observer some seconds for the events that wait, and drop the rest."""
         task = self._task
         if task is not None:
             await asyncio.wait({task}, timeout=patience)
@@ -157,7 +157,7 @@ class Observers:
         return bool(self._queues)
 
     def watch(self, run: RunKey, started: RunStarted) -> Tell:
-        """What is told of everything that is stored of a run."""
+        """The callback for stored events of a run."""
         seen = ObservedRun(run.id, run.tenant, started.user, started.workflow, form=started.form)
 
         async def tell(_: RunKey, batch: Sequence[Event]) -> None:
@@ -167,7 +167,7 @@ class Observers:
         return tell
 
     async def aclose(self) -> None:
-        """Let observers see what waits for them, within a bound."""
+        """Give all observers time for the events that wait, within a bound."""
         if self._queues:
             async with asyncio.TaskGroup() as group:
                 for queue in self._queues:

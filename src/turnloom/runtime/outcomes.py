@@ -21,14 +21,14 @@ from turnloom.runtime.runs import Runs
 
 
 async def outcome(runs: Runs, run: RunKey) -> Outcome[Any]:
-    """What has become of a run of a flow, once it ends or waits for a person.
+    """The outcome of a run of a flow, once it ends or waits for a person.
 
     Raises:
-        UsageError: it is no run of a flow.
+        UsageError: it is not a run of a flow.
     """
     form = (await runs.definition(run)).workflow
     if not isinstance(form, Flowing):
-        raise UsageError(f"Run {run.id!r} is no run of a flow, so it has no outcome.")
+        raise UsageError(f"Run {run.id!r} is not a run of a flow, so it has no outcome.")
     while (state := await runs.rested(run)) is not None:
         if state.status in ENDED or await _is_asked(runs, run, state):
             return _outcome(run.id, form, state)
@@ -36,7 +36,7 @@ async def outcome(runs: Runs, run: RunKey) -> Outcome[Any]:
 
 
 async def not_undone(runs: Runs, run: RunKey) -> list[StepCompensated]:
-    """What was to be made up for when a run of a flow was stopped and could not be, once it ended.
+    """Steps that could not be compensated when a run of a flow was stopped, once it ended.
 
     Raises:
         UnknownRun: there is no such run.
@@ -47,7 +47,7 @@ async def not_undone(runs: Runs, run: RunKey) -> list[StepCompensated]:
 
 
 async def _followed(runs: Runs, run: RunKey, form: Flowing) -> RunState:
-    """What a run knows that is not driven here, once it ends or waits for a person."""
+    """The state of a run that is not driven here, once it ends or waits for a person."""
     state = fresh(run, form)
     async with aclosing(runs.events(run)) as events:
         async for event in events:
@@ -58,7 +58,7 @@ async def _followed(runs: Runs, run: RunKey, form: Flowing) -> RunState:
 
 
 async def _is_asked(runs: Runs, run: RunKey, state: RunState) -> bool:
-    """Whether a run still waits in this state, and can be answered."""
+    """Whether a run in this state still waits, and can be answered."""
     if not state.questions or await runs.position(run) != state.position:
         return False
     return bool(await runs.questions.open(run))
@@ -68,7 +68,7 @@ def _state(form: Flowing, written: Mapping[str, Json]) -> Any:
     """The state of a run, which may have ended with an earlier model of it.
 
     Raises:
-        PlanChanged: it is no state of today.
+        PlanChanged: the state does not fit the present model.
     """
     if is_current(form.states, written):
         return form.states.load(written)

@@ -1,4 +1,4 @@
-"""What the runtime needs from the world."""
+"""The ports of the runtime."""
 
 from collections.abc import (
     AsyncIterator,
@@ -32,32 +32,33 @@ from turnloom.runtime.spec import (
 
 Status = Literal["idle", "queued", "driving", "timer"]
 
-# Drives a run as far as it goes; gives the instant at which it wants to be woken, if any.
+# Drives a run as far as it goes; returns the instant at which to wake it, if any.
 Drive = Callable[[RunKey], Awaitable[datetime | None]]
 
 
 class Inbox(Protocol):
-    """Messages from outside to runs, kept beside the log until their event is in it."""
+    """Messages to runs from outside, kept beside the log until their event is stored."""
 
     async def offer(self, run: RunKey, id: str, message: Message) -> bool:
-        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
+        """Keep a message for a run; returns whether it is the first under this id. Others are
+        dropped."""
         ...
 
     async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
-        """The messages of a run whose id is not in its log, oldest first."""
+        """The messages of a run whose id is not in its log, the oldest first."""
         ...
 
     def arrivals(self) -> AsyncIterator[RunKey]:
-        """The runs of all tenants that get mail from now on, from this or another process; a run
-        may come again."""
+        """The runs of all tenants that get mail from now on, from any process; a run may come
+        again."""
         ...
 
 
 class Claims(Protocol):
     """Which process drives which run.
 
-    A claim dies with its process, at once. Where claims have a lease, a process renews its own on
-    its event loop; one whose loop stands still for longer than the lease can lose its runs.
+    A claim ends with its process, at once. Where claims have a lease, a process renews its own on
+    its event loop; a process whose loop is blocked for longer than the lease can lose its runs.
     """
 
     def claim(self, run: RunKey) -> AbstractAsyncContextManager[int]:
@@ -74,28 +75,28 @@ class Claims(Protocol):
         ...
 
     async def held(self, run: RunKey) -> Holder | None:
-        """Which process holds the run, and for how many seconds if it renews its claim no more;
-        nothing if the run can be claimed."""
+        """The process that holds the run, with the seconds its lease lasts if it stops renewing;
+        None if the run can be claimed."""
         ...
 
 
 class Snapshots(Protocol):
-    """Folded states of long runs, so that a resume need not begin at the beginning."""
+    """Folded states of long runs, so that a resume need not read the whole log."""
 
     async def save(self, run: RunKey, seq: int, state: bytes) -> None:
-        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        """Keep the state of a run as of `seq`, replacing an earlier one."""
         ...
 
     async def load(self, run: RunKey) -> tuple[int, bytes] | None:
-        """The last state kept, with its position."""
+        """The last kept state, with its position."""
         ...
 
 
 class Plans(Protocol):
-    """Plans of boards and flows, by tenant and the digest of their text."""
+    """Plans of boards and flows, by tenant and digest."""
 
     async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
-        """Keep a plan; one that is there already stays as it is.
+        """Keep a plan; an existing one stays as it is.
 
         Raises:
             StoreUnavailable: nothing was kept.
@@ -108,7 +109,7 @@ class Plans(Protocol):
 
 
 class Artifacts(ArtifactStore, Protocol):
-    """Artifacts, also for those who decide who may see them."""
+    """The artifact store, with access for those who decide who may see what."""
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """Who took one of these artifacts of a tenant, in any order."""
@@ -116,8 +117,7 @@ class Artifacts(ArtifactStore, Protocol):
 
 
 class Verifier(Protocol):
-    """Compares what a store holds of runs with what it knows of it. A store may have one, as
-    `verifier`."""
+    """Checks the stored logs of runs. A store may have one, as `verifier`."""
 
     def verify(self, tenant: str, run: str | None = None) -> AsyncIterator[VerifiedRun]:
         """The runs of a tenant, the one begun first coming first, or one of them: whether all
@@ -191,12 +191,12 @@ class Store(Protocol):
 
     @property
     def beliefs(self) -> BeliefStore:
-        """What is known of agents that are chosen among."""
+        """What selections have learned about agents."""
         ...
 
     @property
     def results(self) -> Results:
-        """Results of steps that are cached."""
+        """Cached results of steps."""
         ...
 
     @property
@@ -205,19 +205,20 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close it; a second call changes nothing."""
+        """Close the store; a second call does nothing."""
         ...
 
 
-# Stands in limits for every tenant that they do not name.
+# In limits: every tenant that is not named.
 EVERY_TENANT = "*"
 
 
 class Scheduler(Protocol):
-    """Says when and where runs are driven. At least once; a wake in a drive is never lost."""
+    """Decides when and where runs are driven. Each wake leads to at least one drive; a wake during
+    a drive is never lost."""
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-        """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
+        """Drive the run soon, or at an instant: a run has one timer. Idempotent."""
         ...
 
     async def cancel(self, run: RunKey) -> None:
@@ -225,45 +226,45 @@ class Scheduler(Protocol):
         ...
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        """Drive what is woken, at most `slots` at once, until cancelled.
+        """Drive what is woken, at most `slots` runs at once, until cancelled.
 
-        Tenants take turns. `limits` says how many runs of a tenant are driven at once, by tenant;
-        that of `*` is for all whom it does not name.
+        Tenants take turns. `limits` gives the number of runs of a tenant that are driven at once,
+        by tenant; `*` stands for all others.
         """
         ...
 
     async def status(self, run: RunKey) -> Status:
-        """Where the run stands with this scheduler."""
+        """The status of the run in this scheduler."""
         ...
 
 
 class Entropy(Protocol):
-    """Gives chance."""
+    """A source of randomness."""
 
     def token(self) -> str:
-        """A word of letters and digits that is used nowhere else: 128 bits of chance or more."""
+        """A unique word of letters and digits, with at least 128 bits of randomness."""
         ...
 
     def below(self, limit: int) -> int:
-        """A number from 0 on, below the limit, each as likely as the others."""
+        """A random number from 0, below the limit."""
         ...
 
 
 class Observer(Protocol):
-    """Sees what is stored of the runs of an app, after it is, and changes nothing."""
+    """Sees the stored events of an app's runs, and changes nothing."""
 
     @property
     def observe(self) -> Callable[..., object]:
         """Called with each event, or with each event and its `ObservedRun`. A plain function is
-        called in a thread; an async one in the loop, which it must not block."""
+        called in a thread; an async one on the loop, which it must not block."""
         ...
 
 
 class Definitions(Protocol):
-    """Workflows from where they are declared, or as a run has them on record."""
+    """Workflows, from their declaration or from the log of a run."""
 
     async def load(self, source: str) -> LoadedWorkflow:
-        """The workflow declared at a place.
+        """The workflow declared at a path.
 
         Raises:
             DefinitionError: it does not pass its check.
@@ -275,10 +276,10 @@ class Definitions(Protocol):
         ...
 
     async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:
-        """What ends a run whose plan is not that of its workflow any more, and makes up for what
-        the present plan still names; nothing if there is no such thing to do."""
+        """What ends a run whose plan has changed, and compensates the steps that the present plan
+        still names; None if there are none."""
         ...
 
     def declares(self, started: RunStarted) -> bool:
-        """Whether this program can continue a run: boards and flows are code of programs."""
+        """Whether this program can continue a run: boards and flows are declared in code."""
         ...

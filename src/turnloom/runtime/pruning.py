@@ -1,4 +1,4 @@
-"""Removing runs that ended long ago."""
+"""Remove runs that ended long ago."""
 
 from collections.abc import AsyncGenerator, Collection
 from datetime import datetime
@@ -43,8 +43,8 @@ async def prune(
 
 
 def _leads_to_others(started: object, run: str) -> bool:
-    """Whether later runs are found by this one: the runs of a correlation that was named, and those
-    that collect for a subscription, are counted from the first one on."""
+    """Whether later runs are found through this one: runs of a named correlation, and collecting
+    runs, are counted from the first."""
     if not isinstance(started, RunStarted):
         return True
     return bool(started.collects) or started.correlation not in ("", run)

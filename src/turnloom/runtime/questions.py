@@ -1,4 +1,4 @@
-"""What runs ask of people, and what becomes of the answers."""
+"""Questions of runs to people, and their answers."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -29,8 +29,8 @@ class Questions:
         self._mailing = mailing
 
     async def open(self, run: RunKey, user: str | None = None) -> list[Question]:
-        """What a run asks and has no answer to, the oldest question first. The run's user sees all
-        of them, other people those that are asked of them.
+        """The open questions of a run, the oldest first. The run's user sees all of them, others
+        see those addressed to them.
 
         Raises:
             NotYours: the run belongs to another person, and asks this one nothing.
@@ -58,7 +58,7 @@ class Questions:
     async def answer(
         self, run: RunKey, question: str | None, value: Json, user: str | None = None
     ) -> Delivery:
-        """Answer a question of a run, and say what became of the answer.
+        """Answer a question of a run; returns what became of the answer.
 
         Raises:
             NotYours: another person is asked.
@@ -84,7 +84,7 @@ class Questions:
         id = await self._answer_id(run, asked, first.data.user)
         is_first = await self._inbox.offer(run, id, Reply(asked.id, value, by))
         delivery = await self._deliver(run, id, asked)
-        if problem:  # it was brought to the run all the same, which so notices that time is over
+        if problem:  # it was delivered all the same, so the run notices that the time is over
             raise QuestionExpired(_EXPIRED.format(asked.id))
         if delivery is Delivery.KEPT:
             return delivery if is_first else Delivery.REPEATED
@@ -95,7 +95,8 @@ class Questions:
         return await self._refuse_or_repeat(run, asked.id, value, by)
 
     async def _deliver(self, run: RunKey, id: str, asked: Question) -> Delivery:
-        """Bring an answer to its run; where the run cannot go on, say that the answer is kept."""
+        """Deliver an answer to its run; if the run cannot continue here, say that the answer is
+        kept."""
         try:
             return await self._mailing.deliver(run, id, asked.seq)
         except TurnloomError as error:
@@ -105,8 +106,8 @@ class Questions:
     async def _meant(
         self, run: RunKey, asked: Sequence[Question], id: str | None, by: str, user: str
     ) -> Question | None:
-        """The open question that is answered: the one of this id or, without one, the only one that
-        this person can answer; else any, so that it is said whose that is.
+        """The question that is answered: the one of this id or, without one, the only one that this
+        person may answer; else any, so that the error names its addressee.
 
         Raises:
             UsageError: they can answer several.
@@ -125,27 +126,26 @@ class Questions:
         return next(iter(due or theirs or asked), None)
 
     async def _asked(self, run: RunKey, last: Event) -> list[Question]:
-        """The questions that are open in a run whose last event this is."""
+        """The open questions of a run whose last event this is."""
         if last.kind in ENDS:
             return []
-        if not isinstance(last.data, RunPaused):  # some of it goes on
+        if not isinstance(last.data, RunPaused):  # other work of the run continues
             return open_questions(await self._log.read(run))
         first = last.data.waiting_for
         if not first:
             return []
-        # It paused because of the oldest question, so all of them are behind that.
+        # It paused for the oldest question, so all of them are after that.
         found = open_questions(await self._log.read(run, (last.cause or 1) - 1))
         if any(each.id == first for each in found):
             return found
         return open_questions(await self._log.read(run))
 
     def _is_overdue(self, question: Question) -> bool:
-        """Whether a question has expired, also if no process drives the run and has noticed."""
+        """Whether a question has expired, also if no process has noticed."""
         return question.due is not None and question.due <= self._clock.now()
 
     async def _answer_id(self, run: RunKey, asked: Question, user: str) -> str:
-        """The id under which the next answer counts: none that the run refused, or will refuse,
-        stands in its way."""
+        """The id of the next answer: a refused one does not block it."""
         events = await self._log.read(run, asked.seq)
         taken = {event.id for event in events if isinstance(event.data, AnswerRefused)}
         for id, message in await self._inbox.pending(run):
@@ -157,7 +157,7 @@ class Questions:
         self, run: RunKey, question: str | None, value: Json, by: str
     ) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it. Without an id,
-        an answer repeats the last one if it says the same."""
+        an equal answer counts as a repeat."""
         events = await self._log.read(run)
         _check_concerned(events, by)
         answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
@@ -179,7 +179,7 @@ class Questions:
 
 
 def _check_concerned(events: Sequence[Event], by: str) -> None:
-    """Tell what became of questions only to the run's user and to those who were asked.
+    """Tell what became of a question only to the run's user and to those who were asked.
 
     Raises:
         NotYours: it is neither.
@@ -189,7 +189,7 @@ def _check_concerned(events: Sequence[Event], by: str) -> None:
         raise NotYours("This run belongs to another user, and asks others.")
 
 
-# What is said of an answer where the run cannot take it in.
-_KEPT = "The answer is kept. It counts once the run is resumed by a process that can go on with it."
+# Said of an answer that the run cannot take in here.
+_KEPT = "The answer is kept. It counts once a process that can continue the run resumes it."
 
 _EXPIRED = "Question {!r} expired before; the answer changes nothing."

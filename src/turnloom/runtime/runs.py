@@ -60,7 +60,7 @@ from turnloom.variables.service import ContextSource
 async def give_up(
     stores: Stores, clock: Clock, observers: Observers, run: RunKey, stop: Stop
 ) -> bool:
-    """Cancel a run without any of its code; whether it was still open.
+    """Cancel a run without calling any of its code; returns whether it was open.
 
     Raises:
         RunBusy: another process drives it after all.
@@ -90,7 +90,7 @@ async def give_up(
 
 
 def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
-    """The steps that the plan of a flow makes up for and that are not, the last one first."""
+    """Completed steps that have a compensation which did not run, the last one first."""
     undoable, facts = undoable_in(plan), [event.data for event in events]
     undone = {fact.place for fact in facts if isinstance(fact, StepCompensated)}
     for fact in reversed(facts):
@@ -104,17 +104,17 @@ def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
 
 
 class FlowGiven(NamedTuple):
-    """A flow, and the state that a run of it is to begin with."""
+    """A flow, and the initial state of a run of it."""
 
     loaded: LoadedWorkflow
     state: BaseModel
 
 
 def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, Fact, str]]:
-    """What a run of a flow begins with.
+    """The first facts of a run of a flow.
 
     Raises:
-        InvalidUpdate: it is no state of the flow.
+        InvalidUpdate: it is not a state of the flow.
     """
     workflow = _flowing(given.loaded)
     facts: list[tuple[str, Fact, str]] = [
@@ -127,7 +127,7 @@ def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, F
 
 
 async def pin_flow(plans: Plans, tenant: str, loaded: LoadedWorkflow) -> None:
-    """Keep a tenant's plan of a flow."""
+    """Store a tenant's plan of a flow."""
     plan = _flowing(loaded).plan
     await pin(plans, tenant, plan, describe_plan(plan))
 
@@ -137,7 +137,7 @@ def _flowing(loaded: LoadedWorkflow) -> Flowing:
     return loaded.workflow
 
 
-# Seconds after the end of a lease until the run is taken.
+# Seconds after the end of a lease until the run is taken over.
 MARGIN = 0.01
 
 log = logging.getLogger("turnloom.runs")
@@ -145,7 +145,7 @@ log = logging.getLogger("turnloom.runs")
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything outside that runs need, behind ports."""
+    """The ports that runs need."""
 
     stores: Stores
     clock: Clock
@@ -160,8 +160,8 @@ class World:
 
 
 class Runs:
-    """All runs of a store; `following` are those who follow them in this process, `claims` say
-    which process drives them, and `questions` are what they ask of people."""
+    """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
+    process drives a run, and `questions` are those that are open."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -186,9 +186,9 @@ class Runs:
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, tenant_slots: int = 0) -> None:
-        """Drive what is woken here, and wake what gets mail and is attended to here, until
-        cancelled; what is not at rest then is given back. A tenant has at most `tenant_slots` of
-        the slots, if that is said."""
+        """Drive what is woken here, and wake runs of this program that get mail, until cancelled;
+        unfinished drives are then given back. A tenant gets at most `tenant_slots` of the slots, if
+        given."""
         scheduler = self._world.scheduler
         limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
         try:
@@ -201,7 +201,7 @@ class Runs:
             await self._give_back()
 
     async def _give_back(self) -> None:
-        """Wake other processes for what is not at rest here, while that is possible."""
+        """Wake other processes for unfinished drives, while the store allows."""
         try:
             with anyio.move_on_after(GRACE, shield=True):
                 await self._mailing.give_back()
@@ -209,7 +209,7 @@ class Runs:
             log.warning("other processes are not told of runs that were given back: %s", error)
 
     async def _drive(self, run: RunKey) -> datetime | None:
-        """Drive a run; trouble reaches whoever follows it, and only them."""
+        """Drive a run; its error is raised in its followers only."""
         self.following.begin(run)
         self._driven.add(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
@@ -222,7 +222,7 @@ class Runs:
             return due(live.journal.workflow, state)
         except RunBusy:
             return self._world.clock.now() + RETRY
-        except Exception as error:  # noqa: BLE001 - told to whoever follows the run
+        except Exception as error:  # noqa: BLE001 - raised in the followers of the run
             self._mailing.rest(run, begun, is_over=False)
             self.following.tell(run, error, self._driver.trace(run, error), aloud=not is_told)
         finally:
@@ -233,7 +233,7 @@ class Runs:
     def board(
         self, name: str, load: Callable[[], LoadedWorkflow], *, user: str, tenant: str
     ) -> BoardRuns:
-        """The runs of a board, which `load` gives as it is declared now."""
+        """The runs of a board; `load` returns the board as it is declared now."""
         world = self._world
         stores = world.stores
         place = BoardPlace(
@@ -250,13 +250,12 @@ class Runs:
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
     async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> RunKey:
-        """Begin a run of the workflow declared at a place, or of a flow that is given a state, and
-        say which it is.
+        """Start a run of the workflow at a path, or of a flow with a state; returns its key.
 
         Raises:
-            DefinitionError: the workflow does not pass its check; nothing was begun.
-            InvalidUpdate: it is no state of the flow; nothing was begun.
-            MissingContext: a variable that it requires has no value; nothing was begun.
+            DefinitionError: the workflow does not pass its check; nothing was started.
+            InvalidUpdate: it is not a state of the flow; nothing was started.
+            MissingContext: a required variable has no value; nothing was started.
         """
         world, facts = self._world, list[tuple[str, Fact, str]]()
         if isinstance(what, str):
@@ -276,14 +275,14 @@ class Runs:
         return run
 
     async def rested(self, run: RunKey) -> RunState | None:
-        """What a run knows once its drive here is over; nothing if it is not being driven here.
+        """The state of a run at the end of its drive here; None if it is not driven here.
 
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
         status = self._world.scheduler.status
         while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
-            # Its drive is over, and the scheduler learns of it in the next turn of the loop.
+            # Its drive is over; the scheduler learns of it in the next iteration of the loop.
             await asyncio.sleep(0)
         if await status(run) not in ("queued", "driving"):
             return None
@@ -300,12 +299,12 @@ class Runs:
         return await plan_of(self._world.stores.plans, first.data)
 
     async def position(self, run: RunKey) -> int:
-        """Up to where the log of a run goes."""
+        """The last position in the log of a run."""
         _, last = await self._ends(run)
         return last.seq
 
     async def resume(self, run: RunKey) -> None:
-        """Go on with a run that is not at its end.
+        """Continue a run that has not ended.
 
         Raises:
             RunBusy: another process drives it.
@@ -317,7 +316,7 @@ class Runs:
             await self._mailing.wake(run)
 
     async def _check_free(self, run: RunKey) -> None:
-        """Refuse a run that another process drives, and say which; if that one does not respond,
+        """Refuse a run that another process drives, and name that process. If it does not respond,
         wait for the end of its lease."""
         if await self._world.scheduler.status(run) == "driving":
             return
@@ -328,7 +327,7 @@ class Runs:
             return
 
     async def events(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """The events of a run from a position on, live, up to its end.
+        """The events of a run after a position, live, up to its end.
 
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
@@ -339,7 +338,7 @@ class Runs:
                 yield event
 
     async def cancel(self, run: RunKey, *, by: str, reason: str = "") -> bool:
-        """End a run now; whether it was still going.
+        """End a run now; returns whether it was open.
 
         Raises:
             UsageError: no process drives it, and another program declares its board or flow.
@@ -354,7 +353,7 @@ class Runs:
             return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:
             raise UsageError(
-                f"Run {run.id!r} is told to end, and no process drives it now. It ends once a "
+                f"Run {run.id!r} was asked to end, but no process drives it. It ends once a "
                 f"program continues it that declares {first.data.workflow!r}."
             )
         if delivery is Delivery.RECORDED:
@@ -362,8 +361,8 @@ class Runs:
         return True
 
     async def _end_otherwise(self, run: RunKey, started: RunStarted, stop: Stop) -> bool:
-        """End a run whose definition cannot be restored: as far as it goes with the present plan of
-        its flow, or else without any code."""
+        """End a run whose definition cannot be restored: with the present plan of its flow, as far
+        as that fits, or else without its code."""
         world = self._world
         present = await world.definitions.salvage(started)
         if present is None:
@@ -374,7 +373,7 @@ class Runs:
     async def summaries(
         self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
     ) -> list[RunSummary]:
-        """Runs of a tenant, the one begun last coming first. Only a page of them is held at a time.
+        """Runs of a tenant, the latest first, read page by page.
 
         Raises:
             UnknownRun: there is no run `before`.
@@ -386,8 +385,8 @@ class Runs:
             ends = await stored.runs(tenant, most, before=before, unfinished=without_end)
             page = [_summary(tenant, first, last) for first, last in ends]
             found += filter(which.takes, page)
-            # Clocks of processes differ a little, so a run may begin before one that came earlier;
-            # a whole page of them does not.
+            # Clocks of processes differ a little, so a run may start before one that was stored
+            # earlier; a whole page of runs does not.
             if len(page) < most or (which.since and all(r.started < which.since for r in page)):
                 break
             before = page[-1].run
@@ -412,10 +411,10 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
     )
 
 
-# How many runs are looked at in one go where only some are listed.
+# Runs read at a time when only some are listed.
 PAGE = 500
 
-# How runs stand that have no end on record.
+# Statuses of runs that have not ended.
 OPEN = frozenset({"waiting", "collecting", "unfinished"})
 
 

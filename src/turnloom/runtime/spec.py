@@ -1,4 +1,4 @@
-"""Messages from outside to a run, and workflows as the runtime holds them."""
+"""Messages to runs from outside, and workflows as the runtime holds them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from turnloom.variables.events import ContextSuppressed
 
 
 class Reply(msgspec.Struct, frozen=True, tag="answer"):
-    """An answer to a question that the run asked."""
+    """An answer to a question of the run."""
 
     question: str
     value: Json
@@ -32,14 +32,14 @@ class Reply(msgspec.Struct, frozen=True, tag="answer"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="cancel"):
-    """The wish that the run end now."""
+    """A request to cancel the run."""
 
     by: str
     reason: str = ""
 
 
 class ObservedRun(NamedTuple):
-    """The run of an event, for observers: its id, whose it is, its workflow and its form."""
+    """The run of an event, for observers."""
 
     id: str
     tenant: str
@@ -49,8 +49,8 @@ class ObservedRun(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A process that drives a run: for how many seconds its claim lasts if it is not renewed, and
-    how long ago it was. Both are none where claims last as long as their process."""
+    """A process that drives a run: the seconds its lease lasts, and the seconds since it was
+    renewed. Both are None where claims last as long as their process."""
 
     process: str
     seconds: float | None = None
@@ -58,12 +58,11 @@ class Holder(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Whether the process does not respond: half of its lease is over, and it renews earlier
-        than that."""
+        """Whether the process does not respond: half of its lease is over without a renewal."""
         return self.seconds is not None and (self.silent or 0) > self.seconds
 
     def __str__(self) -> str:
-        """The process, and when the run can be taken from one that does not respond."""
+        """The process, and when the run can be taken over if it does not respond."""
         if not self.is_late:
             return f"process {self.process}"
         return (
@@ -75,15 +74,15 @@ class Holder(NamedTuple):
 class Delivery(StrEnum):
     """What became of a message to a run."""
 
-    TAKEN = "taken by whoever attends to the run"
-    RECORDED = "on record; nobody attends to the run"
+    TAKEN = "taken in by the driver of the run"
+    RECORDED = "recorded; no process drives the run"
     KEPT = "kept until a program continues the run that declares its board or flow"
     REPEATED = "the same as before; the first one counts"
 
 
 class StoredPlan(msgspec.Struct, frozen=True):
-    """The plan of a board or a flow as runs are pinned to it: what it is called, its text, and how
-    its agents come to their context, in words."""
+    """The plan of a board or a flow that runs are pinned to: its name, its text, and how its agents
+    get their context."""
 
     name: str
     text: str
@@ -91,7 +90,8 @@ class StoredPlan(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of an answer while it is made, beside the log; one at offset 0 begins again.
+    """A piece of an answer in progress, beside the log; offset 0 starts again. `call` is the number
+    of the model call in its turn, from 1.
 
     `call` is the model call of the turn that makes it, from 1.
     """
@@ -105,14 +105,14 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 
 
 class Publish(msgspec.Struct, frozen=True, tag="publish"):
-    """An artifact from outside, for everybody who subscribes to it."""
+    """An artifact from outside, for all subscriptions."""
 
     artifact: Artifact
 
 
 class Deliver(msgspec.Struct, frozen=True, tag="deliver"):
-    """An artifact of another run, for the one subscription that the run collects for; `depth` is
-    how many turns in a row led to it, from the publish of `root` on."""
+    """An artifact of another run, for the subscription that the run collects for. `depth` counts
+    the turns that led to it since `root` was published."""
 
     artifact: Artifact
     depth: int = 0
@@ -120,32 +120,32 @@ class Deliver(msgspec.Struct, frozen=True, tag="deliver"):
 
 
 class Close(msgspec.Struct, frozen=True, tag="close"):
-    """The wish that batches be taken as they are."""
+    """A request to close batches."""
 
     subscription: str
 
 
 class RetryTurn(msgspec.Struct, frozen=True, tag="retry"):
-    """The wish that what a failed turn took be taken again."""
+    """A request to retry a failed turn."""
 
     turn: int
     by: str
 
 
 class Wake(msgspec.Struct, frozen=True, tag="wake"):
-    """The wish that a run be continued which its driver gave back unfinished."""
+    """A request to continue a run that its driver gave back unfinished."""
 
 
-# What an inbox holds for a run.
+# The messages that an inbox holds.
 Message = Reply | Stop | Publish | Deliver | Close | RetryTurn | Wake
 
 
-# How many messages wait for one run at most.
+# The most messages that wait for one run.
 MOST_MAIL = 10_000
 
 
 def refuse_flood(run: str, waiting: int) -> None:
-    """Refuse a message to a run for which too many wait.
+    """Refuse a message to a run that has too many waiting.
 
     Raises:
         UsageError: there are too many.
@@ -158,7 +158,7 @@ def refuse_flood(run: str, waiting: int) -> None:
 
 
 class FormRuntime(Protocol):
-    """The half of a form that makes briefs and touches users' code, for one run."""
+    """The half of a form that makes briefs and calls user code, for one run."""
 
     async def act(self, action: Action) -> Action | None:
         """Carry out an action that only this form decides on; what follows at once, if anything.
@@ -169,7 +169,7 @@ class FormRuntime(Protocol):
         ...
 
     async def run(self, work: Work) -> None:
-        """Take a turn or a step to its end, which is on record then.
+        """Take a turn or a step to its end, and record it.
 
         Raises:
             Waiting: a person was asked.
@@ -187,11 +187,11 @@ class FormRuntime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Staff:
-    """The code behind an agent: its engines, asked one after the other, what gives them context
-    (each its own, or the same for all), what is put around turns and calls, and how many tries of
-    a turn are made, of which the one with the best score counts. `most` turns are taken at the same
-    time, in all runs of the process. It reads as `reader`, or else under its name and `labels` in
-    the tenant of the run. `named` are engines of which one is chosen for a turn."""
+    """The code behind an agent. `engines` are asked in order; `context` is for all of them,
+    `contexts` for each; `samples` tries of a turn are made, and the one with the best `score`
+    counts. `most` turns are taken at the same time in all runs of the process. The agent reads as
+    `reader`, or else under its name and `labels` in the run's tenant. `named` are engines of which
+    one is chosen for a turn."""
 
     engines: tuple[Engine, ...]
     context: ChosenProvider | Assembly | None = None
@@ -205,7 +205,7 @@ class Staff:
     named: Mapping[str, Engine] = field(default_factory=dict[str, Engine])
 
 
-# Gives the connection of a tenant to a server of tools.
+# Returns the connection of a tenant to a tool server.
 TenantServer: TypeAlias = Callable[[str], ToolServer]
 
 
@@ -258,8 +258,7 @@ class LoadedWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRun:
-    """A run that was compared with what the store knows of it: how many events it has, and what is
-    wrong with them."""
+    """The result of checking a run: how many events it has, and what is wrong with them."""
 
     run: str
     events: int
@@ -277,7 +276,7 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class PrunedRun:
-    """A run that was removed: how and when it ended, and how much there was of it."""
+    """A run that was removed: how and when it ended, and its size."""
 
     run: str
     status: str
@@ -288,7 +287,7 @@ class PrunedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in one line: what it is, since when, and how it stands. One that cannot be read is
+    """A run in one line: its workflow, its start, its status. A run that cannot be read is
     `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted."""
 
     run: str
@@ -311,8 +310,8 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are listed: those of one of some `statuses`, of a `workflow` or a `user`, begun in
-    a time that includes both of its ends; what is left out asks nothing."""
+    """Which runs are listed: by `statuses`, `workflow`, `user`, or start time (both ends included).
+    What is left out does not restrict."""
 
     statuses: frozenset[str] = frozenset()
     workflow: str | None = None

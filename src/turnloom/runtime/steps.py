@@ -1,4 +1,4 @@
-"""One way to take a step of a flow: it is called, or its agent takes a turn."""
+"""Take a step of a flow: call its function, or let its agent take a turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
@@ -41,12 +41,12 @@ from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.spec import Context
 
-# Seconds that it may take to say what an agent is asked, or what its answer changes.
+# Seconds that a step may take to build a request, or to apply an answer.
 DEADLINE = 60.0
 
 
 class StepCallee:
-    """A step of a program as something that is called with the state and its own context."""
+    """A step as a callee, called with the state and a context."""
 
     schema = ToolSchema("step", "", {})
 
@@ -60,14 +60,14 @@ class StepCallee:
         self.may_ask = iscoroutinefunction(function)
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
-        """What the step gives."""
+        """The result of the step."""
         if not self._takes_context:
             return await called(self._function, self._state)
         return await called(self._function, self._state, StepContext(context, self._about))
 
 
 class TurnFailed(Exception):
-    """An agent's turn failed; the name of the error is its own."""
+    """An agent's turn failed; the error has its own name."""
 
     def __init__(self, error: str) -> None:
         self.name, _, message = error.partition(": ")
@@ -75,7 +75,7 @@ class TurnFailed(Exception):
 
 
 class Steps:
-    """Takes the steps of one run; what comes of each is recorded by whoever has it taken."""
+    """Takes the steps of one run; its caller records their results."""
 
     def __init__(self, live: LiveRun, workflow: Flowing) -> None:
         self._live = live
@@ -89,11 +89,11 @@ class Steps:
         return self._workflow.states
 
     def state(self, written: Mapping[str, Json]) -> Any:
-        """A state as steps get it: made anew, with its secrets."""
+        """The state as steps get it: decoded anew, with secrets in clear."""
         return self._copies.load(opened(self._journal, written))
 
     def values(self, update: Mapping[str, Json]) -> dict[str, object]:
-        """What a step changed, as values of the fields, with its secrets."""
+        """The values that a step changed, with secrets in clear."""
         return self._workflow.states.values(opened(self._journal, update))
 
     def reduce(
@@ -102,13 +102,13 @@ class Steps:
         """The fields whose reducers are code, as they are after changes; that code gets secrets.
 
         Raises:
-            InvalidUpdate: the state cannot be what comes of it.
+            InvalidUpdate: the resulting state is invalid.
         """
         return self._workflow.states.reduce(opened(self._journal, written), changes)
 
     def settle(self, step: Step) -> None:
-        """Settle what was reserved for an attempt, unless its turn did; what makes up for others is
-        not charged."""
+        """Settle what was reserved for an attempt, unless its turn did. Compensation is not
+        charged."""
         is_settled = step.turn and step.turn not in self._journal.state.open
         if not (step.undoes or is_settled):
             settle(self._journal, charge_of(step.number, step.attempt, step.turn), STEP)
@@ -116,7 +116,7 @@ class Steps:
     async def call(
         self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
     ) -> Fact:
-        """Call a step that is code, and put on record what it changes, which is given back.
+        """Call a function step, record what it changes, and return that.
 
         Raises:
             Waiting: it asked a person.
@@ -169,7 +169,7 @@ class Steps:
         """Who answers for a step, where a selection says that.
 
         Raises:
-            NoCandidates: nobody is left who could.
+            NoCandidates: no candidate is left.
         """
         if node.select is None:
             return None
@@ -181,14 +181,14 @@ class Steps:
         return made
 
     def cut_off(self, step: Step, status: str, error: str) -> None:
-        """Put on record that the turn of a step was interrupted."""
+        """Record that the turn of a step was interrupted."""
         if step.turn in self._journal.state.open:
             fact = TurnFinished(step.turn, step.node, status, error)
             self._journal.record(f"t{step.turn}/end", fact)
 
 
 def outcome_of(step: Step, node: StepNode, change: StateChange, reduced: dict[str, Json]) -> Fact:
-    """What a step changed, or what was changed to make up for one."""
+    """What a step or its compensation changed."""
     if step.undoes:
         return StepCompensated(
             node.name, step.undoes, step.number, step.node, update=change.fields, reduced=reduced
@@ -199,7 +199,7 @@ def outcome_of(step: Step, node: StepNode, change: StateChange, reduced: dict[st
 def completed(
     step: Step, node: StepNode, change: StateChange, reduced: dict[str, Json]
 ) -> StepCompleted:
-    """That a step changed the state, and whether it is sure enough of that."""
+    """The fact that a step changed the state, and whether its confidence is high enough."""
     sure, least = change.confidence, node.require_confidence
     is_unsure = least is not None and sure is not None and sure < least
     return StepCompleted(
@@ -216,7 +216,8 @@ def completed(
 
 
 class StepBrief:
-    """A turn that an agent step takes: it is asked about a state, and its answer changes that."""
+    """The brief of an agent step: it builds the request from the state, and its answer changes the
+    state."""
 
     inputs: tuple[Artifact, ...] = ()
     hears_history = False
@@ -257,11 +258,11 @@ class StepBrief:
         return Choice(selection, (chosen.category,), chosen.chosen)
 
     def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
-        """That of each engine, else what the step declares; who was selected has the step's."""
+        """The provider of each engine, else the step's; a selected agent uses the step's."""
         return (agent.context,) if self.engines else contexts_of(agent, agent.context)
 
     def listen(self, sinks: Sinks) -> Sinks:
-        """Let the step hear answers as well, while they are made."""
+        """Send deltas to the step as well."""
         hear = self._declared.on_text
         if hear is None:
             return sinks
@@ -282,7 +283,7 @@ class StepBrief:
     async def request(
         self, prepared: PreparedRequest, context: AssembledContext
     ) -> PreparedRequest:
-        """What the agent is told: what was said in its thread, and what it is asked now."""
+        """The request: the agent's thread, and what the step asks now."""
         said_before = tuple(self._thread)
         received, name = self._journal.secrets.received, self._node.name
         if _holds_context(self._declared):
@@ -308,12 +309,12 @@ class StepBrief:
         return progress.threads.get(self._declared.thread or "", ())
 
     async def settle(self, outcome: TurnOutcome) -> Settlement:
-        """What the answer changes; what goes wrong is the step's trouble."""
+        """The change that the answer makes; an error fails the step, not the turn."""
         if outcome.error:
             return Settlement(trouble=outcome.cause or TurnFailed(outcome.error))
         try:
             change, reduced = await self._change(outcome.facts, outcome.context)
-        except Exception as trouble:  # noqa: BLE001 - it fails the step
+        except Exception as trouble:  # noqa: BLE001 - fails the step
             return Settlement(trouble=trouble)
         fact = completed(self._step, self._node, change, reduced)
         if self._declared.thread is not None:
@@ -327,7 +328,7 @@ class StepBrief:
         """What an answer changes, and the fields that code reduces."""
         answer = self._answer(facts)
         if self._declared.on_text is not None and isinstance(answer, str) and not self._heard:
-            self._declared.on_text(answer)  # its engine gave it whole
+            self._declared.on_text(answer)  # its engine returned the whole object
         given = await _ask(self._declared.apply, self.about, answer, context)
         states, shown = self._steps.states, lambda: self._steps.state(self._written)
         change = states.read(given, self.about, shown)
@@ -336,7 +337,7 @@ class StepBrief:
         return change, self._steps.reduce(self._written, [change.fields])
 
     def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
-        """What the agent will remember: what it was asked, and what it said."""
+        """What the agent's thread keeps: the request and the answer."""
         words = [each.text for each in facts if isinstance(each, AgentText)]
         words += [as_data(each.output) for each in facts if isinstance(each, AgentOutput)]
         asked = Message(0, USER, self._prompt)
@@ -356,20 +357,20 @@ async def _ask(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _holds_context(agent: AgentStep[Any, Any]) -> bool:
-    """Whether a step says itself all that its agent is told."""
+    """Whether a step's request contains the whole prompt."""
     own: Any = type(agent).build_messages
     return own is not cast(Any, AgentStep).build_messages
 
 
 def _sure(answer: Any) -> float | None:
-    """How sure an answer says it is, if it does."""
+    """The confidence that an answer states, if any."""
     sure: Any = getattr(answer, "confidence", None)
     is_number = isinstance(sure, int | float) and not isinstance(sure, bool)
     return float(sure) if is_number and 0 <= sure <= 1 else None
 
 
 def told(error: Exception) -> tuple[str, str]:
-    """What an error of a step is called, and what it says; that of a turn is on record."""
+    """The name and the message of a step's error; a turn's are recorded already."""
     if isinstance(error, TurnFailed):
         return error.name, str(error)
     return named(error), said(error)

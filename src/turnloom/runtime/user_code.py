@@ -1,4 +1,4 @@
-"""Call users' functions in bounded time, and record where their errors came from."""
+"""Call user functions in bounded time, and record where their errors came from."""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -20,15 +20,15 @@ from turnloom.variables.logic.derivation import DerivationRule, settle
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.variables.spec import UNCHANGED, Function
 
-# Functions that only answer a question: what takes long elsewhere does not hold them up.
+# Functions that only answer a question: slow calls elsewhere do not hold them up.
 SHORT = "questions"
 
-# What booleans are called: Python's own, and those of arrays.
+# Names of boolean types: Python's own, and those of arrays.
 _BOOLEANS = ("bool", "bool_")
 
 
 async def ask_user_code(function: Callable[..., Any], *args: Any, deadline: float) -> Any:
-    """What a function gives; waiting for its turn is not its own time.
+    """The result of a function; the time it waits for a thread does not count.
 
     Raises:
         TimeoutError: it took too long.
@@ -42,7 +42,7 @@ async def ask_user_code(function: Callable[..., Any], *args: Any, deadline: floa
 
 
 async def ask_condition(function: Callable[..., Any], *args: Any, deadline: float) -> bool:
-    """Whether a condition holds, by a function that says so.
+    """Whether a condition holds.
 
     Raises:
         TypeError: it says neither yes nor no, as a function without `return` does.
@@ -55,7 +55,7 @@ async def ask_condition(function: Callable[..., Any], *args: Any, deadline: floa
     return bool(verdict)
 
 
-# Gives a value for its variable from an event and the values of the moment, or UNCHANGED.
+# Returns a value for its variable from an event and the current values, or UNCHANGED.
 Derivation = Callable[[Event, Mapping[str, Json]], Any]
 
 # Seconds that a function may take.
@@ -63,7 +63,7 @@ DEADLINE = 1.0
 
 
 class ReadOnlyValues(Mapping[str, Json]):
-    """The values of the run, to be read: what is taken out of them is a copy."""
+    """The values of the run, read-only: items are copies."""
 
     def __init__(self, values: Mapping[str, Json]) -> None:
         self._values = values
@@ -82,7 +82,7 @@ class ReadOnlyValues(Mapping[str, Json]):
 
 
 class GaveUp(Exception):
-    """A function raised what would end more than itself."""
+    """A function raised something that would end more than itself."""
 
 
 def _asked(function: Derivation, event: Event, values: Mapping[str, Json]) -> Any:
@@ -100,7 +100,7 @@ async def ask_function(
     event: Event,
     values: Mapping[str, Json],
 ) -> ContextChanged | ContextRefused | None:
-    """What a function makes of an event: a change, a refusal, or nothing."""
+    """The change that a function makes of an event, or its refusal; None for no change."""
     trigger = rule.trigger
     assert isinstance(trigger, Function)
     name = rule.definition.name
@@ -123,17 +123,17 @@ async def ask_function(
     return None
 
 
-# What calls the code of users: we, and what takes a call into a thread or a task for us.
+# Modules that call user code: ours, and those that move a call to a thread or a task.
 CALLERS = ("turnloom", "anyio", "asyncio", "concurrent", "contextlib", "contextvars", "threading")
 
-# The most frames that are kept, the innermost ones, and the most characters of a line.
+# The most frames that are kept, innermost first, and the most characters of a line.
 FRAMES = 12
 LINE = 200
 
 
 def stack_of(error: BaseException, secrets: Secrets) -> str:
-    """The frames of users' code in which an error was raised, without the way to them and without
-    secrets; empty if it was raised by code of ours."""
+    """The frames of user code in which an error was raised, masked; empty if our own code raised
+    it."""
     begin = without_callers(error.__traceback__)
     if begin is None:
         return ""
@@ -145,7 +145,7 @@ def stack_of(error: BaseException, secrets: Secrets) -> str:
 
 
 def without_callers(trace: TracebackType | None) -> TracebackType | None:
-    """A trace from the first frame of users' code on, if there is one."""
+    """A traceback from the first frame of user code on, if there is one."""
     while trace is not None and _package(trace.tb_frame.f_globals) in CALLERS:
         trace = trace.tb_next
     return trace

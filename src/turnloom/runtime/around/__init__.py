@@ -1,1 +1,1 @@
-"""What stands around turns and calls: hooks, components, guards, selection."""
+"""Around turns and calls: hooks, components, guards, selection."""

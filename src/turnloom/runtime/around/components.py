@@ -1,4 +1,4 @@
-"""What users put around turns and calls."""
+"""Components: user code around turns and calls."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -21,8 +21,7 @@ from turnloom.variables.spec import Context, Desk, Pad
 def every_component(
     common: Sequence[Component], staff: Mapping[str, Staff], agent: str
 ) -> Sequence[Component]:
-    """What stands around an agent's turns and calls: what all agents share, then its own; what is
-    both stands there once."""
+    """The components of an agent: those of all agents, then its own, each once."""
     own = staff[agent].components
     if not common:
         return own
@@ -64,9 +63,9 @@ async def around_turn(
 
 
 def around_calls(components: Sequence[Component], engine: Engine) -> Engine:
-    """An engine with components around its calls, the first being the outermost.
+    """An engine with components around its calls, the first one outermost.
 
-    Components are given the task and what goes on with it, and no way to anything behind these.
+    Components get the task and its context, and no way to anything behind these.
     """
     around = [each for each in components if isinstance(each, CallComponent)]
     if not around:
@@ -118,7 +117,7 @@ def _closed(task: Task) -> Task:
 
 
 class _ClosedContext(Context):
-    """The variables of the run, and nothing that stands behind them."""
+    """The variables of the run, and nothing behind them."""
 
     def __init__(self, context: Context) -> None:
         closed = _ClosedPad(context._pad, context._desk)

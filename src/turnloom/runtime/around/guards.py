@@ -1,4 +1,4 @@
-"""Guards at work: budgets, and the windows of models."""
+"""Guards at work: budgets, and context windows."""
 
 import asyncio
 import logging
@@ -35,14 +35,14 @@ log = logging.getLogger("turnloom.guards")
 
 
 def afford(journal: Journal, charge: str, of: str) -> bool:
-    """Reserve a step of the budget for a step or an agent; whether there is one left. An empty
+    """Reserve a step of the budget for a step or an agent; returns whether one was left. An empty
     charge is free."""
     if journal.guards.budget is None or not charge:
         return True
     try:
         reserve(journal, {charge: STEP}, of)
     except BudgetExceeded:
-        return False  # on record, and the run fails
+        return False  # recorded, and the run fails
     return True
 
 
@@ -54,7 +54,7 @@ def end_turn(journal: Journal, number: int) -> None:
 def begin_model_call(
     journal: Journal, key: str, model: str | None, shown: int, exchanges: Sequence[Exchange] = ()
 ) -> None:
-    """Reserve a model call that is shown so many tokens, and what was exchanged since.
+    """Reserve a model call: the tokens of its frame, and of what was exchanged since.
 
     Raises:
         BudgetExceeded: there is not enough left for it.
@@ -65,7 +65,7 @@ def begin_model_call(
 
 
 def end_model_call(journal: Journal, key: str, model: str | None, facts: Sequence[Fact]) -> None:
-    """Settle a model call by what its engine says that it used; one that failed says nothing."""
+    """Settle a model call with the usage that its engine reports; a failed one reports none."""
     budget = journal.guards.budget
     if budget is not None:
         first = facts[0]
@@ -83,7 +83,7 @@ def begin_tool_calls(journal: Journal, keys: Sequence[str]) -> None:
 
 
 def end_tool_call(journal: Journal, key: str) -> None:
-    """Settle a call of a tool."""
+    """Settle a tool call."""
     settle(journal, key, TOOL_CALL)
 
 
@@ -111,7 +111,7 @@ def reserve(journal: Journal, wanted: dict[str, Amounts], of: str = "") -> None:
 def refuse(
     journal: Journal, call: str, short: tuple[events.Shortage, ...], of: str = ""
 ) -> NoReturn:
-    """Put on record that there is not enough left for a call.
+    """Record that the budget does not suffice for a call.
 
     Raises:
         BudgetExceeded: always.
@@ -122,7 +122,7 @@ def refuse(
 
 
 def settle(journal: Journal, key: str, spent: Amounts) -> None:
-    """Put on record what a call used in the end, and that the budget became scarcer if it did."""
+    """Record the usage of a call, and the new scarcity of the budget if it changed."""
     budget, watch = journal.guards.budget, journal.state.guards
     if budget is None or journal.recorded(f"{key}/spent"):
         return
@@ -137,7 +137,7 @@ def settle(journal: Journal, key: str, spent: Amounts) -> None:
 
 
 def within(journal: Journal, seconds: float) -> float:
-    """So many seconds, or as many as the run may still go on."""
+    """Cap a timeout by the run's remaining time."""
     budget = journal.guards.budget
     if budget is None:
         return seconds

@@ -23,7 +23,7 @@ from turnloom.variables.spec import RUN_STATUS
 # Seconds before the first retry of a hook; each further one waits twice as long.
 BACKOFF = 0.1
 
-# How many characters of a result or an error are recorded.
+# Characters of a result or an error that are recorded.
 SHOWN = 2000
 
 CHAT = "chat"
@@ -32,14 +32,14 @@ log = logging.getLogger("turnloom.lifecycle")
 
 
 class Occasion(NamedTuple):
-    """When hooks run: in which scope, with whose turn, and what they alone are shown."""
+    """When hooks run: their scope, the agent's turn, and values that only they see."""
 
     scope: str
     agent: str | None = None
     shown: Mapping[str, Json] = {}
 
     def key(self, hook: Hook) -> str:
-        """What the hook's call on this occasion is known by."""
+        """The key of the hook's call on this occasion."""
         return f"{self.scope}/{hook.declared.trigger}.{hook.number}"
 
 
@@ -53,24 +53,24 @@ class HookRunner:
 
     @property
     def any(self) -> bool:
-        """Whether there are hooks at all."""
+        """Whether there are hooks."""
         return bool(self._hooks)
 
     async def before_chat(self) -> None:
-        """What runs before the first turn."""
+        """Run the hooks before the first turn."""
         await self._run(hooks_at(self._hooks, "before_chat", None), Occasion(CHAT))
 
     async def after_chat(self, status: str) -> None:
-        """What runs when the run ended so."""
+        """Run the hooks after the run ended."""
         await self._run(hooks_after(self._hooks, status), Occasion(CHAT, None, _told(status)))
 
     async def before_agent(self, turn: int, agent: str) -> None:
-        """What runs when an agent's go began."""
+        """Run the hooks before an agent's turn."""
         hooks = hooks_at(self._hooks, "before_agent", agent)
         await self._run(hooks, Occasion(f"t{turn}", agent))
 
     async def after_agent(self, turn: int, agent: str) -> None:
-        """What runs when an agent's go is over."""
+        """Run the hooks after an agent's turn."""
         hooks = hooks_at(self._hooks, "after_agent", agent)
         await self._run(hooks, Occasion(f"t{turn}", agent))
 
@@ -91,7 +91,7 @@ class HookRunner:
     def _skip(self, hook: Hook, occasion: Occasion, succeeded: set[str]) -> list[Fact]:
         key = occasion.key(hook)
         if self._journal.recorded(f"{key}?") is not None:
-            return []  # it has begun: what made it begin is not asked again
+            return []  # it has begun: its conditions are not checked again
         state = self._journal.state
         reason = skipped(hook, state.values, state.absent, succeeded)
         if not reason:
@@ -100,7 +100,7 @@ class HookRunner:
         return self._journal.complete(key, [fact])
 
     def give_up(self) -> None:
-        """Put on record that hooks which had begun to prepare something do not go on."""
+        """Record that hooks which had begun are given up."""
         for hook, occasion in self._open("before_chat", "before_agent"):
             key = occasion.key(hook)
             if self._journal.recorded(f"{key}?") is not None and not self._journal.outcome(key):
@@ -109,7 +109,7 @@ class HookRunner:
                 self._journal.complete(key, [fact])
 
     async def _call(self, hook: Hook, occasion: Occasion, mark: str = "") -> Sequence[Fact]:
-        """The outcome of a hook, on record or by calling it; a marked call restores objects."""
+        """The outcome of a hook, from the log or by calling it; a marked call restores objects."""
         journal, key, waits = self._journal, occasion.key(hook), list[Question]()
         told = hook.declared.description
         intent = LifecycleToolCall(digest(hook.name), *_about(hook, occasion), told, bool(mark))
@@ -131,7 +131,7 @@ class HookRunner:
     async def _attempt(
         self, hook: Hook, caller: Caller, waits: list[Question]
     ) -> tuple[Call, "HookEnd"]:
-        """Call the hook, and again if it fails and may be; what it wrote stays."""
+        """Call the hook, and retry it if it fails and may be retried; its writes stay."""
         clock, callee = self._journal.clock, self._functions[hook.number]
         began, attempts, call = clock.now(), 1, Call(self._journal, caller, callee)
         result, problem = await self._try(hook, call, waits)
@@ -145,14 +145,14 @@ class HookRunner:
     async def _try(
         self, hook: Hook, call: Call, waits: list[Question]
     ) -> tuple[Json, Exception | None]:
-        """One call of the hook: what it gave, or how it failed."""
+        """One call of the hook: its result, or its error."""
         try:
             return neutral(_shown(await call.carry_out({}))), None
         except Parked:
             assert call.question is not None
             waits.append(call.question)
             raise
-        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+        except Exception as error:  # noqa: BLE001 - logged, and recorded
             log.error("hook %s of run %s failed\n%s", hook.name, call.run, call.stack(error))
             return None, error
 
@@ -168,7 +168,8 @@ class HookRunner:
         return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how, stack)
 
     async def restore(self) -> None:
-        """Run again the hooks whose objects were lost with another process, while they count."""
+        """Run again the hooks whose objects were lost with another process, while their scope is
+        open."""
         journal, state = self._journal, self._journal.state
         lost = {each[1] for each in state.ephemeral.items() if each not in journal.objects}
         for hook, occasion in self._open(*TRIGGERS):
@@ -192,7 +193,7 @@ class HookRunner:
 
 
 class HookEnd(NamedTuple):
-    """How a call ended: what it gave, or what went wrong; after how long and how many attempts."""
+    """How a call ended: its result or its error, its duration and its attempts."""
 
     result: Json
     problem: Exception | None
@@ -200,7 +201,7 @@ class HookEnd(NamedTuple):
     attempts: int
 
 
-# What every fact about a hook begins with: trigger, agent, function, file, name.
+# What every fact of a hook begins with: trigger, agent, function, file, name.
 About = tuple[str, str | None, str, str, str]
 
 
@@ -214,7 +215,8 @@ def _told(status: str) -> Mapping[str, Json]:
 
 
 def _shown(given: Any) -> Json:
-    """What a hook gave as it is recorded: nobody uses it, so what is not JSON is only pictured."""
+    """The recorded result of a hook. It is for reading only, so what is not JSON is shown as
+    text."""
     try:
         return as_json(given)
     except TypeError:

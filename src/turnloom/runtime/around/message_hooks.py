@@ -23,7 +23,7 @@ DEADLINE = 60.0
 
 log = logging.getLogger("turnloom.lifecycle")
 
-# Calls a function of the workflow's code, in the loop or off it.
+# Calls a function of the workflow's code, on the loop or in a thread.
 Function = Callable[..., Awaitable[Any]]
 
 
@@ -36,7 +36,7 @@ class HookedAgent:
         self.context_variables = context_variables
 
     def update_system_message(self, system_message: str) -> None:
-        """Let the agent be told something else in this turn."""
+        """Replace the agent's system message in this turn."""
         self.system_message = system_message
 
 
@@ -48,7 +48,7 @@ class MessageHooks:
         self._functions = functions
 
     async def prepare(self, turn: int, agent: str) -> PreparedRequest:
-        """What the agent is to be told and to read in this turn."""
+        """The system message and the messages of the agent in this turn."""
         instructions, messages = None, None
         for kind in ("update_agent_state", *_READING):
             for number, hook in self._of(agent, kind):
@@ -63,7 +63,7 @@ class MessageHooks:
         return PreparedRequest(instructions, messages)
 
     async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
-        """What the agent says in place of a text."""
+        """The text that the agent says instead of another."""
         for number, hook in self._of(agent, "process_message_before_send"):
             arguments = (agent, text, "", False)
 
@@ -75,7 +75,7 @@ class MessageHooks:
         return text
 
     def has(self, agent: str, kind: str) -> bool:
-        """Whether hooks of a kind go with an agent."""
+        """Whether an agent has hooks of a kind."""
         return any(True for _ in self._of(agent, kind))
 
     def _of(self, agent: str, kind: str) -> list[tuple[int, MessageHook]]:
@@ -103,15 +103,14 @@ class MessageHooks:
     async def _read(
         self, key: str, who: tuple[int, str], hook: MessageHook, heard: Sequence[Message]
     ) -> tuple[Message, ...]:
-        """The messages as a hook gives them back; without those that it was to look at when it
-        fails."""
+        """The messages that a hook returned; if it failed, without those that it had to process."""
         if not heard:
             return ()
         last_only = hook.hook_type == "process_last_received_message"
         shown: Any = heard[-1].text if last_only else [_shown(each, who[1]) for each in heard]
         given = await self._call(key, who, hook, lambda context: (shown,))
         if last_only:
-            if given == neutral(shown):  # it is as it was: what hooks give holds no marks
+            if given == neutral(shown):  # unchanged: the result of a hook holds no marks
                 return tuple(heard)
             text = withheld(hook) if given is FAILED else str(given)
             return (*heard[:-1], heard[-1]._replace(text=text))
@@ -127,8 +126,8 @@ class MessageHooks:
         args: Callable[[Context], tuple[Any, ...]],
         outcome: Callable[[Any], Any] = lambda given: given,
     ) -> Json:
-        """What a hook gave, from the record or by calling it; `FAILED` when it failed, or gave what
-        a hook of its kind cannot give."""
+        """The result of a hook, from the log or by calling it; `FAILED` if it failed, or returned
+        what a hook of its kind cannot return."""
         turn, agent = who
         about = (turn, agent, hook.hook_type, hook.function, hook.filename)
         number = self._journal.workflow.message_hooks.index(hook)
@@ -141,7 +140,7 @@ class MessageHooks:
                 given = as_json(await call.carry_out({}))
                 _refuse_misfit(hook, given)
                 fact: Fact = MessageHooked(*about, given)
-            except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+            except Exception as error:  # noqa: BLE001 - logged, and recorded
                 log.error("message hook %s failed\n%s", hook.function, call.stack(error))
                 stack = stack_of(error, self._journal.secrets)
                 fact = MessageHookFailed(*about, named(error), said(error), stack)
@@ -154,17 +153,17 @@ class MessageHooks:
         return FAILED
 
 
-# What stands for the result of a hook that failed.
+# Stands for the result of a failed hook.
 FAILED: Any = object()
 
 
 def withheld(hook: MessageHook) -> str:
-    """What stands in the place of a message that a hook was to change, and did not."""
+    """The placeholder for a message that a hook failed to change."""
     return f"[withheld: message hook {hook.function!r} failed]"
 
 
 def _fits(hook: MessageHook, given: Json) -> bool:
-    """Whether a hook of this kind can give that."""
+    """Whether a hook of this kind can return that value."""
     match hook.hook_type:
         case "process_all_messages_before_reply":
             listed = as_array(given)
@@ -216,7 +215,7 @@ class _Callee:
 
 
 def _shown(message: Message, agent: str) -> dict[str, str]:
-    """A message as AG2 has it: its own are the assistant's."""
+    """A message in AG2's form: the agent's own are the assistant's."""
     role = "assistant" if message.author == agent else "user"
     return {"content": message.text, "role": role, "name": message.author}
 
@@ -228,7 +227,7 @@ def _message(value: Json) -> Message:
 
 
 def _content(value: Json) -> Json:
-    """What a message says: a text is the message itself, an object has a content."""
+    """The content of a message: a string is the message itself, an object has a content."""
     given = as_object(value)
     if given is not None:
         return given.get("content")

@@ -1,4 +1,4 @@
-"""Choices among candidates in one run: made once, on record, and judged by how the turn ends."""
+"""Selections in one run: made once, recorded, and judged by how the turn ends."""
 
 import logging
 import traceback
@@ -26,12 +26,13 @@ from turnloom.runtime.user_code import ask_user_code
 
 log = logging.getLogger("turnloom.guards")
 
-# Seconds that a function may take to say a category or a score.
+# Seconds that a category or a score function may take.
 DEADLINE = 5.0
 
 
 class Wanted(NamedTuple):
-    """A choice that is wanted: among whom, and what the function that says the category is given.
+    """A choice to be made: the candidates, and what the category function is given. `meant` is the
+    agent that the turn would go to, `artifact` the one that wakes the candidates.
 
     `meant` is whom the turn would go to, `artifact` what wakes the candidates.
     """
@@ -43,7 +44,7 @@ class Wanted(NamedTuple):
 
 
 class Selections:
-    """The choices of one run."""
+    """The selections of one run."""
 
     def __init__(self, journal: Journal, guards: Guards, selecting: Selecting) -> None:
         self.own = guards.selection
@@ -52,7 +53,7 @@ class Selections:
         self._owes = False
 
     async def choose(self, key: str, selection: Selection, wanted: Wanted) -> SelectionMade:
-        """The choice on record under a key; if there is none, the one made now."""
+        """The recorded choice under a key; if there is none, a new one."""
 
         async def effect() -> Sequence[Fact]:
             state = self._journal.state
@@ -80,7 +81,7 @@ class Selections:
         )
 
     async def _category(self, category: Category, about: Any) -> tuple[str, tuple[str, ...]]:
-        """What a turn is about, and why that is not known if it is not."""
+        """The category of a turn, and why it is unknown if it is."""
         if category.constant is not None:
             return category.constant, ()
         if category.variable is not None:
@@ -95,7 +96,7 @@ class Selections:
     async def judge(
         self, brief: Brief, outcome: TurnOutcome, *, failed: bool
     ) -> list[SelectionJudged]:
-        """What the end of a turn says of who was chosen for it, in each category."""
+        """What the end of a turn says about the selected agent, in each category."""
         choice = brief.choice
         if choice is None or not choice.categories:
             return []
@@ -117,13 +118,13 @@ class Selections:
         ]
 
     async def settle(self) -> None:
-        """Let outcomes be known before anything else: nobody looks at a run again that ended."""
+        """Store outcomes before anything else: an ended run is not looked at again."""
         if self._owes:
             self._owes = False
             await self._journal.commit()
 
     async def _credit(self, selection: Selection, facts: Sequence[Fact]) -> tuple[float, str]:
-        """How much of a success an accepted answer is; and why not as its function says, if so."""
+        """How much of a success an accepted answer is; and a note if its function failed."""
         answer = answer_of(facts)
         if selection.score is None:
             return credit_of(answer), ""
@@ -134,11 +135,11 @@ class Selections:
             return credit_of(answer), said(error)
 
     async def _called(self, function: Any, about: Any) -> tuple[Any, str]:
-        """What a function gives, or how it failed; what it says then may quote what it was given,
-        and is for the program's log only, without secrets."""
+        """The result of a function, or its error. The message may quote its arguments, so it goes
+        to the program's log only, masked."""
         try:
             return await ask_user_code(function, about, deadline=DEADLINE), ""
-        except Exception as error:  # noqa: BLE001 - told in the program's log, and recorded
+        except Exception as error:  # noqa: BLE001 - logged, and recorded
             lines = "".join(traceback.format_exception(error))
             stack = self._journal.secrets.masked(writable(lines)).rstrip()
             log.warning("%s failed\n%s", qualified(function), stack)

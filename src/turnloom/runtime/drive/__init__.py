@@ -1,1 +1,1 @@
-"""Drive runs: the loop, its tasks, what comes in from outside."""
+"""Drive runs: the loop, its tasks, intake of messages and time."""

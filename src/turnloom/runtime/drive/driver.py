@@ -55,7 +55,7 @@ hook_log = logging.getLogger("turnloom.lifecycle")
 
 
 class Notices:
-    """Tells of the runs that are driven here."""
+    """Logs the start and the end of runs that are driven here."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -70,12 +70,14 @@ class Notices:
 
     def end(self, state: RunState, began: datetime) -> None:
         """Log the end of a run that this drive ended."""
-        self._told.discard((state.tenant, state.run))  # from here on, the log tells that it began
+        self._told.discard(
+            (state.tenant, state.run)
+        )  # from here on, the run's log shows that it began
         if state.status in ENDED:
             self.log_workflow_completion(state, began)
 
     def log_workflow_start(self, state: RunState) -> None:
-        """Say that a run begins, and whose it is."""
+        """Log the start of a run, and whose it is."""
         if not hook_log.isEnabledFor(logging.INFO):
             return
         hook_log.info(
@@ -85,7 +87,7 @@ class Notices:
         )
 
     def log_workflow_completion(self, state: RunState, began: datetime) -> None:
-        """Say how a run ended, and how long it took."""
+        """Log how a run ended, and how long it took."""
         if not hook_log.isEnabledFor(logging.INFO):
             return
         now = self._clock.now()
@@ -101,7 +103,7 @@ class Notices:
 
 
 def _word(text: str) -> str:
-    """A name as it stands, unless it could break the line."""
+    """A name as it is, unless it could break the line."""
     return text if text.isprintable() else as_data(text)
 
 
@@ -111,14 +113,13 @@ def _instant(at: datetime) -> str:
 
 log = logging.getLogger("turnloom.observers")
 
-# Runs at rest that are kept in memory, so that waking one need not read its log again.
+# Parked runs kept in memory, so that waking one need not read its log.
 WARM = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where a driver finds runs and leaves them; `per_turn` says that what models answer is stored
-    at the end of a turn."""
+    """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn."""
 
     log: EventLog
     inbox: Inbox
@@ -132,7 +133,7 @@ class Stores:
 
 
 def _untold(run: RunKey) -> Tell | None:
-    """Tell nobody."""
+    """No callback."""
     return None
 
 
@@ -142,8 +143,8 @@ def _discard(run: RunKey, delta: Delta) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of what a driver does: of text deltas, of what is stored of a run, of what goes
-    from one run to another; and observers of what is stored."""
+    """Callbacks of a driver: for text deltas, for stored events, for deliveries between runs, and
+    for observers."""
 
     hear: Callable[[RunKey, Delta], None] = _discard
     tell: Callable[[RunKey], Tell | None] = _untold
@@ -152,9 +153,8 @@ class Listeners:
 
 
 class Driver:
-    """Drives one run at a time per call, as far as it gets without help from outside; `components`
-    stand around every turn and call, and `window` is how many tokens fit into that of every model,
-    if a setting says so."""
+    """Drives runs. `components` wrap every turn and call; `window` is the context window of every
+    model in tokens, if a setting gives it."""
 
     def __init__(
         self,
@@ -203,8 +203,8 @@ class Driver:
         started: RunStarted,
         facts: Sequence[tuple[str, Fact, str]] = (),
     ) -> LiveRun:
-        """A new run whose first facts are recorded, but not stored yet: what it is pinned to, and
-        what it knows.
+        """A new run whose first facts are recorded, but not stored yet: its pinned definition and
+        its variables.
 
         Raises:
             MissingContext: a variable that it requires has no value.
@@ -222,8 +222,8 @@ class Driver:
         return LiveRun(journal, loaded, self._means, 0, began=began)
 
     def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
-        """Drive a run that was begun here as it is in memory; one that is pinned, with the very
-        code that it was begun with as long as it lasts."""
+        """Drive a run that was started here as it is in memory; a pinned one keeps the code it was
+        started with to its end."""
         run = live.journal.run
         self._keep(run, live)
         if pinned:
@@ -249,11 +249,10 @@ class Driver:
         return journal
 
     async def drive(self, run: RunKey) -> LiveRun:
-        """Take in what came, then decide and act until the run ends or must wait; the run as it is
-        then.
+        """Take in mail, then decide and act until the run ends or has to wait; returns the run.
 
         Raises:
-            Conflict: the log holds something else than it should, and nobody else drives the run.
+            Conflict: the log holds something unexpected, and no other process drives the run.
             DefinitionError: some agent of it cannot answer here.
             RunBusy: another process holds the run.
             LeaseLost: another process took the run over.
@@ -290,7 +289,7 @@ class Driver:
             self._notices.end(state, live.began)
 
     async def salvage(self, run: RunKey, loaded: LoadedWorkflow) -> None:
-        """Drive a run once with another definition than its own, which ends it.
+        """Drive a run once with a definition that ends it.
 
         Raises:
             RunBusy: another process holds the run.
@@ -304,15 +303,15 @@ class Driver:
             self._warm.pop(run, None)
 
     def trace(self, run: RunKey, error: Exception) -> str:
-        """Where the error that ended a drive came from, as the program's log may have it; what
-        other processes or the store bring about is said in a sentence."""
+        """The traceback of the error that ended a drive, masked for the program's log; a sentence
+        for what other processes or the store caused."""
         if isinstance(error, LeaseLost | RunBusy | StoreUnavailable):
             return str(error)
         lines = writable("".join(traceback.format_exception(error))).rstrip()
         return self._hidden.pop(run, NO_SECRETS).masked(lines)
 
     async def take_in(self, run: RunKey) -> None:
-        """Only record what came from outside."""
+        """Record what came from outside, and do nothing else."""
         async with self._held(run) as fence:
             live = await self._open(run, fence, resume=False)
             await take_in(live.journal, self._stores.inbox, self._stores.artifacts)
@@ -322,11 +321,11 @@ class Driver:
 
     @asynccontextmanager
     async def _held(self, run: RunKey) -> AsyncGenerator[int]:
-        """Hold a run while the context is open; gives the claim's fence.
+        """Hold a run while the context is open; yields the claim's fence.
 
         Raises:
-            Conflict: the log refused what was written, and nobody else holds the run: a fault.
-            RunBusy: somebody else holds it, from the beginning or by now.
+            Conflict: the log refused the events, and no other process holds the run: a fault.
+            RunBusy: another process holds it.
             LeaseLost: another process took it over.
         """
         claims = self._stores.claims
@@ -338,7 +337,7 @@ class Driver:
             raise
         except Conflict as error:
             if await claims.held(run):
-                raise RunBusy(f"Run {run.id!r} goes on in another process. {error}") from error
+                raise RunBusy(f"Run {run.id!r} is driven by another process. {error}") from error
             raise
 
     def _abandon(self, run: RunKey) -> None:
@@ -347,7 +346,7 @@ class Driver:
             kept.pop(run, None)
 
     async def _open(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
-        """The run as its log has it now; a drive that was cut off is taken up with a mark."""
+        """The run as its log has it now; a drive that was interrupted is marked as resumed."""
         live = self._warm.pop(run, None) or await self._thaw(run)
         journal = live.journal
         journal.fence = fence
@@ -372,8 +371,8 @@ class Driver:
         return live
 
     async def _show_late(self, run: RunKey, position: int) -> int:
-        """Let observers see what was stored behind a position in the moment in which a drive was
-        interrupted; the position that they have seen then."""
+        """Show observers what was stored after a position while a drive was being interrupted;
+        returns the position that they have seen."""
         if self._observe is None or not position:
             return position
         late: Sequence[Event] = ()
@@ -389,18 +388,18 @@ class Driver:
         return late[-1].seq if late else position
 
     async def _index(self, journal: Journal, missed: Sequence[Event]) -> None:
-        """Put on the board what somebody may have stored without coming to this."""
+        """Index artifacts that another process may have stored without indexing them."""
         if journal.state.status not in _AT_REST:
             await index(self._stores.artifacts, journal.run.tenant, missed)
 
     async def _thaw(self, run: RunKey) -> LiveRun:
-        """The run as its last snapshot has it, or with nothing on record."""
+        """The run from its last snapshot, or from nothing."""
         first, last = await ends_of(self._stores.log, run)
         loaded = self._begun.get(run) or await self._definitions.restore(first.data)
         kept = await self._stores.snapshots.load(run)
         state = kept and thaw(loaded.workflow, kept[1])
         if kept and state and not state.position == kept[0] <= last.seq:
-            state = None  # it is of another moment than it says
+            state = None  # the snapshot contradicts its own position
         frozen = state.position if state else 0
         if frozen > last.seq:
             raise LogDamaged(run.id, last.seq + 1, frozen)
@@ -415,7 +414,7 @@ class Driver:
         return secrets_of(await self._context.secrets(variables, base, loaded.database))
 
     def _put_away(self, run: RunKey, live: LiveRun) -> None:
-        """Keep a run that waits while there is room, and its objects as long as this process."""
+        """Keep a parked run while there is room, and its objects as long as this process."""
         status = live.journal.state.status
         if status in ENDED or not live.journal.objects:
             self._objects.pop(run, None)
@@ -425,13 +424,13 @@ class Driver:
             self._keep(run, live)
 
     def _keep(self, run: RunKey, live: LiveRun) -> None:
-        """Keep a run in memory until it is driven next, while there is room."""
+        """Keep a run in memory until its next drive, while there is room."""
         self._warm[run] = live
         if len(self._warm) > WARM:
             self._warm.popitem(last=False)
 
     def heeds(self, run: RunKey) -> bool:
-        """Whether a drive of a run looks at mail at once, whatever else it does."""
+        """Whether a drive of a run reads mail at once."""
         return run in self._loops and self._loops[run].heeds_mail
 
     def keeps(self, run: RunKey) -> bool:
@@ -439,23 +438,24 @@ class Driver:
         return run in self._warm
 
     def is_behind(self, run: RunKey, position: int) -> bool:
-        """Whether a run rests here of which another process stored more."""
+        """Whether another process stored more of a run that rests here."""
         live = self._warm.get(run)
         return live is not None and live.journal.state.position < position
 
     def continues(self, run: RunKey) -> bool:
-        """Whether a run that rests here will continue by itself soon."""
+        """Whether a run that rests here will soon continue by itself."""
         live = self._warm.get(run)
         return live is not None and live.journal.workflow.rest(live.journal.state).continues
 
     def rouse(self, run: RunKey) -> None:
-        """Have a drive read mail."""
+        """Make a drive read mail."""
         if run in self._loops:
             self._loops[run].rouse()
 
 
 def _is_cut_off(live: LiveRun) -> bool:
-    """Whether a drive of the run did not come to rest, or its code changed while it rested."""
+    """Whether the last drive of the run was interrupted, or its code changed while it was
+    parked."""
     state = live.journal.state
     if state.status == "paused":
         return bool(live.loaded.changed_code)
@@ -463,7 +463,7 @@ def _is_cut_off(live: LiveRun) -> bool:
 
 
 async def _migrate(live: LiveRun) -> None:
-    """Put on record what becomes of the state of a run that began with another model of it."""
+    """Record the migration of the state of a run that began with another model of it."""
     journal = live.journal
     if live.loaded.migrate is not None and journal.state.status not in ENDED:
         for id, fact in await live.loaded.migrate(journal.state):
@@ -472,7 +472,7 @@ async def _migrate(live: LiveRun) -> None:
 
 
 def _check_secrets(journal: Journal) -> None:
-    """Refuse to go on with a secret that cannot be read any more: a mark is not its value.
+    """Refuse to continue with a secret that cannot be read any more: a mark is not its value.
 
     Raises:
         MissingContext: a source does not give its secret.
@@ -483,7 +483,7 @@ def _check_secrets(journal: Journal) -> None:
         if definition.secret and journal.state.values.get(name) and name not in journal.secrets
     ]
     if lost:
-        raise MissingContext(lost, f"Run {journal.state.run!r} cannot go on")
+        raise MissingContext(lost, f"Run {journal.state.run!r} cannot continue")
 
 
 _AT_REST = ENDED | {"paused"}

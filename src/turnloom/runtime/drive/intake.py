@@ -26,7 +26,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 async def already(artifacts: Artifacts, tenant: str, made: Artifact) -> Artifact | None:
-    """The tenant's artifact of this id, if it is there with this content.
+    """The tenant's artifact of this id, if it is stored with this content.
 
     Raises:
         ArtifactExists: it is there with other content.
@@ -43,8 +43,7 @@ async def already(artifacts: Artifacts, tenant: str, made: Artifact) -> Artifact
 
 
 def is_same(one: Artifact, other: Artifact) -> bool:
-    """Whether two artifacts of one id are the same; when and where they came, and what is
-    indexed, does not matter."""
+    """Whether two artifacts of one id are the same, apart from time, run and index."""
     return _content(one) == _content(other)
 
 
@@ -52,12 +51,12 @@ def _content(artifact: Artifact) -> Artifact:
     return msgspec.structs.replace(artifact, run=None, created_at=_NEVER, indexed=UNSET)
 
 
-# What is put on record of a run.
+# Messages that are recorded.
 Recordable = Reply | Stop | Publish | Deliver | Close | RetryTurn
 
 
 async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
-    """Record what was sent to a run; an answer that comes when its time is over comes too late."""
+    """Record the messages to a run; expired questions first, so that late answers are refused."""
     expire(journal)
     pending = await mail_of(inbox, journal.run)
     for id, message in pending:
@@ -72,14 +71,14 @@ async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
 
 
 async def mail_of(inbox: Inbox, run: RunKey) -> list[tuple[str, Recordable]]:
-    """What is to be put on record of a run. That it is to be continued is not: the drive that does
-    so records a mark of its own."""
+    """The messages to record. `Wake` is none: the drive that continues the run records its own
+    mark."""
     pending = await inbox.pending(run)
     return [(id, message) for id, message in pending if not isinstance(message, Wake)]
 
 
 async def _refusal(artifacts: Artifacts, tenant: str, message: Publish) -> str:
-    """Why something cannot be published: it would keep the run from ever being stored again."""
+    """Why an artifact cannot be published: the run could never be stored again with it."""
     try:
         await already(artifacts, tenant, message.artifact)
     except ArtifactExists as error:
@@ -88,7 +87,7 @@ async def _refusal(artifacts: Artifacts, tenant: str, message: Publish) -> str:
 
 
 def expire(journal: Journal) -> None:
-    """Record what is over by now: timers, what the form waits for, questions."""
+    """Record what has expired: timers, what the form waits for, questions."""
     state = journal.state
     if state.status in ENDED:
         return
@@ -106,7 +105,7 @@ def expire(journal: Journal) -> None:
 
 
 def due(form: Form, state: RunState) -> datetime | None:
-    """When a run wants to be woken, if nothing comes from outside."""
+    """When to wake a run, if nothing comes from outside."""
     if state.status in ENDED:
         return None
     if not (state.timers or state.questions):
@@ -118,7 +117,7 @@ def due(form: Form, state: RunState) -> datetime | None:
 
 
 def park(journal: Journal) -> None:
-    """Record what a run waits for, unless that is the last thing on record."""
+    """Record what a run waits for, unless that is its last event."""
     state = journal.state
     if state.status in ENDED or not journal.is_open:
         return
@@ -132,13 +131,13 @@ def park(journal: Journal) -> None:
 
 
 def resting(journal: Journal, due: datetime | None) -> RunPaused:
-    """That a run rests until something comes, with how much of what it collects is there."""
+    """The fact that a run rests until something comes, with how much it has collected."""
     rest = journal.workflow.rest(journal.state)
     return RunPaused("", due, rest.collected, rest.wanted)
 
 
 def put_on_record(journal: Journal, id: str, message: Recordable) -> None:
-    """Let a message be what happened."""
+    """Record a message as a fact."""
     if journal.state.status in ENDED:
         return  # nothing follows the end of a run
     if isinstance(message, Reply):
@@ -148,14 +147,14 @@ def put_on_record(journal: Journal, id: str, message: Recordable) -> None:
 
 
 def _answer(journal: Journal, id: str, reply: Reply) -> None:
-    """Record an answer, or why it is refused: another program may have let in anything."""
+    """Record an answer, or why it is refused: other programs may write anything to the inbox."""
     asked, by = journal.state.questions.get(reply.question), reply.by
     if asked is None:
         journal.record(id, AnswerRefused(reply.question, by, "the question is not open"), by)
         return
     why = refusal(asked, reply.value, by, journal.state.user)
     if not id.startswith(answer_id(asked.id)):
-        why = f"{id!r} is no id of an answer to it"
+        why = f"{id!r} is not the id of an answer to it"
     if why:
         journal.record(id, AnswerRefused(asked.id, by, why), by)
         return
@@ -165,7 +164,7 @@ def _answer(journal: Journal, id: str, reply: Reply) -> None:
 
 
 def _fact(message: Stop | Publish | Deliver | Close | RetryTurn) -> tuple[Fact, str]:
-    """What a message says happened, and who did it."""
+    """The fact of a message, and its actor."""
     match message:
         case Stop(by=by, reason=reason):
             return CancelRequested(by, reason), by

@@ -26,28 +26,27 @@ from turnloom.runtime.spec import Delta, LoadedWorkflow
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.turn import Turns
 
-# How many events a run has before its state is kept for the first time.
+# Events of a run before its first snapshot.
 FREEZE = 1000
 
 
 class Post(Protocol):
-    """Carries things from one run of a board to another."""
+    """Delivers between the runs of a board."""
 
     async def deliver(self, board: str, what: Forward) -> None:
-        """Bring an artifact to the run that collects for a subscription."""
+        """Deliver an artifact to the run that collects for a subscription."""
         ...
 
     async def open(self, board: str, opening: OpenRun, parent: str) -> None:
-        """Begin the run of a set that was collected."""
+        """Start the run of a collected set."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What runs need of the process that drives them: stores, chance, listeners to text deltas, and
-    what carries things between runs. `rooms` limit agents over all runs of a tenant; `components`
-    stand around every turn and call, outermost. `window` is how many tokens fit into that of every
-    model; 0: as its engine knows."""
+    """What runs need from their process: stores, randomness, delta listeners, delivery between
+    runs. `rooms` limit agents over all runs of a tenant; `components` wrap every turn and call,
+    outermost. `window` is the context window of every model in tokens; 0: as its engine knows."""
 
     inbox: Inbox
     artifacts: Artifacts
@@ -64,7 +63,7 @@ class Means:
 
 
 class LiveRun:
-    """A run in memory: its journal, and what takes its turns and runs its hooks."""
+    """A run in memory: its journal, its turns and its hooks."""
 
     def __init__(
         self, journal: Journal, loaded: LoadedWorkflow, means: Means, frozen: int, began: datetime
@@ -94,9 +93,8 @@ class LiveRun:
         return self.means.artifacts
 
     async def prepare(self, *, acts: bool) -> None:
-        """Make objects anew that were lost with another process, unless a run that waits does not
-        act; before anything is begun, call the hooks before the chat, and ask what tool servers
-        offer."""
+        """Restore objects that were lost with another process, unless the run only waits. Before
+        the first turn, run the hooks before the chat and list the tools of servers."""
         journal, state = self.journal, self.journal.state
         if state.ephemeral and (acts or state.status != "paused"):
             await self.hooks.restore()
@@ -115,7 +113,7 @@ class LiveRun:
             await journal.put(f"chat/server.{server.name}", fact)
 
     def room(self, agent: str) -> AbstractAsyncContextManager[object]:
-        """Room for one more turn of an agent, over all runs of its tenant in this process."""
+        """A slot for one more turn of an agent, over all runs of its tenant in this process."""
         most = self.loaded.staff[agent].most if agent else None
         if most is None:
             return _UNLIMITED
@@ -131,7 +129,7 @@ class LiveRun:
         return self._asking[agent]
 
     def sinks(self, turn: int, agent: str) -> Sinks:
-        """Send text deltas to listeners, unless something in them may have to be hidden."""
+        """Send text deltas to listeners, unless part of them may have to be hidden."""
         if agent not in self._hides:
             self._hides[agent] = _may_hide(self.journal, self.loaded, agent)
         if self._hides[agent]:
@@ -154,19 +152,20 @@ class LiveRun:
         return sinks
 
     async def cut_off_turn(self, work: Work) -> None:
-        """Record that a turn was cancelled; hooks after the agent run all the same."""
+        """Record that a turn was cancelled, after the hooks that follow the agent."""
         await self.hooks.after_agent(work.turn, work.agent)
         fact = TurnFinished(work.turn, work.agent, "cancelled")
         self.journal.record(f"t{work.turn}/end", fact)
 
     def seconds_until(self, instant: datetime | None) -> float | None:
-        """How long it is until an instant."""
+        """Seconds until an instant."""
         if instant is None:
             return None
         return max(0.0, (instant - self.journal.clock.now()).total_seconds())
 
     async def freeze(self) -> None:
-        """Keep the state; each time at twice the length, so that no turn pays for history."""
+        """Save a snapshot; each at twice the position of the last, so that the cost per turn is
+        constant."""
         state = self.journal.state
         if state.scopes:
             return
@@ -183,6 +182,6 @@ def _hushed(call: int) -> TextSink:
 
 
 def _may_hide(journal: Journal, loaded: LoadedWorkflow, agent: str) -> bool:
-    """Whether an answer of the agent may have to be hidden, or a secret in it to be masked."""
+    """Whether an answer of the agent may have to be hidden, or a secret in it masked."""
     workflow, knows = journal.workflow, bool(exposed(journal, loaded, agent))
     return knows or not workflow.shows(agent) or workflow.triggers.may_hide(agent)

@@ -18,7 +18,7 @@ from turnloom.runtime.logic import ENDED, has_open_calls
 
 
 class TaskSet:
-    """Tasks by the key of their work. On leaving it, none is left behind."""
+    """Tasks by the key of their work. On exit, none is left behind."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -44,17 +44,17 @@ class TaskSet:
         return len(self._tasks)
 
     def begin(self, key: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run work beside the others."""
+        """Run work concurrently."""
         task = asyncio.create_task(work)
         self._tasks[key] = task
         task.add_done_callback(self._wake)
 
     async def stop(self) -> None:
-        """Interrupt all of them, and wait for their end."""
+        """Cancel all tasks, and wait for their end."""
         await self.drop([*self._tasks])
 
     async def drop(self, keys: Iterable[str]) -> None:
-        """Interrupt some of them, all before any continues, and wait for their end."""
+        """Cancel some tasks, all before any continues, and wait for their end."""
         tasks = [self._tasks.pop(key) for key in keys if key in self._tasks]
         for task in tasks:
             task.cancel()
@@ -62,7 +62,7 @@ class TaskSet:
             await asyncio.wait(tasks)
         for task in tasks:
             if not task.cancelled():
-                task.exception()  # it was to end; how it did does not matter any more
+                task.exception()  # cancelled: its error does not matter
 
     async def _change(self, seconds: float | None) -> None:
         loop = asyncio.get_running_loop()
@@ -81,20 +81,20 @@ class TaskSet:
             self._waiter.set_result(None)
 
     def rouse(self) -> None:
-        """Say that something came from outside."""
+        """Note that something came from outside."""
         self._roused = True
         self._wake()
 
     def take_roused(self) -> bool:
-        """Whether something may have come from outside since this was last asked."""
+        """Whether something may have come from outside since the last call."""
         roused, self._roused = self._roused, False
         return roused
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until a task ends or something comes, for so many seconds at most.
+        """Wait until a task ends or something comes, up to a timeout.
 
         Raises:
-            Exception: whatever a task raised that is not on record.
+            Exception: whatever a task raised that was not recorded.
         """
         if not self._is_changed:
             await self._change(seconds)
@@ -105,22 +105,22 @@ class TaskSet:
                 task.result()
 
 
-# The beginning of the ids of what the run itself does, outside of turns and steps.
+# The prefix of ids of what the run itself does, outside turns and steps.
 CHAT = "chat/"
 
-# Why a question is not open any more whose turn or step ended without the answer.
+# The reason of a question that is closed because its turn or step ended.
 OVER = "what asked is over"
 
 
 class Loop:
-    """One drive of one run: as far as it gets without help from outside."""
+    """One drive of one run."""
 
     def __init__(self, live: LiveRun) -> None:
         self._live = live
         self._journal = live.journal
         self._state = live.journal.state
         self._form = live.journal.workflow
-        # Made per drive and held here only: a run that refers to what refers to it is left to the
+        # Made per drive and held here only: a reference from the run would be a cycle, left to the
         # garbage collector.
         assert live.loaded.runtime is not None
         self._half = live.loaded.runtime(live)
@@ -131,11 +131,11 @@ class Loop:
         self.heeds_mail = False
 
     def rouse(self) -> None:
-        """Have mail read before anything else is done."""
+        """Read mail before anything else."""
         self._tasks.rouse()
 
     async def drive(self) -> None:
-        """Decide and act until the run ends, or nothing is left to do until something comes."""
+        """Decide and act until the run ends, or has to wait for something from outside."""
         state, journal = self._state, self._journal
         async with self._tasks:
             while state.status not in ENDED:
@@ -160,7 +160,7 @@ class Loop:
             await self._live.freeze()
 
     async def _act(self) -> bool:
-        """Do the next thing, if there is one that can be done now; whether there was."""
+        """Perform the next action, if one can be performed now; returns whether there was one."""
         if self._state.questions and self._is_waiting():
             return False
         try:
@@ -172,11 +172,11 @@ class Loop:
                 return False
             if isinstance(action, Finish) and self._tasks:
                 if not action.at_once:
-                    return False  # what was begun comes to its end first
+                    return False  # work in progress ends first
                 await self._tasks.stop()
             await self._do(action)
         except Waiting:
-            self._is_dirty = True  # a hook asked: the question is on record
+            self._is_dirty = True  # a hook asked: the question is recorded
         return True
 
     def _is_waiting(self) -> bool:
@@ -184,7 +184,7 @@ class Loop:
         return any(id.startswith(CHAT) for id in self._state.questions)
 
     def _decide(self) -> Action | None:
-        """What guards want of a person, or what the form decides."""
+        """A question of the guards, or the form's next action."""
         state = self._state
         if state.guards is not None and not (state.unguarded or state.cancel or state.failure):
             question = escalation(state)
@@ -198,7 +198,7 @@ class Loop:
             case Begin(charge=charge, opens=opens, of=of):
                 if afford(self._journal, charge, of):
                     self._record(opens)
-                    self._is_dirty = False  # what is begun stores all this before it acts
+                    self._is_dirty = False  # the work stores this before it acts
                     await self._begin_open()
                 return
             case Record():
@@ -218,7 +218,7 @@ class Loop:
             self._journal.record(id, fact)
 
     async def _finish(self, action: Finish) -> None:
-        """End the run: what is open is cut off, and hooks hear how it ended."""
+        """End the run: interrupt open work, run the last hooks, record the end."""
         hooks = self._live.hooks
         if action.status == "cancelled":
             hooks.give_up()
@@ -237,7 +237,7 @@ class Loop:
         return RunFinished(action.reason)
 
     async def _cut_off(self) -> bool:
-        """Interrupt work that is over, before anything else can happen; whether there was any."""
+        """Interrupt work that is over; returns whether there was any."""
         over = [work for work in self._form.work(self._state) if work.is_over]
         if over:
             await self._tasks.drop([work.key for work in over])
@@ -250,13 +250,13 @@ class Loop:
         self._withdraw(work)
 
     def _withdraw(self, work: Work) -> None:
-        """Close the questions of work that is over: it does not wait for the answers any more."""
+        """Close the questions of work that is over."""
         for id in [*filter(work.asked, self._state.questions)]:
             self._journal.record(f"{id}/expired", QuestionExpiredFact(id, OVER))
 
     async def _begin_open(self) -> bool:
-        """Begin all work that is open: fresh, cut off with another process, or answered. A lone
-        piece of work is awaited in place; whether there was one."""
+        """Begin all open work: new, interrupted with another process, or answered. A lone piece of
+        work is awaited in place; returns whether there was one."""
         left = self._startable()
         if len(left) == 1 and not self._tasks and self._is_lone(left[0]):
             await self._run(left[0])
@@ -266,18 +266,17 @@ class Loop:
         return False
 
     def _startable(self) -> list[Work]:
-        """The open work that is not going on, and can."""
+        """The open work that is not running, and can."""
         works = self._form.work(self._state)
         return [work for work in works if not (work.key in self._tasks or self._waits(work))]
 
     def _is_lone(self, work: Work) -> bool:
-        """Whether nothing can come to pass beside work: one of its tools may ask, and be answered,
-        while another goes on."""
+        """Whether nothing can happen beside this work: a tool that may ask could be answered while
+        another one runs."""
         return work.is_alone and not self._live.may_ask(work.agent)
 
     def _waits(self, work: Work) -> bool:
-        """Whether work is over, or waits for answers to all that it asked and has nothing else to
-        do until one of them comes."""
+        """Whether work is over, or waits for answers and has nothing else to do meanwhile."""
         if work.is_over:
             return True
         asked = set(filter(work.asked, self._state.questions))
@@ -307,7 +306,7 @@ class Loop:
             await self._journal.commit()
 
     def _cancelled_itself(self, work: Work) -> bool:
-        """Whether nobody else interrupts work: what the loop interrupts is dropped first."""
+        """Whether work cancelled its own task: the loop removes a task before it cancels it."""
         if work.key in self._tasks:
             return True
         current = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""The plans of boards and flows, kept so that runs can be compared with what they are pinned to."""
+"""Plans of boards and flows, kept so that runs can be compared with what they are pinned to."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from turnloom.log.events import RunStarted
 from turnloom.runtime.ports import Plans
 from turnloom.runtime.spec import StoredPlan
 
-# Where a run that is pinned to a part of a plan has the digest of the whole.
+# The key, in the code digests of a run pinned to part of a plan, of the whole plan's digest.
 PLAN = "plan.json"
 
 
@@ -15,12 +15,12 @@ class Pinned(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is the plan of."""
+        """The name of the board or flow."""
         ...
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text of the plan."""
         ...
 
     @property
@@ -30,10 +30,10 @@ class Pinned(Protocol):
 
 
 async def pin(plans: Plans, tenant: str, plan: Pinned, context: str) -> None:
-    """Keep a tenant's plan with what it says of context."""
+    """Keep a tenant's plan, with a description of its context."""
     await plans.keep(tenant, plan.digest, StoredPlan(plan.name, plan.text, context))
 
 
 async def plan_of(plans: Plans, started: RunStarted) -> StoredPlan | None:
-    """The plan that a run is pinned to, if it is pinned to one that was kept."""
+    """The plan that a run is pinned to, if there is one and it was kept."""
     return await plans.find(started.tenant, started.code.get(PLAN, started.definition))

@@ -1,4 +1,4 @@
-"""How an agent comes to its answer: its engines one after the other, tried as often as declared."""
+"""Answer a turn: engines in order, in as many tries as declared."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ DEADLINE = 60.0
 
 
 class TurnParts(NamedTuple):
-    """What every engine of a turn shares."""
+    """What all engines of a turn share."""
 
     number: int
     agent: str
@@ -75,7 +75,7 @@ class Answering:
         self._hooked = bool(journal.workflow.message_hooks)
 
     async def answer(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
-        """What the agent comes to in a turn, or what went wrong."""
+        """The agent's answer in a turn, or the error."""
         agent = brief.agent
         staff = self._loaded.staff[agent]
         prepared = await self._messages.prepare(brief.turn, agent) if self._hooked else UNPREPARED
@@ -96,7 +96,7 @@ class Answering:
             self._sights.see(brief, place, _around(offers, prepared, each))
             for place, each in enumerate(frames)
         ]
-        # What a hook may rewrite is not heard before it has.
+        # A text that a hook may rewrite is not streamed.
         rewrites = self._hooked and self._messages.has(agent, "process_message_before_send")
         hooks = self._messages if rewrites else None
         turn = TurnParts(
@@ -109,7 +109,7 @@ class Answering:
         return outcome if assembled is None else outcome._replace(context=shown)
 
     async def _try(self, turn: TurnParts, scope: str) -> TurnOutcome:
-        """One try of a turn: its engines one after the other; what the last of them made counts."""
+        """One try of a turn: its engines in order; the result of the last one counts."""
         ended = TurnOutcome("")
         before: list[Exchange] = []
         audience = _audience(turn.sights, self._gatherer.read_around(turn.number))
@@ -141,15 +141,15 @@ class Answering:
     ) -> ModelCalls:
         hooks, sinks = turn.hooks, turn.sinks
         if not asked.is_last and turn.agent not in self._journal.workflow.products:
-            hooks, sinks = None, _hushed  # what it says is told to the next engine only
+            hooks, sinks = None, _hushed  # only the next engine reads what it says
         task = self._sights.open(sight, sinks(1), scope)
         return ModelCalls(
             self._journal, asked, task, sight.around.offers, hooks=hooks, sinks=sinks, scope=scope
         )
 
     async def _best(self, turn: TurnParts) -> TurnOutcome:
-        """Several tries side by side, of which the best counts; one that fails is out. What they
-        say at the same time is not streamed."""
+        """Several tries at the same time; the best counts, failed ones do not. They are not
+        streamed."""
         turn = turn._replace(sinks=_hushed)
         tries: dict[int, TurnOutcome] = {}
 
@@ -198,7 +198,7 @@ class Answering:
         return float(given)
 
     def _answer(self, facts: Sequence[Fact]) -> Answer:
-        """What an agent came to, as its engine gave it."""
+        """The answer of an agent, as its engine returned it."""
         text = "".join(fact.text for fact in facts if isinstance(fact, AgentText))
         made = [fact for fact in facts if isinstance(fact, AgentOutput)]
         if made and made[0].agent not in self._journal.workflow.products:
@@ -211,7 +211,8 @@ class Answering:
 
 
 def _audience(sights: Sequence[RecordedFrame], read: Audience) -> Audience:
-    """Who may see all that a turn is shown, and that components around it read."""
+    """The audience that may see everything that a turn is shown and that components around it
+    read."""
     if len(sights) == 1 and not read:
         return sights[0].shown.visibility
     return together((*(seen for each in sights for seen in each.shown.visibility), *read))
@@ -220,13 +221,14 @@ def _audience(sights: Sequence[RecordedFrame], read: Audience) -> Audience:
 def _around(
     offers: Mapping[str, OfferedTool], prepared: PreparedRequest, context: GatheredContext
 ) -> Surrounding:
-    """What goes with a frame; what was said stands in it once."""
+    """The surroundings of a frame; messages stand in it once."""
     said = prepared._replace(messages=None) if context.tells else prepared
     return Surrounding(offers, said, context)
 
 
 def _is_handed_over(facts: Sequence[Fact]) -> bool:
-    """Whether an engine's last answer passed the turn on: nothing else follows calls at once."""
+    """Whether an engine's last answer handed the turn over: nothing else follows tool calls at
+    once."""
     answered = facts[0] if facts else None
     return isinstance(answered, ModelAnswered) and bool(answered.calls)
 

@@ -48,7 +48,7 @@ from turnloom.runtime.journal import Journal
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.exposure import VariableValues
 
-# What keeps sources from coming to anything; a turn fails of it before an engine is asked.
+# Errors of sources; they fail a turn before an engine is asked.
 TROUBLES = (BoardError, CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError)
 
 
@@ -59,8 +59,8 @@ class Sourcing:
         self._journal = journal
         self._loaded = loaded
         self._assemblers: dict[str, Assembler] = {}
-        # Turns go on side by side: an agent's context is made for one of them at a time, and what
-        # two of them look for is looked for by the first.
+        # Turns run in parallel. The context of an agent is made for one turn at a time, and a
+        # search that two of them need is made once.
         self._making: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._searching: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
 
@@ -71,7 +71,7 @@ class Sourcing:
         witnessed: Sequence[Artifact],
         state: Any,
     ) -> Assembled | str:
-        """What sources come to in a turn about a state; or what went wrong."""
+        """The assembled context of a turn, or the error."""
         agent = request.agent.name
         if agent not in self._assemblers:
             budget, format = assembly.budget, assembly.format
@@ -85,7 +85,7 @@ class Sourcing:
             return f"{named(error)}: {said(error)}"
 
     def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
-        """What providers among sources gave in a turn, as far as it is on record."""
+        """What providers among the sources gave in a turn, as far as it is recorded."""
         asked = [n for n, each in enumerate(assembly.sources) if isinstance(each, ProviderSource)]
         facts = [self._journal.outcome(f"t{turn}/{provider_key(place)}") for place in asked]
         return [fact for some in facts for fact in some if isinstance(fact, ContextGathered)]
@@ -141,7 +141,7 @@ class Sourcing:
             return await search(*given)
         except TurnloomError:
             raise
-        except Exception as error:  # whatever stands behind a collection may raise anything
+        except Exception as error:  # a collection may raise anything
             raise CollectionUnavailable(
                 f"The search of collection {collection.name!r} raised {named(error)}: "
                 f"{said(error)}. See to what it is searched through."
@@ -149,8 +149,8 @@ class Sourcing:
 
 
 class GatheredContext(NamedTuple):
-    """What is given to an engine beside its inputs: what providers gave, and what sources came to,
-    perhaps with what was said in the place of the transcript."""
+    """The context of an engine beside its inputs: from providers, and from sources, which may
+    replace the transcript."""
 
     gathered: Sequence[ContextGathered] = ()
     assembled: Assembled | None = None
@@ -158,19 +158,19 @@ class GatheredContext(NamedTuple):
 
     @property
     def inputs(self) -> ContextGathered | None:
-        """What says how the inputs are shown: the last that left them otherwise."""
+        """The fact that says how the inputs are shown: the last one that changed them."""
         return next((each for each in reversed(self.gathered) if each.inputs is not None), None)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What providers say about what they gave; of each key, what the first of them says."""
+        """The metadata of all providers; the first value of a key counts."""
         return {
             key: said for each in reversed(self.gathered) for key, said in each.metadata.items()
         }
 
     @property
     def visibility(self) -> Audience:
-        """Who may see all of it."""
+        """The audience that may see all of it."""
         if self.assembled is not None:
             return self.assembled.context.visibility
         items = (item for each in self.gathered for item in each.items)
@@ -179,7 +179,7 @@ class GatheredContext(NamedTuple):
 
 NO_CONTEXT = GatheredContext()
 
-# Nothing gives context in this turn.
+# No context in this turn.
 NOTHING = (NO_CONTEXT,)
 
 
@@ -192,26 +192,26 @@ class Gatherer:
         self._artifacts = artifacts
         self._sourcing = Sourcing(journal, loaded)
         self._states: dict[int, dict[str, Any]] = {}
-        # What components around a turn read on the board: they may leave it to providers.
+        # What components around a turn read on the board: they may pass it on to providers.
         self._read: dict[int, Witnessed] = {}
 
     def turn(self, brief: Brief) -> TurnContext:
-        """A turn as components see it; what they leave in its state, providers find there."""
+        """A turn as components see it; providers find what components leave in its state."""
         read = self._read.setdefault(brief.turn, Witnessed())
         turn = self._turn(brief, self.board(brief.agent, read.note))
         return replace(turn, run=replace(turn.run, transcript=turn.run.transcript.closed()))
 
     def close(self, number: int) -> None:
-        """Forget the state of a turn that is over."""
+        """Drop the state of a turn that is over."""
         self._states.pop(number, None)
         self._read.pop(number, None)
 
     def read_around(self, number: int) -> Audience:
-        """Who may see all that components around a turn read on the board."""
+        """The audience that may see everything that components around a turn read on the board."""
         return together(each.visibility for each in self._read.get(number, ()))
 
     def _witnessed(self, number: int) -> Witnessed:
-        """What providers may speak of, which grows with what the board gives them."""
+        """The artifacts that providers may show; it grows with what the board returns."""
         witnessed = Witnessed()
         witnessed.note(self._read.get(number, ()))
         return witnessed
@@ -219,8 +219,8 @@ class Gatherer:
     async def gather(
         self, brief: Brief, heard: Sequence[Message] | None = None
     ) -> tuple[Sequence[GatheredContext], str]:
-        """The context of each engine of a turn, all the same if it is for all; or why there is
-        nothing. `heard` is what was said, where that is not as it was said."""
+        """The context of each engine of a turn, or the reason why there is none. `heard` replaces
+        the messages, if given."""
         chosen, number = brief.contexts(self._loaded.staff[brief.agent]), brief.turn
         if not any(chosen):
             return NOTHING, ""
@@ -243,7 +243,7 @@ class Gatherer:
         chosen: ChosenProvider | Assembly,
         heard: Sequence[Message] | None,
     ) -> GatheredContext | str:
-        """The context that was chosen, or what went wrong."""
+        """The context of a provider or an assembly, or the error."""
         if isinstance(chosen, Assembly):
             return await self._assemble(brief, chosen, heard)
         fact = await self._ask(key, brief, chosen, heard)
@@ -252,8 +252,7 @@ class Gatherer:
     async def _assemble(
         self, brief: Brief, assembly: Assembly, heard: Sequence[Message] | None
     ) -> GatheredContext | str:
-        """What sources come to; for a turn whose frame is on record, that is only asked for by
-        who does something with it."""
+        """The assembled context; for a turn whose frame is recorded, only if the brief uses it."""
         tells = assembly.shows_history
         is_shown = self._journal.recorded(f"t{brief.turn}/frame") is not None
         if is_shown and not brief.applies_context:
@@ -267,7 +266,7 @@ class Gatherer:
     async def _ask(
         self, key: str, brief: Brief, chosen: ChosenProvider, heard: Sequence[Message] | None
     ) -> Fact | str:
-        """What was gathered, from the record or by asking; or what went wrong."""
+        """What was gathered, from the log or by asking; or the error."""
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
@@ -294,7 +293,8 @@ class Gatherer:
         return ContextRequest(reference, turn, inputs, turn.board, correlation_id=brief.correlation)
 
     def _giving(self, agent: str) -> Callable[[Artifact], Artifact] | None:
-        """What gives providers an artifact with the secrets that the agent is shown, if any."""
+        """A function that opens the secrets of an artifact that the agent is shown; None if there
+        are none."""
         names = exposed(self._journal, self._loaded, agent)
         if not names:
             return None
@@ -309,7 +309,7 @@ class Gatherer:
         return TurnContext(run, self._states.setdefault(brief.turn, {}), board, brief.turn)
 
     def _heard(self, agent: str) -> Sequence[Message]:
-        """What was said, as far as the agent may read it."""
+        """The messages that the agent may read."""
         state = self._journal.state
         return readable(state.messages, self._reader(agent)) if state.veiled else state.messages
 
@@ -323,7 +323,7 @@ class Gatherer:
         return staff.reader or Reader(agent, staff.labels, self._journal.state.tenant)
 
     def board(self, agent: str, witness: Witness | None = None) -> BoardHandle:
-        """The board as an agent may read it; the witness is told of what it gives out."""
+        """The board as an agent may read it; `witness` is called with what it returns."""
         clock: Callable[[], datetime] = self._journal.clock.now
         reader, give = self._reader(agent), self._giving(agent)
         return bind(

@@ -1,4 +1,4 @@
-"""What an engine is shown: the frame is recorded, and what was recorded is opened for it."""
+"""Frames: recorded first, then opened for the engine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
@@ -47,7 +47,7 @@ from turnloom.runtime.turn.tools import OfferedTool
 
 
 class Surrounding(NamedTuple):
-    """What goes with a frame: tools, what hooks prepared, what context there is."""
+    """What goes with a frame: tools, the prepared request, context."""
 
     offers: Mapping[str, OfferedTool]
     prepared: PreparedRequest
@@ -55,7 +55,7 @@ class Surrounding(NamedTuple):
 
 
 class RecordedFrame(NamedTuple):
-    """A recorded frame, the turn it is of, and what goes with it."""
+    """A recorded frame, its brief and its surroundings."""
 
     shown: FrameAssembled
     brief: Brief
@@ -63,7 +63,7 @@ class RecordedFrame(NamedTuple):
 
     @property
     def is_filled(self) -> bool:
-        """Whether it shows more than what was said: artifacts, context, or what a step asks."""
+        """Whether it shows more than messages: artifacts, context, or the request of a step."""
         return not self.brief.hears_history or self.around.context is not NO_CONTEXT
 
 
@@ -74,12 +74,12 @@ class TurnFrames:
         self._journal = journal
         self._loaded = loaded
         self._counts = TokenCounts(loaded.counter)
-        # How many messages were counted, and how many tokens they have.
+        # The number of messages counted so far, and their tokens.
         self._counted = 0, 0
 
     def see(self, brief: Brief, place: int, around: Surrounding) -> RecordedFrame:
-        """The frame of a turn, from the record or made now; `place` tells those of engines with a
-        context of their own apart."""
+        """The frame of a turn, from the log or made now; `place` numbers engines that have their
+        own context."""
         number = brief.turn
         key = f"t{number}/e{place}/frame" if place else f"t{number}/frame"
         shown = self._journal.keep(key, lambda: self._assemble(brief, around))
@@ -113,22 +113,22 @@ class TurnFrames:
         return msgspec.structs.replace(made, visibility=audience) if audience else made
 
     def _marked(self, segments: Sequence[Segment], shown: View) -> tuple[Segment, ...]:
-        """Segments that say where secrets stand in them: these places are opened, and no others."""
+        """Segments with the places of secrets in them: only these places are opened."""
         return tuple(
             msgspec.structs.replace(each, marks=self._marks(piece))
             for each, piece in zip(segments, shown.pieces, strict=True)
         )
 
     def _marks(self, piece: Piece) -> tuple[Mark, ...]:
-        """Where secrets stand in a piece: of a variable, its own value. What was said, and what
-        else the agent is told, stays as it is."""
+        """The places of secrets in a piece; of a variable, only its own value. Messages and other
+        text stay as they are."""
         if piece.kind in OPENED:
             return self._journal.secrets.marks_in(piece.text)
         marks = self._journal.secrets.marks_in(piece.text) if piece.kind == "variable" else ()
         return tuple(each for each in marks if piece.origin == variable_origin(each.secret))
 
     def _recounted(self, history: Span) -> Span:
-        """What was said, its tokens counted as those of context are; each message once."""
+        """The history, counted with the same counter as the context; each message once."""
         count, tokens = self._counted
         if history.count > count:
             more = self._journal.state.messages[count : history.count]
@@ -151,7 +151,7 @@ class TurnFrames:
     def _view(
         self, agent: str, offers: Mapping[str, OfferedTool], prepared: PreparedRequest
     ) -> View:
-        """The agent's view, made anew only when a value changed since it was last made."""
+        """The agent's view, made again only after a variable changed."""
         journal = self._journal
         revision = journal.state.revision
         kept = journal.views.get(agent)
@@ -170,7 +170,7 @@ class TurnFrames:
         return made
 
     def _form(self, agent: str) -> OutputSchema | None:
-        """The form that the agent's answers are to have."""
+        """The schema of the agent's answers."""
         workflow = self._journal.workflow
         products = workflow.products.get(agent)
         if products is not None:
@@ -179,7 +179,7 @@ class TurnFrames:
         return OutputSchema(output.name, output.schema) if output else None
 
     def open(self, sight: RecordedFrame, say: TextSink, scope: str) -> Task:
-        """The recorded frame as an engine is given it."""
+        """A recorded frame as the task of an engine."""
         journal, state, shown = self._journal, self._journal.state, sight.shown
         agent, asked = shown.agent, self._asked(scope)
         workflow = journal.workflow
@@ -205,7 +205,7 @@ class TurnFrames:
         return self._filled(task, sight, names) if sight.is_filled else task
 
     def _transcript(self, sight: RecordedFrame, names: frozenset[str]) -> Transcript:
-        """What was said, and then what providers gave and what the turn is about."""
+        """The messages, then the context and the inputs of the turn."""
         state, shown = self._journal.state, sight.shown
         if sight.around.prepared.messages is not None:
             said = Transcript(sight.around.prepared.messages)
@@ -217,7 +217,7 @@ class TurnFrames:
         return Transcript((*said, *_told(texts)))
 
     def _filled(self, task: Task, sight: RecordedFrame, names: frozenset[str]) -> Task:
-        """The task with what its frame shows as data: inputs and context."""
+        """The task with inputs and context of its frame as data."""
         state = self._journal.state
         segments = state.views[sight.shown.view][1]
         items = [*self._items(segments, names)]
@@ -230,7 +230,7 @@ class TurnFrames:
     def _items(
         self, segments: Sequence[Segment], names: frozenset[str]
     ) -> Iterator[dict[str, Any]]:
-        """Items of context: as providers gave them, or what stands in the prompt of a source."""
+        """Items of context: as providers gave them, or the text of a source."""
         for each in segments:
             if each.kind == "artifact":
                 yield self._data(each, names)
@@ -239,7 +239,7 @@ class TurnFrames:
                 yield {"type": kind, "origin": each.origin, "content": content}
 
     def _text(self, segment: Segment, names: frozenset[str]) -> str:
-        """The text of a segment, with the secrets of these names where it has their marks."""
+        """The text of a segment, with the secrets of these names in clear."""
         text = self._journal.state.texts[segment.digest]
         if not (segment.marks and names):
             return text
@@ -247,18 +247,18 @@ class TurnFrames:
         return self._journal.secrets.opened_text(text, segment.marks, names, is_json=is_json)
 
     def _data(self, segment: Segment, names: frozenset[str]) -> dict[str, Any]:
-        """What the text of a segment says, with the secrets of these names in it."""
+        """The data of a segment, with the secrets of these names in clear."""
         return msgspec.json.decode(self._text(segment, names))
 
     def _asked(self, scope: str) -> int:
-        """How often the engine has answered in this part of the turn already."""
+        """How often the engine has answered in this part of the turn."""
         count = 0
         while self._journal.recorded(f"{model_key(scope, count)}.0") is not None:
             count += 1
         return count
 
     def _schemas(self, shown: FrameAssembled) -> tuple[tuple[ToolSchema, ...], OutputSchema | None]:
-        """The tools and the form of output that a recorded frame tells of."""
+        """The tools and the output schema of a recorded frame."""
         state = self._journal.state
         tools: list[ToolSchema] = []
         output: OutputSchema | None = None
@@ -270,14 +270,14 @@ class TurnFrames:
         return tuple(tools), output
 
     def _revealed(self, shown: FrameAssembled, names: frozenset[str]) -> str:
-        """The system text with the secrets of these names put in."""
+        """The system text with the secrets of these names in clear."""
         if not names:
             return self._system(shown)
         segments = self._journal.state.views[shown.view][1]
         return "".join(self._text(each, names) for each in segments if each.kind not in BESIDE)
 
     def _system(self, shown: FrameAssembled) -> str:
-        """The system text that a recorded frame shows."""
+        """The system text of a recorded frame."""
         kept = self._journal.views.get(shown.agent)
         if kept is not None and kept[1].digest == shown.view:
             return kept[1].text
@@ -285,8 +285,8 @@ class TurnFrames:
         return system_text(state.views[shown.view][1], state.texts)
 
 
-# Kinds of pieces in which secrets are opened beside variables, and those that are JSON. What was
-# said stays as it was heard, and what is declared as it was written.
+# Kinds of pieces in which secrets are opened, besides variables, and those that are JSON. Messages
+# stay as they were heard, and declared text as it was written.
 OPENED = (SOURCED | {"artifact", "input", "prompt"}) - {"context.history", "context.literal"}
 DATA = frozenset({"variable", "artifact", "input", "context.artifact", "context.variables"})
 
@@ -295,7 +295,7 @@ NO_SCHEMAS: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 
 def _told(texts: Sequence[tuple[str, str]]) -> Iterator[Message]:
-    """What stands beside the system text as messages: each begins with its head."""
+    """What stands beside the system text, as messages: each begins with its head."""
     for kinds in (CONTEXT, ("input",), ("prompt",)):
         told = "".join(text for kind, text in texts if kind in kinds)
         if told:
@@ -308,5 +308,5 @@ def _is_input(segment: Segment) -> bool:
 
 def _as_shown(artifact: Artifact, item: dict[str, Any]) -> Artifact:
     shown = copy(artifact)
-    force_setattr(shown, "payload", item["payload"])  # it was made just now, for this engine
+    force_setattr(shown, "payload", item["payload"])  # a copy, made for this engine
     return shown

@@ -1,4 +1,4 @@
-"""An agent's answer: its engine is asked and tools are called, until the agent is done."""
+"""Call an agent's engine and its tools, until the agent is done."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -77,18 +77,18 @@ from turnloom.runtime.user_code import stack_of
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 from turnloom.variables.logic.types import same
 
-# How often in one turn an engine is told that a tool failed or that its output is wrong.
+# How often in one turn an engine may make a mistake: a failed tool, or an invalid output.
 MISTAKES = 3
 
-# What an engine leaves of variables, beside its answer.
+# What an engine writes of variables, beside its answer.
 WRITTEN = (ContextChanged, ContextMissed, ContextRefused)
 
-# How many characters of an error an engine is told.
+# Characters of an error that an engine is shown.
 TOLD = 2000
 
 
 class ToolJob(NamedTuple):
-    """A tool to be called, under its key."""
+    """A tool call, with its key."""
 
     key: str
     offer: OfferedTool
@@ -96,10 +96,9 @@ class ToolJob(NamedTuple):
 
 
 class EngineCall(NamedTuple):
-    """An engine, itself with components around it, whether it has the last word in its turn, who
-    may see all that the turn was shown, the secrets that it was shown, how many tokens fit into the
-    window of every model, if a setting says so, and what gives the board as the agent may read
-    it."""
+    """One engine in a turn: itself, with components around it, whether it is the last one, the
+    audience of what the turn was shown, its secrets, the context window of every model if a setting
+    gives it, and the board as the agent may read it."""
 
     engine: Engine
     wrapped: Engine
@@ -111,7 +110,7 @@ class EngineCall(NamedTuple):
 
 
 class ModelCalls:
-    """The calls of one engine in one turn, found on record or made."""
+    """The calls of one engine in one turn, from the log or made now."""
 
     def __init__(
         self,
@@ -130,7 +129,7 @@ class ModelCalls:
         self._hooks = hooks
         self._sinks = sinks
         self._scope = scope
-        # Who may see all that the turn was shown, and that its engines read on the board so far.
+        # The audience that may see everything the turn was shown and its engines read so far.
         self.audience = asked.audience
         self._agent = journal.workflow.agents[task.agent]
         self._output = journal.workflow.outputs.get(task.agent)
@@ -139,10 +138,10 @@ class ModelCalls:
         self._drafts = self._products is None and not asked.is_last
 
     async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> TurnOutcome:
-        """Ask until the agent is done; `before` is what other engines said in this turn.
+        """Ask until the agent is done; `before` holds what other engines said in this turn.
 
         Raises:
-            BudgetExceeded: there is no budget for a call; that is on record, and the run fails.
+            BudgetExceeded: the budget does not suffice; that is recorded, and the run fails.
         """
         exchanges: list[Exchange] = [*before]
         mistakes = rounds = 0
@@ -155,9 +154,7 @@ class ModelCalls:
             assert isinstance(answered, ModelAnswered)
             self.audience = self._joined(answered.visibility)
             if self._plain and not answered.calls:
-                return TurnOutcome(
-                    "", facts
-                )  # nothing but words: nobody has to do anything about them
+                return TurnOutcome("", facts)  # plain text: nothing follows
             if failure := cut_off(answered) or self._has_called_enough(answered, rounds):
                 return TurnOutcome(failure)
             exchange = await self._follow(key, facts)
@@ -174,7 +171,7 @@ class ModelCalls:
         raise AssertionError("counting has no end")
 
     def _has_called_enough(self, answered: ModelAnswered, rounds: int) -> str:
-        """Why a turn fails that calls tools after all the rounds of calls that the agent has.
+        """The error of a turn that calls tools after its last round of calls.
 
         A handoff can always be chosen: it ends the turn.
         """
@@ -232,7 +229,7 @@ class ModelCalls:
     def _failure(
         self, task: Task, error: Exception, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> ModelFailed:
-        """What is recorded of a call that failed; of one that is too large, what it was shown."""
+        """The fact of a failed call; if it was too large, with the sizes of what it was shown."""
         message = without_keys(said(error))
         if isinstance(error, ContextTooLarge):
             message = f"{message} {told_size(self._size(shown, exchanges))} {POLICY}"
@@ -247,7 +244,7 @@ class ModelCalls:
     async def _answered(
         self, key: str, task: Task, call: Call | None, reads: BoardReads
     ) -> Sequence[Fact]:
-        """What an answer of the engine comes to."""
+        """The facts of an answer."""
         asking = call.carry_out({}) if call else ask_engine(self._asked.wrapped, task)
         try:
             answer, replaced = mended(await in_time(self._journal, key, asking))
@@ -272,11 +269,11 @@ class ModelCalls:
         return _unsaid(facts) if self._hooks is not None else facts
 
     def _joined(self, read: Audience) -> Audience:
-        """Who may see what the turn was shown and read before, and what was read now."""
+        """The audience of what the turn was shown and read before, and of what was read now."""
         return together((*self.audience, *read)) if read else self.audience
 
     def _masked_names(self, facts: Sequence[Fact]) -> Sequence[Fact]:
-        """What an answer comes to; a tool that is not offered is called by any text."""
+        """The facts of an answer, with names of unknown tools masked."""
         answered, *rest = facts
         if not isinstance(answered, ModelAnswered) or not answered.calls:
             return facts
@@ -291,8 +288,8 @@ class ModelCalls:
     def _call(
         self, number: int, exchanges: Sequence[Exchange], reads: BoardReads, retries: Retries
     ) -> Task:
-        """The task of the call of that number, from 0; what its engine reads is noted, and the
-        attempts of it that fail."""
+        """The task of a call, numbered from 0; it notes what the engine reads, and its failed
+        attempts."""
         task, bind = self._task, self._asked.board
         board = None if bind is None else bind(reads.note)
         if not number:
@@ -310,12 +307,12 @@ class ModelCalls:
         )
 
     async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:
-        """What comes of an answer: nothing more, or what the engine is told in the next call."""
+        """What the engine is shown in the next call; None if the agent is done."""
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
         words = [fact for fact in facts[1:] if not isinstance(fact, WRITTEN)]
         if self._drafts and answered.raw:
-            words = [AgentText(self._task.turn, self._task.agent, answered.raw)]  # not on record
+            words = [AgentText(self._task.turn, self._task.agent, answered.raw)]  # not recorded
         elif self._hooks is not None and answered.raw and not words:
             words = await self._say(key, answered.raw, self._hooks)
         if answered.calls:
@@ -325,7 +322,7 @@ class ModelCalls:
         return None if outcomes is None else exchange_of(answered, words, outcomes)
 
     async def _say(self, key: str, text: str, hooks: MessageHooks) -> list[Fact]:
-        """Let hooks rewrite a text, and put on record that the agent said it so."""
+        """Let hooks rewrite a text, and record that the agent said it."""
         task, workflow = self._task, self._journal.workflow
         text = await hooks.outgoing(key, task.turn, task.agent, text)
         if not text:
@@ -333,7 +330,7 @@ class ModelCalls:
         return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]
 
     async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
-        """How the tools ended that were called; nothing when the turn was handed over."""
+        """The outcomes of the tools that were called; None if the turn was handed over."""
         jobs = [
             ToolJob(f"{key}/tool.{n}", offer, call.arguments)
             for n, call in enumerate(calls)
@@ -360,13 +357,13 @@ class ModelCalls:
 
     def _unknown(self, call: ToolCall) -> ToolFailed:
         offered = ", ".join(self._offers) or "none"
-        message = f"There is no tool {call.tool!r} here. Offered: {offered}."
+        message = f"Unknown tool {call.tool!r}. Offered: {offered}."
         return ToolFailed(
             self._task.turn, self._task.agent, call.tool, "UnknownTool", message=message
         )
 
     async def _invoke(self, key: str, facts: Sequence[Fact]) -> list[Outcome]:
-        """Call the tools that take the agent's output, if it gave one; how they ended."""
+        """Call the tools that take the agent's output, if it gave one; their outcomes."""
         given = [fact.output for fact in facts if isinstance(fact, AgentOutput)]
         auto = [offer for offer in self._offers.values() if offer.auto] if given else []
         jobs = [
@@ -382,7 +379,7 @@ class ModelCalls:
 
         Raises:
             Waiting: one of them asked a person.
-            BudgetExceeded: there is no budget for all of them.
+            BudgetExceeded: the budget does not suffice for all of them.
         """
         undone = [job for job in jobs if not self._journal.outcome(job.key)]
         alone = len(jobs) == 1
@@ -393,7 +390,7 @@ class ModelCalls:
     async def _call_each(
         self, jobs: Sequence[ToolJob], *, alone: bool
     ) -> dict[str, Mapping[str, Any]]:
-        """Put on record what each call leaves as soon as it is done; the objects that each made."""
+        """Record what each call leaves as soon as it is done; returns the objects it made."""
         journal = self._journal
         begin_tool_calls(journal, [job.key for job in jobs])
         left = [self._begin(job) for job in jobs]
@@ -416,8 +413,8 @@ class ModelCalls:
         return made
 
     def _settle(self, keys: Sequence[str], made: Mapping[str, Mapping[str, Any]]) -> None:
-        """Let what calls of an answer wrote take effect, and what follows from their results, in
-        the order of the calls."""
+        """Apply the writes of an answer's calls, and what derives from their results, in the order
+        of the calls."""
         journal, task = self._journal, self._task
         settled = f"{keys[0].rpartition('/')[0]}/settled"
         if journal.recorded(settled) is not None:
@@ -432,7 +429,7 @@ class ModelCalls:
     def _write(
         self, key: str, writes: Sequence[ContextChanged], made: Mapping[str, Any], cause: int
     ) -> None:
-        """Record the writes that the outcome of a call carries and that change something."""
+        """Record the writes of a call that change something."""
         journal, values = self._journal, self._journal.state.values
         for number, write in enumerate(writes):
             if _is_idle(write, values):
@@ -443,17 +440,17 @@ class ModelCalls:
             journal.record(f"{key}.w{number}", fact, write.writer, cause)
 
     def _begin(self, job: ToolJob) -> ToolJob:
-        """The call as it is on record: code that changed since does not change its arguments."""
+        """The recorded call: code that changed since does not change its arguments."""
         called = self._journal.keep(f"{job.key}?", lambda: _tool_called(self._task, job))
         return job._replace(arguments=called.arguments)
 
     def _opened(self, job: ToolJob) -> dict[str, Json]:
-        """The arguments of a call; a secret that the agent was shown is itself again."""
+        """The arguments of a call, with the secrets that the agent was shown in clear."""
         return opened(self._journal, job.arguments, self._asked.secrets)
 
     async def _carry_out(self, abreast: Abreast, job: ToolJob) -> tuple[Call, Outcome | None]:
-        """One call to its end, with no outcome when it waits for a person; it is entered again when
-        it is answered while others go on."""
+        """Carry out one call; None if it waits for a person. It is entered again if it is answered
+        while others run."""
         with abreast.going():
             while True:
                 call, outcome = await self._enter(job)
@@ -464,7 +461,7 @@ class ModelCalls:
                     return call, None
 
     async def _enter(self, job: ToolJob) -> tuple[Call, Outcome | None]:
-        """What a call comes to, from its top; nothing when it asked a person."""
+        """The outcome of a call, entered from its beginning; None if it asked a person."""
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
         caller = Caller(job.key, f"tool:{name}", within(self._journal, job.offer.timeout))
@@ -474,14 +471,14 @@ class ModelCalls:
             return call, ToolReturned(turn, agent, name, given)
         except Parked:
             return call, None
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told to the engine
+        except Exception as error:  # noqa: BLE001 - the engine is shown whatever a tool raises
             message = self._journal.secrets.masked(said(error))[:TOLD]
             stack = stack_of(error, self._journal.secrets)
             return call, ToolFailed(turn, agent, name, named(error), message=message, stack=stack)
 
 
 def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:
-    """An answer whose text is kept back for hooks to rewrite."""
+    """An answer whose text waits for hooks to rewrite it."""
     answered, *rest = facts
     if not isinstance(answered, ModelAnswered) or not any(isinstance(f, AgentText) for f in rest):
         return facts
@@ -495,8 +492,8 @@ def model_key(scope: str, number: int) -> str:
 
 
 def _left_by(call: Call, outcome: Outcome, *, alone: bool) -> list[Fact]:
-    """What a call leaves. What it wrote takes effect at once where it is the only call of the
-    answer; else its outcome carries the writes until all calls are done."""
+    """What a call leaves. The writes of a lone call take effect at once; otherwise the outcome
+    carries them until all calls are done."""
     facts = [*call.facts()]
     if alone:
         return [*facts, outcome]
@@ -513,7 +510,7 @@ def _is_idle(write: ContextChanged, values: Mapping[str, Json]) -> bool:
 
 
 def _outcome(facts: Sequence[Fact]) -> Outcome:
-    """How a call of a tool ended, by what is on record under its key."""
+    """The outcome of a tool call, from what is recorded under its key."""
     last = facts[-1]
     assert isinstance(last, ToolReturned | ToolFailed)
     return last
@@ -530,7 +527,7 @@ def _tool_called(task: Task, job: ToolJob) -> ToolCalled:
 
 
 def _arguments(offer: OfferedTool, output: Json) -> dict[str, Json]:
-    """The arguments that an output gives a tool: by name, or the whole for its only one."""
+    """The arguments that an output gives a tool: by name, or the whole for its only parameter."""
     wanted = list(offer.schema.parameters.get("properties", {}))
     given = as_object(output) or {}
     if offer.schema.parameters.get("additionalProperties") is True:

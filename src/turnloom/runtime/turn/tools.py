@@ -1,4 +1,4 @@
-"""Which tools an agent is offered in a turn, and what stands behind each."""
+"""The tools that an agent is offered in a turn, and what stands behind each."""
 
 from collections.abc import Mapping
 from itertools import chain, count
@@ -18,9 +18,9 @@ SOON = 5.0
 
 
 class OfferedTool(NamedTuple):
-    """A tool that an agent has: code to call, or a handoff to choose.
+    """A tool of an agent: code to call, or a handoff to choose.
 
-    One that is `auto` takes the agent's output; the engine is not told of it.
+    An `auto` tool takes the agent's output; the engine is not shown it.
     """
 
     schema: ToolSchema
@@ -57,7 +57,7 @@ def offers_to(agent: Agent, journal: Journal, loaded: LoadedWorkflow) -> Mapping
 
 
 def _free(name: str, found: Mapping[str, OfferedTool]) -> str:
-    """The name, or it with a number behind it, if it is that of another tool."""
+    """The name, numbered if another tool has it."""
     numbered = (f"{name}_{number}" for number in count(2))
     return next(each for each in chain((name,), numbered) if each not in found)
 
@@ -87,7 +87,7 @@ class Digest:
         self._journal = journal
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
-        """The variables, each in a few characters."""
+        """The variables, a few characters each."""
         state: RunState = self._journal.state
         return digest_of(self._agent, self._journal.workflow.variables, state)
 
@@ -103,5 +103,5 @@ class Remote:
         self._name = name
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
-        """What the program's tool gives."""
+        """The result of the program's tool."""
         return await self._server.call(self._name, arguments)

@@ -26,7 +26,7 @@ from turnloom.runtime.turn.frames import TurnFrames
 
 
 async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> None:
-    """Compare a turn that is about to end with those before it, and do what is to be done."""
+    """Compare a turn that is about to end with those before it, and react to a loop."""
     detection, state = journal.guards.loop_detection, journal.state
     if detection is None:
         return
@@ -51,7 +51,7 @@ async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> 
 async def _checked(
     detection: LoopDetection, entries: Sequence[TurnDigest], loaded: LoadedWorkflow
 ) -> LoopChecked:
-    """The last of the turns, and how much alike what they said is, if that has to be known."""
+    """The last turn, and how similar the outputs are, if that has to be known."""
     latest, embedder = entries[-1], loaded.embedder
     if embedder is None or not needs_similarity(detection, entries):
         return LoopChecked(latest)
@@ -59,13 +59,13 @@ async def _checked(
     try:
         vectors = await embedder.embed([each.output for each in entries[-detection.window :]])
         return LoopChecked(latest, similarity(vectors), name)
-    except Exception as error:  # noqa: BLE001 - recorded: nothing is known of how alike they are
+    except Exception as error:  # noqa: BLE001 - recorded: the similarity is unknown
         return LoopChecked(latest, None, name, f"{named(error)}: {said(error)}")
 
 
 class Turns:
-    """Takes the turns of one run; `components` stand around those of every agent, outermost, and
-    `window` is how many tokens fit into that of every model, if a setting says so."""
+    """Takes the turns of one run. `components` wrap those of every agent, outermost; `window` is
+    the context window of every model in tokens, if a setting gives it."""
 
     def __init__(
         self,
@@ -93,9 +93,9 @@ class Turns:
         self._watched = loaded.guards.loop_detection is not None
 
     async def take(self, brief: Brief, sinks: Sinks) -> Settlement:
-        """An agent's go: hooks, the frame recorded and shown, the answer with its tools, hooks.
+        """Take a turn: hooks, context, the frame, the answer with its tools, hooks.
 
-        Entered again after a kill or an answer, it finds on record what was done before.
+        Entered again after a kill or an answer, it finds in the log what was done before.
 
         Raises:
             Waiting: a person was asked.
@@ -113,7 +113,7 @@ class Turns:
         return settlement
 
     async def end(self, brief: Brief, outcome: TurnOutcome, settlement: Settlement) -> None:
-        """Put on record how a turn ended, and what that says of an agent that was chosen for it."""
+        """Record how a turn ended, and what that says of an agent that was selected for it."""
         number, agent = brief.turn, brief.agent
         failed = bool(outcome.error) or settlement.trouble is not None
         judged = await self._selections.judge(brief, outcome, failed=failed)
@@ -125,7 +125,7 @@ class Turns:
             self._journal.record(f"t{number}/judged.{place}", fact)
 
     async def _in_time(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
-        """How the agent's answer ended, within the seconds that the brief gives it."""
+        """The agent's answer, within the timeout of the brief."""
         try:
             async with asyncio.timeout(brief.timeout):
                 return await self._answer(brief, sinks)
@@ -134,7 +134,7 @@ class Turns:
             return TurnOutcome(f"TimeoutError: {late}", cause=late)
 
     async def _answer(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
-        """The answer, with what is around it: hooks, components and loop detection."""
+        """The answer, with hooks, components and loop detection around it."""
         number, agent = brief.turn, brief.agent
         if self._hooked:
             await self._hooks.before_agent(number, agent)
