@@ -1,6 +1,6 @@
-"""The public face: an app over one store, its runs and its boards as handles.
+"""The public API: an app over one store, with handles for its runs and boards.
 
-It is light to import: what an app consists of is imported when the app is first used.
+It is light to import: the parts of an app are imported when the app is first used.
 """
 
 from turnloom.app.board import Board

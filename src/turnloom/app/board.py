@@ -1,4 +1,4 @@
-"""Boards as handles."""
+"""Handles of boards."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Set
 from typing import TYPE_CHECKING, cast
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 
 class Readable:
-    """A board of a tenant to be read: as nobody in particular, who sees what is public in that
-    tenant, or as somebody."""
+    """A tenant's board, for reading: what is public in the tenant, or with `read_as` what one
+    reader may see."""
 
     def __init__(self, parts: "Parts", tenant: str) -> None:
         self._parts = parts
         self.app_id = tenant
 
     def read_as(self, reader: "Reader") -> "BoardHandle":
-        """The board as somebody sees it."""
+        """The board as one reader sees it."""
         return self._parts.bind(reader)
 
     async def query_artifacts(
@@ -55,8 +55,8 @@ class Readable:
         cursor: str | None = None,
         count: bool = False,
     ) -> "tuple[ArtifactItems, int | None]":
-        """One page of what the filter asks for of what is public, and the total if `count` asks
-        for it; while the items have a cursor, there may be more."""
+        """One page of the public artifacts that match the filter, and their total if `count`. While
+        the items have a cursor, there may be more."""
         handle = self._nobody()
         return await handle.query_artifacts(
             filter, embed_meta=embed_meta, cursor=cursor, count=count
@@ -65,15 +65,15 @@ class Readable:
     def iter_artifacts(
         self, filter: "FilterConfig | None" = None, *, embed_meta: bool = False
     ) -> "AsyncIterator[Artifact]":
-        """All that the filter asks for of what is public, read page by page."""
+        """All public artifacts that match the filter, read page by page."""
         return self._nobody().iter_artifacts(filter, embed_meta=embed_meta)
 
     async def get(self, id: str) -> "Artifact | None":
-        """The artifact of this id, if there is one that is public."""
+        """The public artifact of this id, if there is one."""
         return await self._nobody().get(id)
 
     async def summary(self, filter: "FilterConfig | None" = None) -> "BoardSummary":
-        """How many public artifacts there are, by type, producer, visibility and tag."""
+        """The number of public artifacts, by type, producer, visibility and tag."""
         return await self._nobody().summary(filter)
 
     def _nobody(self) -> "BoardHandle":
@@ -83,7 +83,7 @@ class Readable:
 
 
 class Board(Readable):
-    """A board of an app: what is published on it wakes the agents that subscribe to it."""
+    """A board of an app: published artifacts trigger the agents that subscribe to them."""
 
     def __init__(
         self,
@@ -100,10 +100,10 @@ class Board(Readable):
         self._closed = False
 
     def agent(self, name: str) -> "AgentBuilder":
-        """A new agent on the board, to be declared.
+        """Declare a new agent on the board.
 
         Raises:
-            UsageError: there is one of this name, or this is no name.
+            UsageError: the name is taken, or invalid.
         """
         if as_name(name, "The name of an agent") in self._declared.builders:
             raise UsageError(f"Board {self.name!r} has an agent {name!r} already. Name another.")
@@ -116,7 +116,7 @@ class Board(Readable):
         return builder
 
     def register(self, *types: "type[BaseModel]") -> None:
-        """Know types of artifacts that no agent on a board of this app declares.
+        """Register types of artifacts that no agent of this app declares.
 
         Raises:
             UsageError: one was not marked with `@artifact_type`, or another has its name.
@@ -125,11 +125,10 @@ class Board(Readable):
             self._declared.types.register(each)
 
     def value(self, type: str, payload: "Json") -> "BaseModel":
-        """A value to be published, out of JSON: of a type that this app knows, by its full or
-        simple name.
+        """A value to publish, from JSON: of a registered type, by its full or simple name.
 
         Raises:
-            UnknownType: there is no such type, or there are several.
+            UnknownType: the type is unknown, or its name is ambiguous.
             InvalidArtifact: the type refuses the payload.
         """
         return self._declared.types.read(as_string(type, "`type`"), payload)
@@ -147,14 +146,14 @@ class Board(Readable):
         partition: str | None = None,
         id: str | None = None,
     ) -> "Artifact":
-        """Put a value on the board, and let it wake whoever subscribes to it.
+        """Publish a value: it triggers the agents that subscribe to its type.
 
-        Without a `correlation_id` it begins a run of its own; with one it belongs to that
-        correlation's. With an `id`, publishing the same once more changes nothing.
+        Without a `correlation_id` it starts a new run; with one, it belongs to the run of that
+        correlation. With an `id`, publishing the same value again changes nothing.
 
         Raises:
-            InvalidArtifact: it would not come back from JSON as it is.
-            ArtifactExists: an artifact of this id is there, with other content.
+            InvalidArtifact: it cannot be written as JSON.
+            ArtifactExists: an artifact of this id exists, with other content.
         """
         self._go()
         about = _named(correlation_id, "`correlation_id`")
@@ -169,7 +168,7 @@ class Board(Readable):
         visibility: "Visibility | None" = None,
         correlation_id: str | None = None,
     ) -> "list[Artifact]":
-        """Put values on the board, each as `publish` does; none of them, if one is not right."""
+        """Publish values, each as `publish` does; if one is invalid, none is published."""
         self._go()
         if not isinstance(cast(object, values), Iterable):
             raise wrong("`values`", values, "Give a list of values.")
@@ -180,13 +179,12 @@ class Board(Readable):
     async def invoke(
         self, agent: str, value: "BaseModel", *, publish: bool = True
     ) -> "list[Artifact]":
-        """Give an agent a value directly, and get what it makes of it.
+        """Give an agent a value directly, and return what it makes.
 
-        The value itself is not put on the board; what the agent makes is, unless `publish` is
-        false.
+        The value itself is not published; what the agent makes is, unless `publish` is false.
 
         Raises:
-            ReactionFailed: the agent could not do it.
+            ReactionFailed: the agent failed.
         """
         runs = self._go()
         agent, shares = as_name(agent, "`agent`"), as_flag(publish, "`publish`")
@@ -197,17 +195,17 @@ class Board(Readable):
 
     async def run_until_idle(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+        timeout: float | None = None,  # noqa: ASYNC109 - the field's name for it
         *,
         raise_errors: bool = True,
     ) -> "ExceptionGroup[Exception] | None":
-        """Wait until nothing is going on in the runs that this program set off here, and no batch
-        is about to be taken because of its time.
+        """Wait until the runs that this program started here are idle, and no batch is about to
+        time out.
 
         Raises:
-            ExceptionGroup: what failed since this was last asked, unless `raise_errors` is false;
-                then it is given back.
-            TimeoutError: it is not idle in time; what goes on goes on.
+            ExceptionGroup: what failed since the last call, unless `raise_errors` is false; then
+                the failures are returned.
+            TimeoutError: it is not idle in time; the runs continue.
         """
         activity, seconds = self._runs.activity, as_seconds(timeout, "`timeout`")
 
@@ -226,10 +224,10 @@ class Board(Readable):
     async def run_until(
         self,
         condition: "Callable[[], bool | Awaitable[bool]]",
-        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+        timeout: float | None = None,  # noqa: ASYNC109 - the field's name for it
     ) -> None:
-        """Wait until a condition holds: a function, plain or async, that is asked again whenever
-        something is on record here.
+        """Wait until a condition holds: a function, plain or async, that is called again after each
+        stored event.
 
         Raises:
             TimeoutError: it does not hold in time.
@@ -246,8 +244,8 @@ class Board(Readable):
         await self._runs.activity.until(holds, as_seconds(timeout, "`timeout`"))
 
     async def retry(self, failed: "ReactionFailed | Artifact | str", agent: str = "") -> int:
-        """Let what failed be tried again: one failure, or all that failed in a run or with an
-        artifact, of one agent if it is named. How many turns that is.
+        """Retry failed turns: one failure, or all of a run or an artifact, optionally of one agent.
+        Returns the number of turns.
 
         Raises:
             UsageError: nothing of that kind failed, or its run has ended.
@@ -261,7 +259,7 @@ class Board(Readable):
         return await self._runs.retry(of, as_string(agent, "`agent`"))
 
     async def cancel(self, run: str | None = None, *, reason: str = "") -> int:
-        """End a run of the board now, or all that are going on in this program; how many."""
+        """Cancel a run of the board, or all that are open in this program; returns how many."""
         runs = self._go()
         reason = as_string(reason, "`reason`")
         ids = [as_name(run, "`run`")] if run is not None else self._runs.activity.runs
@@ -269,9 +267,8 @@ class Board(Readable):
         return sum([await runs.cancel(key, by=by, reason=reason) for key in keys])
 
     async def resume(self) -> list[str]:
-        """Continue the runs of this board that were cut off, or wait for an instant, and serve it
-        from now on: its runs are driven here also when other processes send them something, or
-        give them back.
+        """Continue the interrupted and waiting runs of this board, and serve the board from now on:
+        its runs are driven here also when other processes send them mail or give them back.
 
         Raises:
             PlanChanged: one of them is pinned to another plan of the board; none is continued.
@@ -291,12 +288,12 @@ class Board(Readable):
 
     async def close(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - what the field calls it
+        timeout: float | None = None,  # noqa: ASYNC109 - the field's name for it
     ) -> None:
-        """Take batches as they are, wait until nothing is going on, and publish nothing more.
+        """Close all batches, wait until nothing runs, and refuse further publishing.
 
         Raises:
-            ExceptionGroup: what failed since that was last asked.
+            ExceptionGroup: what failed since the last call.
         """
         seconds = as_seconds(timeout, "`timeout`")
         self._closed = True
@@ -305,9 +302,11 @@ class Board(Readable):
         await self.run_until_idle(seconds)
 
     def _go(self) -> "Runs":
-        """Drive what is set off, in this program."""
+        """Start driving runs in this program."""
         if self._closed:
-            raise UsageError(f"Board {self.name!r} is closed. Make another app to go on with it.")
+            raise UsageError(
+                f"Board {self.name!r} is closed. Open another app to continue with it."
+            )
         return self._serve()
 
 

@@ -1,4 +1,4 @@
-"""Which runs are listed, as a program says it."""
+"""Filters for lists of runs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ _KNOWN = ("status", "workflow", "user", "since", "until")
 
 
 def run_filter(given: Mapping[str, Any]) -> RunFilter:
-    """Which runs these arguments ask for.
+    """The filter for these arguments.
 
     Raises:
         UsageError: one of them does not exist, or asks for nothing that could be.

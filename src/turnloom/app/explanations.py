@@ -1,4 +1,4 @@
-"""Why a run went as it did."""
+"""Explanations of runs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What the threads are for that explain, and how many do at once: each holds a log in memory.
+# The purpose of the threads that compute explanations, and their number: each holds a log in
+# memory.
 EXPLAINING = "explaining"
 AT_ONCE = 4
 
 
 class Explanations:
-    """Explanations of the runs of an app, computed from their logs; `app_id` says whose a run
-    is."""
+    """Explanations of the runs of an app, computed from their logs; `app_id` is the run's
+    tenant."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -31,7 +32,7 @@ class Explanations:
     async def turn(
         self, run: str, turn: int, *, agent: str | None = None, app_id: str = LOCAL
     ) -> "TurnExplained":
-        """What a turn was shown, and why; with an `agent`, only that agent's turns are counted.
+        """What a turn was shown, and why; with an `agent`, counting only that agent's turns.
 
         Raises:
             UnknownRun: there is no such run.
@@ -47,7 +48,7 @@ class Explanations:
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
     ) -> "VariableExplained":
-        """Why a variable has its value, at the end or as of the event `at`.
+        """Why a variable has its value, at the end or at event `at`.
 
         Raises:
             UnknownRun: there is no such run.
@@ -63,7 +64,7 @@ class Explanations:
         return await _off_loop(partial(explain_variable, events, name, at, known))
 
     async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
-        """Why the work went where it went, by the event that says so.
+        """Why the work went where it went, by the event that decided it.
 
         Raises:
             UnknownRun: there is no such run.
@@ -79,7 +80,7 @@ class Explanations:
         return await _off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
-        """What happened in a run, a row each.
+        """What happened in a run, one row per event.
 
         Raises:
             UnknownRun: there is no such run.
@@ -91,7 +92,7 @@ class Explanations:
 
 
 async def _off_loop(compute: Callable[[], T]) -> T:
-    """What is computed from a log, which may be long, while others use the loop."""
+    """Compute something from a log off the event loop: it may be long."""
     from turnloom.kernel.threads import in_thread, threads
 
     return await in_thread(compute, threads(EXPLAINING, AT_ONCE))

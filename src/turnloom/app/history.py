@@ -1,4 +1,4 @@
-"""What is on record of runs."""
+"""The recorded history of runs."""
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 class Definition:
     """The workflow that a run is pinned to, as this program restores it.
 
-    `form` is `conversation`, `reaction` or `flow`. `files` are the declarations and `code` the
-    digests of the code that a folder or a flow had when the run began; `changed_code` names the
-    files or steps whose code is another one now. `engines` answer for agents, by name, the first
-    one first. `lacking` says which agents cannot answer here, and `unheeded` which settings make
-    no difference.
+    `form` is `conversation`, `reaction` or `flow`. `files` are the declarations, and `code` the
+    digests of the code, from the start of the run; `changed_code` names the files or steps whose
+    code has changed since. `engines` are the engines of each agent, in order. `lacking` lists
+    agents that cannot answer here, and `unheeded` the settings without effect.
     """
 
     name: str
@@ -47,10 +46,10 @@ class Definition:
     _workflow: "Form" = field(repr=False)
 
     def to_mermaid(self) -> str:
-        """A conversation or a flow as a flowchart in the language of Mermaid.
+        """A Mermaid flowchart of a conversation or a flow.
 
         Raises:
-            UsageError: it is a board, which has no ways that could be drawn.
+            UsageError: it is a board, which has no graph.
         """
         from turnloom.explain.logic.pictures import picture
         from turnloom.reaction.logic.reacting import Reacting
@@ -61,10 +60,10 @@ class Definition:
 
 
 def key_of(tenant: str, run: str) -> "RunKey":
-    """Which run of a tenant an id names.
+    """The key of a run of a tenant.
 
     Raises:
-        UsageError: it can be none.
+        UsageError: it is not a valid id.
     """
     from turnloom.log.spec import RunKey
 
@@ -72,8 +71,8 @@ def key_of(tenant: str, run: str) -> "RunKey":
 
 
 class History:
-    """What is on record of the runs of an app; reading it drives nothing. `app_id` says whose a run
-    is: that of another tenant is not found."""
+    """The recorded history of an app's runs; reading it drives nothing. `app_id` is the run's
+    tenant: runs of other tenants are not found."""
 
     def __init__(self, parts: "Callable[[], Parts]") -> None:
         self._parts = parts
@@ -90,14 +89,14 @@ class History:
         return cast("Sequence[RunEvent]", events)
 
     async def named(self, prefix: str, limit: int = 100, *, app_id: str = LOCAL) -> "Sequence[str]":
-        """At most `limit` ids of runs that begin with a prefix, in their order."""
+        """At most `limit` ids of runs that begin with a prefix, sorted."""
         most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
         return await self._parts().store.log.named(tenant, as_string(prefix, "`prefix`"), most)
 
     async def verify(
         self, run: str | None = None, *, app_id: str = LOCAL
     ) -> "AsyncGenerator[VerifiedRun]":
-        """Compare the runs of a tenant, or one of them, with what the store knows of them.
+        """Verify the runs of a tenant, or one of them, against the store's digests.
 
         Raises:
             UnknownRun: there is no such run.
@@ -125,16 +124,16 @@ class History:
         dry_run: bool = False,
         app_id: str = LOCAL,
     ) -> "AsyncGenerator[PrunedRun]":
-        """Remove runs of a tenant that ended longer ago than this, as `30d`, or before an instant,
-        with all that belongs to them; each is given when it is removed. A dry run says which would
-        be.
+        """Remove runs of a tenant that ended longer ago than an age such as `30d`, or before an
+        instant, with everything that belongs to them; yields each removed run. A dry run removes
+        nothing.
 
-        Runs stay whose artifacts a run took that stays, and those of a correlation that was named.
+        A run stays if a remaining run took one of its artifacts, or if its correlation was named.
 
         Raises:
             UsageError: it is not said which runs, the store has no `pruner`, or artifacts are kept
                 elsewhere.
-            StoreUnavailable: what was given is removed, and the rest may be later.
+            StoreUnavailable: the yielded runs are removed; the rest may be removed later.
         """
         from turnloom.runtime.pruning import prune
         from turnloom.wiring.doors import Lacking, port_of
@@ -169,14 +168,14 @@ class History:
         return _definition(await self._parts().definitions.restore(started))
 
 
-# How a run can end.
+# The ways a run can end.
 _STATUSES = ("finished", "failed", "cancelled")
 
 
 def _until(
     older_than: "timedelta | str | None", before: "datetime | None", now: datetime
 ) -> datetime:
-    """The instant before which runs ended that are to be removed."""
+    """The instant before which runs must have ended to be removed."""
     if (older_than is None) == (before is None):
         raise UsageError("Say which runs to remove: by `older_than`, or by `before`.")
     if before is None:

@@ -43,8 +43,8 @@ S = TypeVar("S", bound="BaseModel")
 
 
 class LoomSettings(TypedDict, total=False):
-    """Settings that a program gives its app; the others are as the environment or `turnloom.toml`
-    say, or else as they are by default."""
+    """Settings that a program gives its app. The others come from the environment, `turnloom.toml`
+    or the defaults."""
 
     store: "str | PathLike[str] | Store | None"
     artifacts: "str | Artifacts | None"
@@ -73,7 +73,7 @@ class LoomSettings(TypedDict, total=False):
 
 
 class RunChoice(TypedDict, total=False):
-    """Which runs are listed; what is left out asks nothing."""
+    """Filters for lists of runs; what is left out does not restrict."""
 
     status: "str | Collection[str]"
     workflow: str
@@ -83,33 +83,32 @@ class RunChoice(TypedDict, total=False):
 
 
 class Loom:
-    """An app: runs in one store, driven in this process. Opens nothing before it is used.
+    """An app: runs in one store, driven in this process. It opens nothing before it is used.
 
-    `store` and `documents` are where runs are kept and where database variables are looked up;
-    `artifacts` and `beliefs` are where artifacts and what is known of agents are kept if not beside
-    the runs, `vectors` where collections are; `scheduler` drives runs. Each is a URL, or an object
-    of your own that has the members of its port in `turnloom.ports`.
-    `engine` answers, or `model` is asked, for agents that choose no engine; an engine that is named
-    asks the models that are. With `strict=False`, a workflow whose context variables are invalid
-    begins without them. `clock`, `entropy` and `environment` stand in for the system's, and
-    `connect` gives the server of tools for each that a folder declares, in place of a real one.
-    `observers` see every event after it is stored, and `components` stand around every turn and
-    call, the first one outermost. Objects of your own are yours to close.
+    `store` keeps runs and `documents` holds the data of database variables. `artifacts` and
+    `beliefs` are stored beside the runs unless given, `vectors` stores collections, and `scheduler`
+    drives runs. Each is a URL, or your own object that implements its port in `turnloom.ports`.
+    `engine` answers for agents without an engine of their own, or `model` is asked; an engine given
+    by name asks the models that are named. With `strict=False`, a workflow starts without its
+    invalid context variables. `clock`, `entropy` and `environment` replace the system's, and
+    `connect` replaces the tool servers that folders declare. `observers` see every event after it
+    is stored, and `components` wrap every turn and call, the first one outermost. You close the
+    objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads what is on record of it.
+    `explain` says why a run went as it did; `history` reads its log.
 
     Attributes:
-        observers: What waits for each observer, and how much of it was dropped.
+        observers: The queue of each observer, and how much of it was dropped.
 
     Raises:
-        UsageError: a setting does not exist or names nothing, or an object lacks what is needed.
+        UsageError: a setting is unknown or names nothing, or an object lacks a member.
     """
 
     def __init__(self, **settings: Unpack[LoomSettings]) -> None:
         unknown = settings.keys() - LoomSettings.__annotations__.keys()
         if unknown:
             known = ", ".join(LoomSettings.__annotations__)
-            raise UsageError(f"There is no setting {min(unknown)!r}. There is: {known}.")
+            raise UsageError(f"Unknown setting {min(unknown)!r}. Known settings: {known}.")
         from turnloom.wiring import set_up
 
         self._setup: Setup = set_up(settings)
@@ -158,13 +157,13 @@ class Loom:
         user_id: str = "local",
         app_id: str = LOCAL,
     ) -> "Run[S] | Run[BaseModel]":
-        """Begin a run of the workflow in a folder, or of a flow with its first state, and drive it
-        in this process.
+        """Start a run of the workflow in a folder, or of a flow with a state, and drive it in this
+        process.
 
         Raises:
-            DefinitionError: the workflow does not pass its check; nothing was begun.
-            InvalidUpdate: it is no state of the flow; nothing was begun.
-            MissingContext: a variable that it requires has no value; nothing was begun.
+            DefinitionError: the workflow does not pass its check; nothing was started.
+            InvalidUpdate: it is not a state of the flow; nothing was started.
+            MissingContext: a required variable has no value; nothing was started.
         """
         runs, user = self._serve(), as_name(user_id, "`user_id`")
         tenant = as_name(app_id, "`app_id`")
@@ -184,15 +183,15 @@ class Loom:
 
         Raises:
             UnknownRun: there is no such run.
-            RunBusy: another process drives it; one that does not respond is waited for, until its
-                lease is over.
+            RunBusy: another process drives it; if that process does not respond, this waits for
+                the end of its lease.
         """
         runs, key = self._serve(), key_of(app_id, run)
         await runs.resume(key)
         return Run(key, runs)
 
     def handle(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
-        """The handle of a run of a tenant in the store; the run is not driven here."""
+        """The handle of a run in the store; this does not drive the run."""
         return Run(key_of(app_id, run), self._open().runs)
 
     async def run(
@@ -203,11 +202,11 @@ class Loom:
         user_id: str = "local",
         app_id: str = LOCAL,
     ) -> "Outcome[S]":
-        """Run a flow with its first state until it ends or waits for a person.
+        """Run a flow with a state until it ends or waits for a person.
 
         Raises:
-            DefinitionError: the flow does not pass its check; nothing was begun.
-            InvalidUpdate: it is no state of the flow; nothing was begun.
+            DefinitionError: the flow does not pass its check; nothing was started.
+            InvalidUpdate: it is not a state of the flow; nothing was started.
             FlowFailed: the run failed, or was cancelled.
         """
         run = await self.start(flow, state, user_id=user_id, app_id=app_id)
@@ -229,10 +228,10 @@ class Loom:
         guards: "Guards | Mapping[str, Json] | None" = None,
         max_turns: int = 1000,
     ) -> "Board":
-        """A board: agents on it are woken by what is published, and publish themselves.
+        """A board: its agents react to published artifacts, and publish artifacts themselves.
 
-        `variables`, `hooks` and `guards` are what a workflow folder declares, in Python; the
-        functions of hooks stand in them. One publish sets off at most `max_turns` turns.
+        `variables`, `hooks` and `guards` are those of a workflow folder, in Python; hooks contain
+        their functions. One publish triggers at most `max_turns` turns.
 
         Raises:
             UsageError: this app has a board of that name already.
@@ -254,14 +253,14 @@ class Loom:
         app_id: str = LOCAL,
         **which: Unpack[RunChoice],
     ) -> "list[RunSummary]":
-        """At most `limit` runs of a tenant, or of those without an end, the one begun last coming
-        first. The next page is `before` the last run of this one.
+        """At most `limit` runs of a tenant, the latest first; with `unfinished`, only open ones.
+        For the next page, pass the last run of this one as `before`.
 
-        `status`, `workflow` and `user` choose runs by these, `since` and `until` by their begin.
+        `status`, `workflow` and `user` filter the runs, `since` and `until` their start.
 
         Raises:
             UnknownRun: there is no run `before`.
-            UsageError: there is no such status, or a time has no zone.
+            UsageError: a status is unknown, or a time has no zone.
         """
         from turnloom.app.choosing import run_filter
 
@@ -271,13 +270,13 @@ class Loom:
         return await runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[LookupIndex]":
-        """Make the indexes that the database variables of a workflow are looked up by.
+        """Create the indexes for the database variables of a workflow.
 
-        Each is given once it is there; one that was there before stays as it is.
+        Each is yielded once it exists; an existing one stays as it is.
 
         Raises:
-            DefinitionError: the workflow does not pass its check; nothing was made.
-            DocumentsUnavailable: the documents do not answer, in time or at all.
+            DefinitionError: the workflow does not pass its check; nothing was created.
+            DocumentsUnavailable: the document store does not answer in time.
         """
         from turnloom.variables.service import index as make_indexes
 
@@ -288,10 +287,10 @@ class Loom:
             yield index
 
     def register_flow(self, flow: "Flow[S]", *, entry: "str | PathLike[str]" = "") -> None:
-        """Know a flow, so that its runs can be resumed here.
+        """Register a flow, so that its runs can be resumed here.
 
         `entry` is the file that builds it. Programs that do not register the flow import that file
-        to continue runs that begin from now on; without it, they refuse (`UnknownFlow`).
+        to continue runs started from now on; without it, they refuse with `UnknownFlow`.
 
         Raises:
             DefinitionError: the flow does not pass its check.
@@ -303,27 +302,27 @@ class Loom:
         collection: "type[RagCollection]",
         adapter: "VectorSearch | Callable[[], VectorSearch]",
     ) -> None:
-        """Fill and search a collection through an adapter, or through what makes one.
+        """Register an adapter for a collection, or a function that creates one.
 
         Raises:
-            UsageError: it is no collection, another one has its name, or it is in use.
+            UsageError: it is not a collection, its name is taken, or it is in use.
         """
         self._open().collections.register(collection, adapter)
 
     def collection(
         self, collection: "type[RagCollection]", *, app_id: str = LOCAL
     ) -> "VectorSearch":
-        """What fills and searches a collection for a tenant: as it was registered, else as the
-        settings say. A search that names a reader is of the reader's tenant.
+        """The collection of a tenant: as it was registered, or else as the settings say. A search
+        that names a reader uses the reader's tenant.
 
         Raises:
-            UsageError: it is no collection, a package is missing, or what was registered does not
-                tell tenants apart.
+            UsageError: the collection is unknown, a package is missing, or the registered adapter
+                does not separate tenants.
         """
         return self._open().collections.open_for(as_name(app_id, "`app_id`"), collection)
 
     async def aclose(self) -> None:
-        """Stop driving, and close the store. What was going on can be resumed.
+        """Stop driving, and close the store. Open runs can be resumed.
 
         Raises:
             Exception: whatever driving failed with.
@@ -341,7 +340,7 @@ class Loom:
         self._serving.cancel()
         await asyncio.wait({self._serving})
         error = None if self._serving.cancelled() else self._serving.exception()
-        if isinstance(error, Exception):  # what is none ended the program where it came up
+        if isinstance(error, Exception):  # others ended the program where they were raised
             raise error
 
     def _open(self) -> "Parts":

@@ -1,4 +1,4 @@
-"""Runs as handles."""
+"""Handles of runs."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
@@ -41,66 +41,67 @@ class Run(Generic[S_co]):
         return f"<code>Run {plain(self.id)}</code>"
 
     def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
-        """Its events from a position on, live, up to its end."""
+        """Its events after a position, live, up to its end."""
         after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
-        """The oldest question that it asks and waits for, if it does: the first of `questions`."""
+        """The oldest open question, if there is one: the first of `questions`."""
         return next(iter(await self.questions(user_id=user_id)), None)
 
     async def questions(self, *, user_id: str | None = None) -> "list[Question]":
-        """The questions that it asks and waits for, the oldest first.
+        """Its open questions, the oldest first.
 
-        `user_id` says who wants to know, if people are to be told apart: the run's user is told of
-        all questions, other people of those that are asked of them.
+        `user_id` is the person who asks for them: the run's user sees all questions, others see
+        those addressed to them.
 
         Raises:
-            NotYours: it is neither the run's user nor a person who is asked.
+            NotYours: the person is neither the run's user nor an addressee.
         """
         return await self._runs.questions.open(self._key, _user(user_id))
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
     ) -> "Delivery":
-        """Answer one of its questions, and say what became of it. `None` stands for the only open
-        question that this person can answer, or else for the last one that was answered.
+        """Answer one of its questions; returns what became of the answer. `None` stands for the
+        only open question that this person may answer, or else for the last answered one.
 
-        `user_id` says who answers: the run's user, if nothing is said. Only the person who is asked
-        can answer, `to` of the question.
+        `user_id` is the person who answers: by default the run's user. Only the addressee of a
+        question, its `to`, may answer it.
 
         Raises:
-            NotYours: another person is asked.
-            QuestionExpired: it comes too late.
-            RunBusy: another process drives it, and does not take the answer in.
-            UsageError: there is no such question, or more than one, or this is no answer to it.
+            NotYours: the question is addressed to another person.
+            QuestionExpired: the answer is late.
+            RunBusy: the process that drives it does not take the answer in.
+            UsageError: the question is unknown or ambiguous, or the answer is invalid.
         """
         asked = None if question is None else as_string(question, "`question`")
         return await self._runs.questions.answer(self._key, asked, value, user=_user(user_id))
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
-        """Let a listener hear answers while they are made in this process, piece by piece."""
+        """Call `listener` with the text deltas of answers made in this process, while the context
+        is open."""
         hear = as_function(listener, "`listener`")
         return self._runs.following.listening(self._key, hear)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
-        """End it now; whether it was still going.
+        """Cancel it; returns whether it was open.
 
         Raises:
-            RunBusy: another process drives it, and does not take that in.
-            UsageError: nobody drives it, and another program declares its board.
+            RunBusy: the process that drives it does not respond.
+            UsageError: no process drives it, and another program declares its board.
         """
         by, reason = as_name(by, "`by`"), as_string(reason, "`reason`")
         return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def holder(self) -> "Holder | None":
-        """Which process drives it now, and whether that one responds; nothing if none does, or if
-        there is no such run."""
+        """The process that drives it, and whether that process responds; None if no process does,
+        or if there is no such run."""
         return await self._runs.claims.held(self._key)
 
     async def not_undone(self) -> "list[StepCompensated]":
-        """The steps of a flow that were to be made up for when the run was stopped, and could not
-        be, once it ended: their compensation failed, or a changed flow does not have it any more.
+        """The steps of a flow that could not be compensated when the run was stopped, once it
+        ended: their compensation failed, or the changed flow no longer has it.
 
         Raises:
             UnknownRun: there is no such run.
@@ -110,7 +111,7 @@ class Run(Generic[S_co]):
         return await not_undone(self._runs, self._key)
 
     async def plan(self) -> "StoredPlan | None":
-        """The plan that a run of a board or a flow is pinned to; a folder's run has none.
+        """The plan that a run of a board or a flow is pinned to; None for the run of a folder.
 
         Raises:
             UnknownRun: there is no such run.
@@ -118,17 +119,17 @@ class Run(Generic[S_co]):
         return await self._runs.plan(self._key)
 
     async def outcome(self) -> "Outcome[S_co]":
-        """What has become of a run of a flow, once it ends or waits for a person.
+        """The outcome of a run of a flow, once it ends or waits for a person.
 
         Raises:
-            UsageError: it is no run of a flow.
+            UsageError: it is not a run of a flow.
         """
         from turnloom.runtime.outcomes import outcome
 
         return await outcome(self._runs, self._key)
 
     async def finished(self) -> "RunEnd":
-        """The event that ended it, once it is there."""
+        """The event that ended it, once it is stored."""
         return cast("RunEnd", [event async for event in self.events()][-1])
 
 
