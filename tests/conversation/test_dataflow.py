@@ -241,6 +241,7 @@ setups = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.doors
 @settings(max_examples=150)
 @given(
     st.fixed_dictionaries(

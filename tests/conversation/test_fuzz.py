@@ -132,6 +132,7 @@ def test_the_sound_folders_are_sound() -> None:
         assert problems == []
 
 
+@pytest.mark.doors
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(folders())
 def test_no_folder_gives_more_than_diagnostics(files: dict[str, str]) -> None:
@@ -144,6 +145,7 @@ def test_no_folder_gives_more_than_diagnostics(files: dict[str, str]) -> None:
         assert first_decision(conversation) is not None
 
 
+@pytest.mark.doors
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(files=folders())
 def test_no_folder_on_disk_gives_more_than_diagnostics(

@@ -207,6 +207,7 @@ def test_mistakes_of_words_and_shapes_are_refused_where_they_are(mistake: Mistak
     assert refused(mistake.files) == [mistake.file]
 
 
+@pytest.mark.doors
 @settings(max_examples=120)
 @given(folders())
 def test_what_a_schema_refuses_the_check_refuses(files: dict[str, str]) -> None:

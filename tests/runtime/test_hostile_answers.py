@@ -76,6 +76,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile") / "runs.db"
 
 
+@pytest.mark.doors
 @settings(max_examples=60)
 @given(answers)
 async def test_a_conversation_stays_readable(talk: str, store: Path, answer: Any) -> None:
@@ -97,6 +98,7 @@ class Bill(BaseModel):
     n: int
 
 
+@pytest.mark.doors
 @settings(max_examples=60)
 @given(answers | st.lists(odd, max_size=2))
 async def test_a_board_stays_readable(store: Path, answer: Any) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,8 @@ from turnloom.adapters.sqlite import SqliteStore
 from turnloom.adapters.sqlite.places import Places
 from turnloom.adapters.sqlite.writer import Writer
 from turnloom.errors import Conflict
+from turnloom.log.logic import Codec
+from turnloom.log.spec import Event
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, Noted, event, events
 from turnloom.testing.contracts.facts import key
@@ -233,3 +236,26 @@ async def test_consumed_mail_stays_consumed_for_everybody(
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT id, position FROM inbox").fetchall()
     assert rows == [("next", 304)]
+
+
+class WatchedCodec(Codec):
+    """Notes which threads decode events."""
+
+    def __init__(self) -> None:
+        super().__init__([Noted])
+        self.threads: list[int] = []
+
+    def decode(self, line: bytes, run: str = "", seq: int = 0) -> Event:
+        self.threads.append(threading.get_ident())
+        return super().decode(line, run, seq)
+
+
+async def test_only_the_first_page_of_a_long_run_is_decoded_on_the_loop(tmp_path: Path) -> None:
+    codec = WatchedCodec()
+    store = SqliteStore(tmp_path / "turnloom.db", codec)
+    for position in range(0, 2000, 500):
+        await store.log.append(key("a"), events("a", 500, after=position), position)
+    codec.threads.clear()
+    assert [each.seq for each in await store.log.read(key("a"), 7)] == list(range(8, 2001))
+    assert codec.threads.count(threading.get_ident()) <= 500
+    await store.aclose()

@@ -187,12 +187,11 @@ class SqliteLog:
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run behind position `after`, in order; none for an unknown run."""
-        decode = self._codec.decode
+        page = partial(_events_page, run=run, codec=self._codec)
         events: list[Event] = []
-        async with aclosing(self._database.pages(partial(page_after, run=run), after)) as pages:
-            async for rows in pages:
-                behind = after + len(events) + 1
-                events += [decode(row, run.id, seq) for seq, row in enumerate(rows, behind)]
+        async with aclosing(self._database.pages(page, after)) as pages:
+            async for found in pages:
+                events += found
         return events
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
@@ -257,6 +256,14 @@ class SqliteLog:
         for (n,) in self._database.rows(queries.NUMBER_OF, tenant, run):
             return n
         raise UnknownRun(run)
+
+
+def _events_page(
+    reader: sqlite3.Connection, after: int, run: RunKey, codec: Codec
+) -> tuple[list[Event], int | None]:
+    """Some events of a run, decoded where they are read: later pages in a thread."""
+    rows, more = page_after(reader, after, run)
+    return [codec.decode(row, run.id, seq) for seq, row in enumerate(rows, after + 1)], more
 
 
 def _ends_page(
