@@ -1,11 +1,11 @@
 """A document is reviewed against a style guide, and an editor decides.
 
-The reviewer is shown the rules that fit the document, found by a search, and answers in a form. The
-run then waits for the editor, for days if need be and through restarts. The log tells which rules
-the reviewer was shown, how well they fit, and who decided what.
+A search finds the rules for the document; the reviewer gets them and answers with structured
+output. Then the run waits for the editor, for days if needed, and across restarts. The log has the
+rules that the reviewer saw, their scores, and the decision.
 
-Run it from any folder, as often as you like: python examples/document_review.py
-It needs the extras `vectors` and `embeddings`; TURNLOOM_VECTORS says where the collection is kept.
+Run it from any folder, repeatedly: python examples/document_review.py
+It needs the extras `vectors` and `embeddings`; TURNLOOM_VECTORS is the URL of the collection.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Review(BaseModel):
 
 
 class Rulebook:
-    """Answers without a model: it holds the document against the rules that it is shown."""
+    """Compare the document with the given rules, without a model."""
 
     async def __call__(self, task: Task) -> Answer:
         shown = [each["content"] for each in task.context.items if each["type"] == "retrieval"]
@@ -128,7 +128,7 @@ REVIEW = (
 
 
 async def main() -> None:
-    """Have a document reviewed, and decide about it."""
+    """Review a document, and decide about it."""
     piece = Piece(title="Tide tables", text="On Friday the picture of the day shows 2 seals.")
     async with Loom() as app:
         await app.collection(StyleGuide).add(RULES)

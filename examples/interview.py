@@ -19,7 +19,7 @@ ANSWERS = (
 
 
 def told(event: Event) -> str | None:
-    """An event of the conversation as a line, or nothing if it is not one for people."""
+    """Format an event of the conversation as a line, or return nothing for other events."""
     match event.kind:
         case "agent.text" if not event.data.hidden:
             return f"{event.data.agent}: {event.data.text}"
@@ -32,7 +32,7 @@ def told(event: Event) -> str | None:
 
 
 async def converse(run: Run, answers: Iterator[str], user: str) -> int:
-    """Follow a run to its end, answer what it asks, and give the number of its last turn."""
+    """Follow a run to its end, answer its questions, and return the number of its last turn."""
     last = 0
     async for event in run.events():
         if line := told(event):

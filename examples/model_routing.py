@@ -1,10 +1,10 @@
-"""Two models answer questions, and the flow learns whom to ask about what.
+"""Two models answer questions, and the flow learns which model to use for which category.
 
-The small model is cheap and cannot count; the large one can do both. Each question is put to the
-one of whom the outcomes so far promise most in its category, less what it costs. The log has every
-choice: the beliefs, the draws, and what came of them.
+The small model is cheap and cannot count; the large one can do both. Each question goes to the
+model with the best outcomes in its category so far, minus its cost. The log has every choice: the
+beliefs, the draws, and the outcomes.
 
-Run it from any folder, as often as you like: python examples/model_routing.py
+Run it from any folder, repeatedly: python examples/model_routing.py
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Asked(BaseModel):
 
 
 class Small:
-    """Answers without a model: it greets, and guesses at numbers."""
+    """Answer without a model: greet, and guess numbers."""
 
     async def __call__(self, task: Task) -> Answer:
         question = task.transcript[-1].text
@@ -45,7 +45,7 @@ class Small:
 
 
 class Large:
-    """Answers without a model: it greets, and counts."""
+    """Answer without a model: greet, and count."""
 
     async def __call__(self, task: Task) -> Answer:
         question = task.transcript[-1].text
@@ -87,7 +87,7 @@ ROUTING = (
 
 
 async def main() -> None:
-    """Ask many questions, and see who was asked."""
+    """Ask many questions, and print which model answered."""
     chosen: Counter[tuple[str, str]] = Counter()
     answers: list[str] = []
     async with Loom(store="memory") as app:

@@ -1,11 +1,11 @@
-"""Orders that go through, and one that does not: what was done for it is undone, in reverse.
+"""Orders that succeed, and one that fails: its completed steps are undone, in reverse.
 
-Stock is reserved and the card is checked at once, then the card is charged and the parcel is sent.
-The bank loses the line at first; it is asked again with the same key, and nobody pays twice. No
-courier goes to the island, so the payment is given back and the stock released, and the log tells
-what was done, what failed, and what made up for it.
+Stock is reserved while the card is checked, then the card is charged and the parcel is sent. The
+bank loses the first connection; it is called again with the same key, and no customer pays twice.
+No courier serves the island, so the payment is refunded and the stock released. The log has what
+was done, what failed, and what compensated it.
 
-Run it from any folder, as often as you like: python examples/order_processing.py
+Run it from any folder, repeatedly: python examples/order_processing.py
 """
 
 import asyncio
@@ -20,7 +20,7 @@ PRICES = {"kettle": 40, "lamp": 25}
 
 
 class NoCourier(Exception):
-    """Nobody delivers there."""
+    """No courier serves the address."""
 
 
 class Order(BaseModel):
@@ -36,14 +36,14 @@ class Order(BaseModel):
 
 
 class Bank:
-    """A bank that loses the first call of every payment after it was made."""
+    """A bank that makes every payment, and loses the connection of its first call."""
 
     def __init__(self) -> None:
         self.payments: dict[str, int] = {}
         self.calls = 0
 
     def charge(self, key: str, amount: int) -> str:
-        """The receipt of a payment; the same key is the same payment."""
+        """Return the receipt of a payment; the same key is the same payment."""
         self.calls += 1
         known = key in self.payments
         self.payments[key] = amount
@@ -117,7 +117,7 @@ ORDERS = (
 
 
 async def main() -> None:
-    """Order two things, and see what became of them."""
+    """Place two orders, and print their outcomes."""
     async with Loom() as app:
         for order in (
             Order(item="kettle", address="Mill Lane 3"),

@@ -1,9 +1,9 @@
-"""A pep talk for every pitch: an agent that is shown the deals that were won, without the notes.
+"""A pep talk for every pitch: an agent sees the deals that were won, without their notes.
 
-A provider of one's own mixes what belongs to the pitch with the last wins of the whole board. The
-log then tells where each item came from and what was taken out of it.
+A custom provider combines the artifacts of the pitch with the last wins of the whole board. The log
+has the origin of each item and its redactions.
 
-Run it from any folder, as often as you like: python examples/pep_talk.py
+Run it from any folder, repeatedly: python examples/pep_talk.py
 """
 
 import asyncio
@@ -92,7 +92,7 @@ WINS = {
 
 
 class HypeEngine:
-    """Answers without a model: it borrows the closer of the last win that it is shown."""
+    """Answer without a model: borrow the closer of the last win in the context."""
 
     def __init__(self) -> None:
         self.asked: list[Task] = []
@@ -106,13 +106,13 @@ class HypeEngine:
 
 
 async def remember(board: Board) -> None:
-    """Put the deals that were won on the board; those that are there already stay as they are."""
+    """Publish the deals that were won; existing ones stay unchanged."""
     for id, win in WINS.items():
         await board.publish(win, tags={"deal_won"}, id=id)
 
 
 async def main() -> None:
-    """Pitch something, and see what the agent was shown."""
+    """Publish a pitch, and print what the agent saw."""
     engine = HypeEngine()
     async with Loom() as app:
         board = app.board()
@@ -136,7 +136,7 @@ async def main() -> None:
         for item in engine.asked[0].context.items:
             print(f"  {json.dumps(item, ensure_ascii=False)}")
         made, _ = await board.query_artifacts(FilterConfig(correlation_id=pitch.correlation_id))
-        print(f"\nWhat came of it:\n  {made[-1].payload['tagline']} {made[-1].payload['closer']}")
+        print(f"\nThe pep talk:\n  {made[-1].payload['tagline']} {made[-1].payload['closer']}")
         print(f"\n{await app.explain.turn(str(pitch.run), 1)}")
 
 

@@ -1,10 +1,10 @@
-"""A slogan is drafted and criticised until the critic is content, at most so often.
+"""A slogan is drafted and criticised until the critic accepts it, up to a limit.
 
-The writer is stubborn: whatever the critic says, it writes the same again. A guard notices that the
-two go round in circles, and tells them so in their next turns; that helps. The log tells what was
-noticed, what each agent saw, how often the loop was walked, and why it ended.
+The writer is stubborn: it ignores the critic and repeats itself. A guard detects the loop, and
+gives both agents a hint in their next turns; that helps. The log has the detected loop, what each
+agent saw, the number of passes, and why the loop ended.
 
-Run it from any folder, as often as you like: python examples/refinement.py
+Run it from any folder, repeatedly: python examples/refinement.py
 """
 
 import asyncio
@@ -49,14 +49,14 @@ class Verdict(BaseModel):
 
 
 class Poet:
-    """Answers without a model: it writes the same again, unless it is told to come to an end."""
+    """Answer without a model: repeat the slogan, unless a hint says to finish."""
 
     async def __call__(self, task: Task) -> Answer:
         return Answer(LONG if task.system == INSTRUCTIONS else SHORT)
 
 
 class Counter:
-    """Answers without a model: it counts words."""
+    """Answer without a model: count words."""
 
     async def __call__(self, task: Task) -> Answer:
         words = len(task.transcript[-1].text.partition(": ")[2].split())
@@ -120,7 +120,7 @@ REFINE = (
 
 
 async def main() -> None:
-    """Refine a slogan, and see how that went."""
+    """Refine a slogan, and print the drafts and the outcome."""
     async with Loom() as app:
         outcome = await app.run(REFINE, Slogan(product="kettle"))
         for number, draft in enumerate(outcome.state.drafts, 1):

@@ -1,11 +1,10 @@
-"""Answers from a library: agents that are shown the passages that fit a question, and no others.
+"""Answers from a library: an agent sees the passages that match a question, and no others.
 
-Documents are put into a collection, questions are published, and each turn is shown what a search
-finds, within a budget of tokens. The log then tells which passages those were, how well they fit,
-and what had no room.
+Documents are added to a collection, questions are published, and each turn gets the results of a
+search, within a budget of tokens. The log has the passages, their scores, and what did not fit.
 
-Run it from any folder, as often as you like: python examples/research_library.py
-It needs the extras `vectors` and `embeddings`; TURNLOOM_VECTORS says where the collection is kept.
+Run it from any folder, repeatedly: python examples/research_library.py
+It needs the extras `vectors` and `embeddings`; TURNLOOM_VECTORS is the URL of the collection.
 """
 
 import asyncio
@@ -51,7 +50,7 @@ class Quote(BaseModel):
 
 
 class QuotingEngine:
-    """Answers without a model: it quotes the passage that fits best, with its source."""
+    """Answer without a model: quote the best passage, with its source."""
 
     def __init__(self) -> None:
         self.asked: list[Task] = []
@@ -63,7 +62,7 @@ class QuotingEngine:
 
 
 async def fill(app: Loom) -> None:
-    """Put the documents into the collection; those that are there already stay as they are."""
+    """Add the documents to the collection; existing ones stay unchanged."""
     documents = [
         Document(path.name, path.read_text(encoding="utf-8"), {"path": path.name}, "markdown")
         for path in sorted(DOCUMENTS.glob("*.md"))
@@ -72,7 +71,7 @@ async def fill(app: Loom) -> None:
 
 
 async def main() -> None:
-    """Ask questions, and see what each was answered from."""
+    """Ask questions, and print the passages behind each answer."""
     engine = QuotingEngine()
     async with Loom() as app:
         board = app.board("research")

@@ -1,4 +1,4 @@
-"""A step that an agent takes: it is shown context, and answers in a form."""
+"""An agent step: it gets context, and answers with structured output."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Questions from Python: what is asked, who may answer, and what counts as an answer."""
+"""Questions from Python: the open question, who may answer, and which answers are accepted."""
 
 import asyncio
 

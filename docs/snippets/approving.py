@@ -1,4 +1,4 @@
-"""A flow that waits for a person, through a restart."""
+"""A flow that waits for a person across a restart."""
 
 import asyncio
 from typing import Any

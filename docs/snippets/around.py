@@ -23,13 +23,13 @@ from turnloom import (
 
 @artifact_type
 class Letter(BaseModel):
-    """What wakes the clerk."""
+    """The artifact that wakes the clerk."""
 
     text: str
 
 
 class Case(BaseModel):
-    """What the flow is about."""
+    """The state of the flow."""
 
     model_config = ConfigDict(frozen=True)
     text: str = ""
@@ -40,7 +40,7 @@ class Memory:
     """Prepares the context of a turn, before anything is gathered."""
 
     async def around_turn(self, ctx: TurnContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Leave items for the provider, and take the turn."""
+        """Put items where the provider finds them, and take the turn."""
         ctx.state["context_snapshot"] = [{"note": f"run of {ctx.run.workflow}"}]
         await call_next()
 
@@ -52,13 +52,13 @@ class Counting:
         self.calls = 0
 
     async def around_call(self, task: Task, call_next: Callable[[Task], Awaitable[Any]]) -> Any:
-        """Ask the engine, and count it."""
+        """Call the engine, and count the call."""
         self.calls += 1
         return await call_next(task)
 
 
 async def engine(task: Task) -> Answer:
-    """Says what the context is."""
+    """Report the context."""
     return Answer(f"{task.agent} was shown {len(task.context.items)} item")
 
 

@@ -1,4 +1,4 @@
-"""A model behind a server that speaks OpenAI's protocol; here that server is one for tests."""
+"""A model behind a server with OpenAI's protocol; here it is a server for tests."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ BUSY = HttpRefusal(429, "Too many requests.", retry_after=0.2)
 
 
 async def converse(folder: str) -> None:
-    """A turn that a model takes, after it was asked to wait."""
+    """A turn of a model, after a rate limit."""
     async with LoopbackModel([BUSY, "Good morning, Ann."]) as server:
         patience = Patience(timeout=30, retries=5, pause=0.1)
         engine = PydanticAIEngine("llama3.2", base_url=server.url, patience=patience)

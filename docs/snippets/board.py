@@ -1,4 +1,4 @@
-"""Artifacts on a board: two deals, one of which is the business of one tenant."""
+"""Artifacts on a board: two deals, one of them visible to one tenant only."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a failure leads to, in order."""
+"""The steps after a failure, in order."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ class Booking(BaseModel):
 
 
 def says(word: str) -> Any:
-    """A step that says that it was taken."""
+    """A step that prints its name."""
 
     async def step(booking: Booking, ctx: StepContext) -> None:
         print(word, f"(after {ctx.failure.step} failed)" if ctx.failure else "")

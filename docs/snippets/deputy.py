@@ -1,4 +1,4 @@
-"""An agent of AG2 that takes a turn: it asks the user, and what its tool writes decides."""
+"""An AG2 agent takes a turn: it asks the user, and its tool's write decides the route."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ async def book(guests: int, context: Context) -> str:
 
 
 async def converse(folder: str, server: LoopbackModel) -> None:
-    """A turn of the agent, with a question in it."""
+    """Run a turn of the agent that asks a question."""
 
     def make() -> Agent:
         config = OpenAIConfig("any", api_key="none", base_url=server.url, streaming=True)

@@ -1,4 +1,4 @@
-"""Explanations are values: what a turn was shown, segment by segment."""
+"""Explanations are values: the frame of a turn, segment by segment."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A flow: a typed state goes through steps."""
+"""A flow: a typed state passes through steps."""
 
 import asyncio
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Paths that are walked at once, and a step that joins them."""
+"""Paths that run concurrently, and a step that joins them."""
 
 import asyncio
 from typing import Annotated, Any

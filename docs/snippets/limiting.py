@@ -9,14 +9,14 @@ from turnloom import BudgetExceeded, Guards, Loom, RunBudget, Task, artifact_typ
 
 @artifact_type
 class Article(BaseModel):
-    """What the agents read."""
+    """The artifact that the agents read."""
 
     text: str
 
 
 @artifact_type
 class Remark(BaseModel):
-    """What they make of it."""
+    """The artifact that they publish."""
 
     by: str
 

@@ -1,4 +1,4 @@
-"""A flow whose state has another model than the runs that it continues began with."""
+"""A flow that continues runs with a new model of the state."""
 
 import asyncio
 from typing import Any

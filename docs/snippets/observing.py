@@ -1,4 +1,4 @@
-"""Count what happens in all runs of an app, by tenant."""
+"""Count the events of all runs of an app, by tenant."""
 
 import asyncio
 from collections import Counter

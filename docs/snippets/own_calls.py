@@ -1,4 +1,4 @@
-"""An engine that calls a tool, and says what it gave."""
+"""An engine that calls a tool, and reports its result."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ SUMS = "def add(a: int, b: int) -> int:\n    return a + b\n"
 
 
 async def engine(task: Task) -> Answer:
-    """First a call, then what came of it."""
+    """Call the tool first, then report its result."""
     if not task.exchanges:
         (tool,) = task.tools
         return Answer(calls=(ToolCall(tool.name, {"a": 2, "b": 3}),))

@@ -1,4 +1,4 @@
-"""An engine of one's own: here it calls no model and tells how much it was given."""
+"""A custom engine: it calls no model, and reports the size of its input."""
 
 import asyncio
 from pathlib import Path
@@ -9,7 +9,7 @@ from turnloom.agents.spec import Usage
 
 
 class Measuring:
-    """Answers with the size of what it was given."""
+    """Answers with the size of its input."""
 
     async def __call__(self, task: Task) -> Answer:
         """Call your model here: `task.system` is its system prompt."""
@@ -19,7 +19,7 @@ class Measuring:
 
 
 async def converse(folder: str) -> str:
-    """What the log says about the first turn of a run."""
+    """The explanation of the first turn of a run."""
     async with Loom(store="memory", engine=Measuring()) as app:
         run = await app.start(folder)
         await run.finished()

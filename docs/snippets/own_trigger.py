@@ -1,4 +1,4 @@
-"""A kind of trigger of one's own: it fires when an agent shouts."""
+"""A custom kind of trigger: it fires when an agent writes in capitals."""
 
 import asyncio
 from pathlib import Path
@@ -12,14 +12,14 @@ from turnloom.variables.spec.triggers import Setting
 
 
 class Shouted(Setting):
-    """Fires when an agent says nothing but capitals; `Setting` gives it `value` and `once`."""
+    """Fires when a message has only capitals; `Setting` gives it `value` and `once`."""
 
     type: Literal["shouted"]
     agent: str
 
 
 def listen(trigger: Shouted, writer: str) -> Listener:
-    """What it hears, and what it makes of it."""
+    """Return the listener of the trigger."""
 
     def read(fact: Any, seen: Any) -> Any:
         return trigger.value if fact.text.isupper() else UNCHANGED

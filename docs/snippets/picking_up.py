@@ -1,4 +1,4 @@
-"""A board whose program is killed, and which goes on when the program is started again."""
+"""A board whose program is killed, and which continues when the program is restarted."""
 
 import asyncio
 import os

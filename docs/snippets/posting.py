@@ -1,4 +1,4 @@
-"""A board whose run is there to be explained: a parcel is weighed, and leaves once it is paid."""
+"""A board to explain: a parcel is weighed, and leaves once it is paid."""
 
 import asyncio
 

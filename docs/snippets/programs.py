@@ -1,4 +1,4 @@
-"""Two programs of DSPy that take turns: one from types, one with a tool that writes a variable."""
+"""Two DSPy programs take turns: one from types, one with a tool that writes a variable."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ class Complaint(BaseModel):
 
 
 def field(name: str, value: object) -> str:
-    """A field as DSPy has models write it; here they are on loopback."""
+    """A field in the format that DSPy expects of models; here they are on loopback."""
     return f"[[ ## {name} ## ]]\n{value}\n"
 
 
@@ -41,7 +41,7 @@ LINES = [
 
 
 def dispatching(ctx: Context) -> dspy.Module:
-    """A program with a tool of its own."""
+    """A program with its own tool."""
 
     def on_duty(trade: str) -> str:
         """Who is on duty for a trade."""

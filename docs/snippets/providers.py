@@ -1,4 +1,4 @@
-"""Providers of context, asked in a turn on a board of a few deals."""
+"""Context providers, called in a turn on a board with a few deals."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ context = RedactingProvider(
 
 
 class RecentWins:
-    """The last deals that were won, without who the customer is."""
+    """The last deals that were won, without the customers."""
 
     def __init__(self, most: int) -> None:
         self.most = most

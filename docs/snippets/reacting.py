@@ -1,4 +1,4 @@
-"""Publish and react: letters are sorted, and complaints that cannot wait are answered."""
+"""Publish and react: letters are sorted, and urgent complaints are answered."""
 
 import asyncio
 

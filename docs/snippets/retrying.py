@@ -1,4 +1,4 @@
-"""What fails is on record, and is tried again on purpose; what goes round in circles is stopped."""
+"""Failures are recorded and retried on request; a loop is stopped."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who may see it: a salary that one agent reads, and news that opens later."""
+"""Visibility: a salary that one agent reads, and news that opens later."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Of two carriers the better one gets more and more of the parcels."""
+"""Of two carriers, the better one gets more and more of the parcels."""
 
 import asyncio
 from collections import Counter

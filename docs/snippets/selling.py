@@ -1,4 +1,4 @@
-"""A board on which deals are published, and a conversation that learns from them."""
+"""Deals published on a board, and a conversation that reads them."""
 
 import asyncio
 

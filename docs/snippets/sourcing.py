@@ -1,4 +1,4 @@
-"""Context from sources: rules, what fits a question, and no more than there is room for."""
+"""Context from sources: rules and search results, within a budget."""
 
 import asyncio
 

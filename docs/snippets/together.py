@@ -1,4 +1,4 @@
-"""Wait for several things: two of one meeting, two of one order, two parcels for a van."""
+"""Wait for several artifacts: two of one meeting, two of one order, two parcels for a van."""
 
 import asyncio
 from datetime import timedelta

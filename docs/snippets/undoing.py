@@ -1,4 +1,4 @@
-"""What compensates a step knows which execution it undoes."""
+"""A compensation knows which execution it undoes."""
 
 import asyncio
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Three agents that pass a text on. Every call leaves a line in calls.txt."""
+"""Three agents that pass a text on. Every call appends a line to calls.txt."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ SAYS = {
 
 
 def work(task: Task) -> str:
-    """What the agent says; with CRASH_IN=<agent> the process dies in the middle of the call."""
+    """Return the agent's line; with CRASH_IN=<agent>, kill the process during the call."""
     with Path("calls.txt").open("a", encoding="utf-8") as calls:
         calls.write(f"{task.agent} was asked, key {task.key}\n")
     if os.environ.get("CRASH_IN") == task.agent:

@@ -1,4 +1,4 @@
-"""What the two agents of the interview say: plain functions of what was said before."""
+"""The two agents of the interview, as plain functions of the transcript."""
 
 from turnloom import Task
 
@@ -11,18 +11,18 @@ YES = ("accept", "yes", "ok", "fine", "good", "great")
 
 
 def answers(task: Task) -> list[str]:
-    """What the user has said so far."""
+    """Return the user's messages so far."""
     return [message.text for message in task.transcript if message.author == "user"]
 
 
 def ask(task: Task) -> str:
-    """The next question of the interview, or NEXT when all are answered."""
+    """Ask the next question of the interview, or say NEXT when all are answered."""
     given = len(answers(task))
     return QUESTIONS[given] if given < len(QUESTIONS) else "NEXT"
 
 
 def plan(task: Task) -> str:
-    """The plan, again with each wish of the user, or DONE when it is accepted."""
+    """Present the plan with the user's wishes, or say DONE when it is accepted."""
     work, today, done, *wishes = answers(task)
     if wishes and any(word in wishes[-1].lower() for word in YES):
         return "DONE"

@@ -1,4 +1,4 @@
-"""What the adviser looks things up in."""
+"""The collection of the adviser."""
 
 from turnloom import RagCollection
 

@@ -1,4 +1,4 @@
-"""What letters are about."""
+"""The category of a letter."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who answers at the desk, and what stands around it."""
+"""The engines and the component of the desk."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,7 +8,7 @@ from turnloom import Answer, Task
 
 
 def draft(task: Task) -> str:
-    """A first answer, which nobody but the next engine is told."""
+    """A first answer, which only the next engine sees."""
     return "we lost it"
 
 
@@ -23,7 +23,7 @@ class Signing:
     async def around_call(
         self, task: Task, call_next: Callable[[Task], Awaitable[Answer]]
     ) -> Answer:
-        """Ask the engine, and sign what it says, unless it is the first that is asked."""
+        """Call the engine, and sign its answer, unless it is the first engine."""
         answer = await call_next(task)
         if not task.exchanges:
             return answer

@@ -1,4 +1,4 @@
-"""What the desks of the helpline say."""
+"""The desks of the helpline."""
 
 from turnloom import Task
 

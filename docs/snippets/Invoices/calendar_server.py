@@ -1,4 +1,4 @@
-"""A server of tools: a program of its own, which knows workdays."""
+"""A tool server: a separate program that knows workdays."""
 
 from datetime import date, timedelta
 

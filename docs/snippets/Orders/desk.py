@@ -1,4 +1,4 @@
-"""What the agents of the order desk say."""
+"""The agents of the order desk."""
 
 from turnloom import Answer, Task
 

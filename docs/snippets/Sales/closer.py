@@ -1,4 +1,4 @@
-"""The closer, as a plain function that says what it is shown."""
+"""The closer, as a plain function that reports its context."""
 
 from turnloom import Task
 

@@ -1,4 +1,4 @@
-"""What gives the agents of this workflow context."""
+"""Context providers of this workflow."""
 
 from turnloom import FilterConfig, FilteredContextProvider, RedactingProvider, TagFilter
 

@@ -1,4 +1,4 @@
-"""What is derived from a letter."""
+"""Variables derived from a letter."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from turnloom import UNCHANGED, Event, derivation
 
 @derivation
 def is_upset(event: Event, values: Mapping[str, Any]) -> Any:
-    """Whether somebody shouts."""
+    """Whether the letter is in capitals."""
     if event.kind != "user.text":
         return UNCHANGED
     return event.data.text.count("!") >= 3

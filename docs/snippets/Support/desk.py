@@ -1,4 +1,4 @@
-"""What the agents of the support desk say."""
+"""The agents of the support desk."""
 
 import re
 

@@ -4,6 +4,6 @@ from turnloom import Task
 
 
 def fix(task: Task) -> str:
-    """What the engineer did about what the user said last."""
+    """Answer the user's last message."""
     said = [message.text for message in task.transcript if message.author == "user"]
     return f"FIXED. I restarted it: {said[-1]}"

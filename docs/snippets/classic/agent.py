@@ -1,4 +1,4 @@
-"""A turn that an agent of AG2's classic line takes, with a tool of its own."""
+"""An agent of AG2's classic line takes a turn with its own tool."""
 
 import asyncio
 from pathlib import Path

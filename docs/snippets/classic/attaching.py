@@ -1,4 +1,4 @@
-"""A group chat of AG2's classic line that has the variables of a workflow folder."""
+"""A group chat of AG2's classic line with the variables of a workflow folder."""
 
 import asyncio
 import io

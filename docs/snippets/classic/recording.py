@@ -1,4 +1,4 @@
-"""A group chat of AG2's classic line on record, and why a variable of it is what it is."""
+"""A recorded group chat of AG2's classic line, and the history of one of its variables."""
 
 import asyncio
 import io
@@ -29,7 +29,7 @@ agents:
 
 
 def converse(folder: str, store: str) -> str:
-    """The id of a chat that was put on record while it went on."""
+    """Record a chat, and return its id."""
     desk, duty = (ConversableAgent(name, human_input_mode="NEVER") for name in ("Desk", "Duty"))
     pattern = RoundRobinPattern(initial_agent=desk, agents=[desk, duty])
     workflow, problems = Folders().examine(folder)

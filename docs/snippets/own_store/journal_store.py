@@ -1,8 +1,8 @@
-"""A store of one's own: a folder with one file, to which every change is appended.
+"""A custom store: a folder with one file, to which every change is appended.
 
-Each process keeps what the file says in memory, and reads what others appended before it looks or
-writes. A lock on the file lets one process write at a time. A change that a killed process wrote
-only in part is cut off by the next one that writes.
+Each process keeps the content of the file in memory, and reads what others appended before it reads
+or writes. A lock on the file allows one writer at a time. A change that a killed process wrote only
+in part is cut off by the next writer.
 """
 
 import fcntl
@@ -44,12 +44,12 @@ from turnloom.ports import (
     codec,
 )
 
-# Seconds between two looks at what other processes wrote.
+# Seconds between two checks for changes of other processes.
 PAUSE = 0.02
 
 
 class Journal:
-    """A file of changes, and the functions that carry each kind of change out in memory."""
+    """A file of changes, and the functions that apply each kind of change in memory."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,12 +62,12 @@ class Journal:
         self.is_closed = False
 
     def on(self, kind: str, carry_out: Callable[..., Any]) -> None:
-        """Carry out changes of a kind by this function, whichever process makes them."""
+        """Apply changes of a kind with this function, from every process."""
         self._carry_out[kind] = carry_out
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[None]:
-        """While this is open, memory is what the file says."""
+        """While this is open, memory matches the file."""
         async with self._lock:
             self._check_open()
             await self._catch_up()
@@ -75,17 +75,17 @@ class Journal:
 
     @asynccontextmanager
     async def writing(self) -> AsyncGenerator[None]:
-        """While this is open, memory is what the file says, and only this task writes."""
+        """While this is open, memory matches the file, and only this task writes."""
         async with self._lock:
             self._check_open()
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
                 await self._catch_up()
-                self._file.truncate(self._position)  # half a change of somebody who was killed
+                self._file.truncate(self._position)  # a partial change of a killed process
                 yield
             finally:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
-        await anyio.lowlevel.checkpoint()  # other tasks get their go
+        await anyio.lowlevel.checkpoint()  # let other tasks run
 
     async def write(self, kind: str, *change: Any) -> None:
         """Append a change and carry it out; only inside `writing`. What refuses it here refuses it
@@ -100,7 +100,7 @@ class Journal:
             raise refused
 
     async def wait(self) -> None:
-        """Wait until something changed here, or for a moment: others may have written."""
+        """Wait for a change in this process, or for a moment: others may have written."""
         with anyio.move_on_after(PAUSE):
             await self._changed.wait()
 
@@ -116,7 +116,7 @@ class Journal:
             raise UsageError("This store is closed. Open a new one.")
 
     async def _catch_up(self) -> TurnloomError | None:
-        """Carry out what was appended; gives why the last change was refused, if it was."""
+        """Apply appended changes; return why the last one was refused, if it was."""
         if os.fstat(self._file.fileno()).st_size == self._position:
             return None
         self._file.seek(self._position)
@@ -260,7 +260,7 @@ class JournalInbox:
 
 
 class Arrivals:
-    """The runs that got mail since this was made."""
+    """The runs that got messages since this was created."""
 
     def __init__(self, journal: Journal) -> None:
         self.runs: dict[RunKey, None] = {}
@@ -333,7 +333,7 @@ class JournalClaims:
 
 
 async def _lock(file: Any, problem: str) -> None:
-    """Lock a file; somebody who only looks whether it is locked holds it for a moment."""
+    """Lock a file; a process that only checks the lock holds it for a moment."""
     for _ in range(5):
         if _is_locked(file, fcntl.LOCK_EX):
             return
@@ -416,7 +416,7 @@ class JournalResults:
 
 
 class JournalBeliefs:
-    """What is known of agents. The log does not tell it: the app does, after each append."""
+    """Beliefs about agents. The app updates them after each append; the log does not."""
 
     follows_log = False
 

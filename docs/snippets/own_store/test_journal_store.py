@@ -1,4 +1,4 @@
-"""The store of one's own passes the suites that ours pass."""
+"""The custom store passes the suites of the built-in stores."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager

@@ -1,4 +1,4 @@
-"""An adapter of one's own, under the suite that every adapter of its port must pass."""
+"""Test a custom adapter with the suite of its port."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,12 +15,12 @@ class DictSnapshots:
         self._kept: dict[RunKey, tuple[int, bytes]] = {}
 
     async def save(self, run: RunKey, seq: int, state: bytes) -> None:
-        """Keep a state, unless a later one is there."""
+        """Store a state, unless a later one is stored."""
         if seq >= self._kept.get(run, (0, b""))[0]:
             self._kept[run] = (seq, state)
 
     async def load(self, run: RunKey) -> tuple[int, bytes] | None:
-        """The last state kept."""
+        """Return the last stored state."""
         return self._kept.get(run)
 
 

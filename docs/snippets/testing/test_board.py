@@ -1,4 +1,4 @@
-"""A board under test: its agents say what the test wants, and the test looks at the board."""
+"""Test a board: its agents are scripted, and the test reads the board."""
 
 import pytest
 from pydantic import BaseModel

@@ -1,4 +1,4 @@
-"""Kill the program at every append and every call, and see what the next one makes of it."""
+"""Kill the program at every append and every call, and check how the next one continues."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from turnloom.testing import (
 
 
 class Mail:
-    """An engine whose calls can be counted."""
+    """An engine that counts its calls."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -30,7 +30,7 @@ class Mail:
 
 
 async def live(store: MemoryStore, mail: Mail, fuse: Fuse, folder: str) -> bool:
-    """One life of a program that starts the workflow, or resumes it; whether it lived."""
+    """Run a program that starts or resumes the workflow; return whether it survived."""
     scheduler = CrashingScheduler(FakeClock())
 
     async def send(app: Loom) -> None:

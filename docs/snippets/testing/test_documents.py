@@ -1,4 +1,4 @@
-"""A workflow with database variables under test: its documents are in memory."""
+"""Test a workflow with database variables: its documents are in memory."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ async def test_a_customer_of_another_app_is_not_found() -> None:
 
 
 class TestFakeDocuments(DocumentStoreContract):
-    """The suite for a document store; it needs to know how documents get in."""
+    """The suite for a document store; it needs a function that adds documents."""
 
     @asynccontextmanager
     async def fresh(self) -> AsyncIterator[tuple[DocumentStore, Put]]:

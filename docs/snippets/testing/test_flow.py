@@ -1,4 +1,4 @@
-"""A flow under test: its agents say what the test wants, and the test sees what became of it."""
+"""Test a flow: its agents are scripted, and the test checks the outcome."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A workflow under test with the client of a real model library: the model is on loopback."""
+"""Test a workflow with the client of a real model library: the model is on loopback."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ BOOKING = str(Path(__file__).parents[1] / "Booking")
 
 
 async def said(model: LoopbackModel) -> list[str]:
-    """What the clerk says in a run that this model answers in."""
+    """Return the clerk's message in a run with this model."""
     engine = PydanticAIEngine("any", base_url=model.url)
     async with Loom(store="memory", engine=engine) as app:
         run = await app.start(BOOKING)

@@ -1,4 +1,4 @@
-"""A workflow under test with answers that a model gave once."""
+"""Test a workflow with recorded answers of a model."""
 
 from pathlib import Path
 

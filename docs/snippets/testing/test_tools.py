@@ -1,4 +1,4 @@
-"""A workflow with tools under test: they run, a person answers, and a server is in memory."""
+"""Test a workflow with tools: they run, a person answers, and a server is in memory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ async def test_a_table_is_confirmed() -> None:
 
 
 async def monday(arguments: Mapping[str, Any]) -> str:
-    """What the calendar of the test says."""
+    """The answer of the test's calendar."""
     return "2026-11-16"
 
 

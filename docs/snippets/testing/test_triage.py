@@ -1,4 +1,4 @@
-"""A workflow under test: its agents say what the test wants, in memory."""
+"""Test a workflow in memory, with scripted agents."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ TRIAGE = str(Path(__file__).parents[1] / "Triage")
 
 
 async def converse(engine: ScriptedEngine, *answers: str) -> list[str]:
-    """The routes of a run in which the user gives these answers."""
+    """Return the routes of a run with these answers of the user."""
     given = iter(answers)
     async with Loom(store="memory", engine=engine) as app:
         run = await app.start(TRIAGE)

@@ -1,4 +1,4 @@
-"""The finished workflow is shown, and put in place once the person accepts it."""
+"""Show the finished workflow, and write it once the person accepts it."""
 
 import os
 import re
@@ -21,7 +21,7 @@ async def project_overview(summary: str, diagram: str, context_variables: Contex
     """Show the workflow to the person; write it down once it is accepted."""
     name = context_variables["action_plan"]["workflow_name"]
     root = Path(context_variables["output_folder"])
-    place = f"It will be written to {root / name}, or beside it if that is taken."
+    place = f"It will be written to {root / name}, or to a numbered folder if that exists."
     prompt = f"{summary}\n\n{diagram}\n\n{place} Do you accept it?"
     shown = {"summary": summary, "diagram": diagram, "folder": str(root / name)}
     answer = await use_ui_tool("project_overview", {"prompt": prompt, **shown})
@@ -49,14 +49,14 @@ def _readme(name: str, summary: str, diagram: str) -> str:
 
 
 def _place(files: Mapping[str, str], root: Path, name: str, production: bool) -> Path:
-    """Put a workflow where nothing stands, all of it at once.
+    """Write a workflow to a new folder, complete or not at all.
 
     Raises:
-        ValueError: the name is none.
-        DefinitionError: the workflow does not pass its check; nothing was put anywhere.
+        ValueError: the name is invalid.
+        DefinitionError: the workflow does not pass its check; nothing was written.
     """
     if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a workflow.")
+        raise ValueError(f"{name!r} is not a valid workflow name.")
     root.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".draft-", dir=root) as temporary:
         folder = _write(files, Path(temporary, name))
@@ -81,7 +81,7 @@ def _write(files: Mapping[str, str], folder: Path) -> Path:
 
 
 def _holds(folder: Path, files: Mapping[str, str]) -> bool:
-    """Whether a folder has these files already: a call that is made again finds its own work."""
+    """Whether a folder already has these files: a repeated call finds its own work."""
     return all(
         (folder / file).is_file() and (folder / file).read_text("utf-8", "replace") == text
         for file, text in files.items()

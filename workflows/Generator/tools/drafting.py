@@ -1,7 +1,7 @@
-"""What the agents of the Generator write is kept as a draft, and checked whenever it grows.
+"""The draft of a generated workflow, checked after each part that an agent adds.
 
-What is still missing is filled in from the plan, so that each agent hears of its own mistakes, and
-hears of them at once.
+Missing parts are filled in from the plan, so that each agent gets its own mistakes only, and gets
+them at once.
 """
 
 import ast
@@ -49,7 +49,7 @@ TAKEN = ("Any", "use_ui_tool", "context_variables", "ctx")
 
 # Seconds that a rehearsal may take, and how many problems are told at once.
 PATIENCE = 60.0
-TOLD = 10
+MAX_PROBLEMS = 10
 
 Draft = dict[str, Any]
 
@@ -57,7 +57,7 @@ Draft = dict[str, Any]
 async def action_plan(plan: dict[str, Any], context_variables: Context) -> Any:
     """Show the plan to the person, who accepts it or says what to change."""
     await to_thread.run_sync(_check, {"plan": plan}, "plan", context_variables["production"])
-    prompt = f"{_told(plan)}\n\nDo you accept this plan?"
+    prompt = f"{_plan_text(plan)}\n\nDo you accept this plan?"
     answer = await use_ui_tool("action_plan", {"prompt": prompt, "plan": plan})
     context_variables["action_plan"] = plan
     context_variables["plan_acceptance"] = answer["plan_acceptance"]
@@ -116,10 +116,10 @@ def _keep(part: str, document: Any, context: Context) -> str:
 
 
 def _check(draft: Draft, part: str, production: bool) -> None:
-    """Check a draft that was grown by a part.
+    """Check a draft with a new part.
 
     Raises:
-        ValueError: something is wrong, in lines that the author of the part can act on.
+        ValueError: the problems, one per line, for the author of the part.
     """
     problems = [*_misnamed(draft["plan"]), *_unlike(draft)]
     if not problems:
@@ -127,7 +127,7 @@ def _check(draft: Draft, part: str, production: bool) -> None:
             folder = _write(_files(draft), Path(temporary, draft["plan"]["workflow_name"]))
             problems = _examined(folder, draft["plan"], part, production)
     if problems:
-        raise ValueError("\n".join(problems[:TOLD]))
+        raise ValueError("\n".join(problems[:MAX_PROBLEMS]))
 
 
 def _examined(folder: Path, plan: Draft, part: str, production: bool) -> list[str]:
@@ -144,7 +144,7 @@ def _examined(folder: Path, plan: Draft, part: str, production: bool) -> list[st
 
 
 def _unfit(definition: VariableDefinition, plan: Draft, production: bool) -> Iterator[str]:
-    """What is wrong with a variable in a workflow that is generated."""
+    """Problems of a variable in a generated workflow."""
     name, source = definition.name, definition.source
     if production and isinstance(source, FromEnvironment):
         yield (
@@ -166,7 +166,7 @@ def _unfit(definition: VariableDefinition, plan: Draft, production: bool) -> Ite
 
 
 def _misnamed(plan: Draft) -> Iterator[str]:
-    """The names of a plan that can be no names: of a folder, of functions."""
+    """Invalid names of a plan: of the folder, of agents and tools."""
     name = plan["workflow_name"]
     if not NAME.fullmatch(name):
         yield (
@@ -192,7 +192,7 @@ def _not_code(names: Iterator[str], what: str) -> Iterator[str]:
 
 
 def _unlike(draft: Draft) -> Iterator[str]:
-    """Where the tools that were drafted are not those of the plan, or cannot be functions."""
+    """Drafted tools that differ from the plan, or cannot be functions."""
     if not draft.get("tools"):
         return
     planned = [tool["name"] for tool in draft["plan"]["tools"]]
@@ -203,7 +203,7 @@ def _unlike(draft: Draft) -> Iterator[str]:
     yield from _not_code(names, "A parameter")
 
 
-def _told(plan: Draft) -> str:
+def _plan_text(plan: Draft) -> str:
     """The plan as people read it."""
     lines = [f"{plan['workflow_name']}: {plan['purpose']}", "", "Agents"]
     lines += [f"- {agent['name']}: {agent['role']}" for agent in plan["agents"]]
@@ -262,9 +262,9 @@ def _declared(tool: Draft) -> Draft:
 
 
 def _code(tools: Sequence[Draft]) -> str:
-    """The functions of the tools; what comes from a draft stands in them as a literal only."""
+    """The functions of the tools; texts of a draft become literals only."""
     source = [
-        '"""What the tools do. One that asks nobody gives a sample until you write its work."""',
+        '"""The tools of the workflow. Replace the samples that they return with your code."""',
         "from typing import Any",
         "from turnloom import use_ui_tool",
         *map(_function, tools),
@@ -278,7 +278,7 @@ def _function(tool: Draft) -> str:
     head = f"def {name}({parameters}) -> Any:\n    {purpose!r}\n    return"
     if not tool["asks"]:
         return f"{head} {tool['sample']!r}"
-    # What is decided about stands above the question.
+    # The subject of the decision precedes the question.
     parts = "".join(f"str({each['name']}), " for each in given)
     shown = "".join(f", {each['name']!r}: {each['name']}" for each in given)
     prompt = f"'\\n\\n'.join([{parts}{purpose!r}])" if given else repr(purpose)
@@ -294,10 +294,10 @@ def _write(files: Mapping[str, str], folder: Path) -> Path:
 
 
 async def _rehearse(folder: Path) -> None:
-    """Run a workflow with its script, in a process of its own.
+    """Run a workflow with its script, in a separate process.
 
     Raises:
-        ValueError: it did not come to its end.
+        ValueError: the run did not finish.
     """
     command = [sys.executable, "-m", "turnloom", "run", str(folder)]
     options = ["--store", "memory", "--unattended", "--json"]
@@ -305,4 +305,4 @@ async def _rehearse(folder: Path) -> None:
         done = await anyio.run_process([*command, *options], input=b"", check=False)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     if done.returncode or not events or events[-1]["kind"] != "run.finished":
-        raise ValueError(f"The rehearsal did not come to its end: {done.stderr.decode().strip()}")
+        raise ValueError(f"The rehearsal did not finish: {done.stderr.decode().strip()}")

@@ -1,4 +1,4 @@
-"""Whether the Generator writes for production."""
+"""The variable `production` of the Generator."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The desk where leave is asked for; what it does is noted in desk.txt."""
+"""The desk for leave requests; it notes its actions in desk.txt."""
 
 from turnloom import Context, QuestionExpired, use_ui_tool
 

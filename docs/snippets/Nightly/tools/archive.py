@@ -1,10 +1,10 @@
-"""What happens around the report: an archive is opened, filled and closed."""
+"""Lifecycle hooks around the report: they open, fill and close an archive."""
 
 from turnloom import Context
 
 
 class Archive:
-    """Stands for a connection: it cannot be written down."""
+    """Stands for a connection: it is not JSON."""
 
     def __init__(self) -> None:
         self.reports: list[int] = []

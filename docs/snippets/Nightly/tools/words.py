@@ -1,4 +1,4 @@
-"""What agents are told, read and say."""
+"""Message hooks of the nightly report."""
 
 import re
 from typing import Any
