@@ -9,7 +9,7 @@ from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_name, as_names
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
-from turnloom.runtime.spec import RunFilter
+from turnloom.log.spec import RunFilter
 
 _KNOWN = ("status", "workflow", "user", "since", "until")
 

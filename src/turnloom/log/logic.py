@@ -9,7 +9,7 @@ import msgspec
 from turnloom.errors import UnknownKind
 from turnloom.kernel.values import as_object
 from turnloom.log.events import ENDS, RunPaused, RunStarted
-from turnloom.log.spec import UNREADABLE, Event, Fact, Unreadable
+from turnloom.log.spec import UNREADABLE, Event, Fact, RunFilter, Unreadable
 
 # Takes the data of an event as one version wrote it and gives it as the next version has it.
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
@@ -87,6 +87,19 @@ def status_of(last: Event) -> str:
             return "collecting"
         case _:
             return "unfinished"
+
+
+def is_chosen(which: RunFilter, first: Event, last: Event) -> bool:
+    """Whether a filter chooses the run that begins and ends with these events."""
+    started = first.data if isinstance(first.data, RunStarted) else None
+    status = BROKEN if isinstance(first.data, Unreadable) else status_of(last)
+    return (
+        (not which.statuses or status in which.statuses)
+        and (which.workflow is None or started is not None and started.workflow == which.workflow)
+        and (which.user is None or started is not None and started.user == which.user)
+        and (which.since is None or first.at >= which.since)
+        and (which.until is None or first.at <= which.until)
+    )
 
 
 class Codec:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from turnloom.log.spec import Event, Fact, Intent, RunKey
+from turnloom.log.spec import EVERY_RUN, Event, Fact, Intent, RunFilter, RunKey
 
 
 class EventLog(Protocol):
@@ -63,13 +63,15 @@ class EventLog(Protocol):
         *,
         before: str | None = None,
         unfinished: bool = False,
+        which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
         """The first and the last event of at most `limit` runs of a tenant, the run begun last
-        coming first: of all, or of those that began before a run, or that have no end on record.
-        An event that cannot be read is of kind `unreadable`.
+        coming first: of all, or of those that began before a run, that have no end on record, or
+        that a filter chooses, as `is_chosen` says. An event that cannot be read is of kind
+        `unreadable`.
 
-        The cost follows the runs that are given. Which runs have no end is kept up to date in the
-        transaction of each append.
+        The cost follows the runs that are given; a filter reads the events of no others. How runs
+        stand is kept up to date in the transaction of each append.
 
         Raises:
             UnknownRun: there is no run `before`.

@@ -1,5 +1,6 @@
 """The envelope that every fact travels in."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple
 
@@ -45,6 +46,31 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 
 # The kind of an event that cannot be read.
 UNREADABLE = "unreadable"
+
+
+# Statuses of runs that have not ended.
+OPEN = frozenset({"waiting", "collecting", "unfinished"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are listed: by `statuses`, `workflow`, `user`, or start time (both ends included).
+    What is left out does not restrict."""
+
+    statuses: frozenset[str] = frozenset()
+    workflow: str | None = None
+    user: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it chooses only runs that have no end on record."""
+        return bool(self.statuses) and self.statuses <= OPEN
+
+
+# Chooses every run.
+EVERY_RUN = RunFilter()
 
 
 def progress_words(status: str, collected: int | None, wanted: int | None) -> str:

@@ -31,7 +31,7 @@ from turnloom.log.events import ENDS, CancelRequested, RunCancelled, RunPaused, 
 from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
-from turnloom.log.spec import Event, Fact, RunKey, Unreadable
+from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
 from turnloom.runs.undriven import Undriven
 from turnloom.runtime.boards import BoardPlace, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
@@ -47,7 +47,6 @@ from turnloom.runtime.questions import Questions
 from turnloom.runtime.spec import (
     Delivery,
     LoadedWorkflow,
-    RunFilter,
     RunSummary,
     Stop,
     StoredPlan,
@@ -373,24 +372,14 @@ class Runs:
     async def summaries(
         self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
     ) -> list[RunSummary]:
-        """Runs of a tenant, the latest first, read page by page.
+        """Runs of a tenant that a filter selects, the latest first.
 
         Raises:
             UnknownRun: there is no run `before`.
         """
-        stored, found = self._world.stores.log, list[RunSummary]()
-        most = limit if which == RunFilter() else PAGE
-        without_end = unfinished or (bool(which.statuses) and which.statuses <= OPEN)
-        while len(found) < limit:
-            ends = await stored.runs(tenant, most, before=before, unfinished=without_end)
-            page = [_summary(tenant, first, last) for first, last in ends]
-            found += filter(which.takes, page)
-            # Clocks of processes differ a little, so a run may start before one that was stored
-            # earlier; a whole page of runs does not.
-            if len(page) < most or (which.since and all(r.started < which.since for r in page)):
-                break
-            before = page[-1].run
-        return found[:limit]
+        log = self._world.stores.log
+        ends = await log.runs(tenant, limit, before=before, unfinished=unfinished, which=which)
+        return [_summary(tenant, first, last) for first, last in ends]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
@@ -409,13 +398,6 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
     )
-
-
-# Runs read at a time when only some are listed.
-PAGE = 500
-
-# Statuses of runs that have not ended.
-OPEN = frozenset({"waiting", "collecting", "unfinished"})
 
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:

@@ -306,25 +306,3 @@ class RunSummary:
     def standing(self) -> str:
         """Its status, as in `collecting 1 of 2`."""
         return progress_words(self.status, self.collected, self.wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which runs are listed: by `statuses`, `workflow`, `user`, or start time (both ends included).
-    What is left out does not restrict."""
-
-    statuses: frozenset[str] = frozenset()
-    workflow: str | None = None
-    user: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def takes(self, run: RunSummary) -> bool:
-        """Whether a run is one of them."""
-        return (
-            (not self.statuses or run.status in self.statuses)
-            and self.workflow in (None, run.workflow)
-            and self.user in (None, run.user)
-            and (self.since is None or run.started >= self.since)
-            and (self.until is None or run.started <= self.until)
-        )

@@ -13,7 +13,7 @@ from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.contained import Interrupted
 from turnloom.kernel.values import Json
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event, RunKey
+from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.ports import Artifacts, Drive, Inbox, Store
 from turnloom.runtime.spec import Message
 from turnloom.variables.spec import Context
@@ -72,10 +72,18 @@ class CrashingLog:
         return await self._log.ends(run)
 
     async def runs(
-        self, tenant: str, limit: int, *, before: str | None = None, unfinished: bool = False
+        self,
+        tenant: str,
+        limit: int,
+        *,
+        before: str | None = None,
+        unfinished: bool = False,
+        which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
         """The ends of runs."""
-        return await self._log.runs(tenant, limit, before=before, unfinished=unfinished)
+        return await self._log.runs(
+            tenant, limit, before=before, unfinished=unfinished, which=which
+        )
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
         """The ids of runs."""

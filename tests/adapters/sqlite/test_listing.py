@@ -1,18 +1,23 @@
 """What lists runs reads those that it lists, however many there are."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from turnloom import Loom, artifact_type
 from turnloom.adapters.sqlite import SqliteStore, queries
+from turnloom.adapters.sqlite.listing import chosen_ends
 from turnloom.errors import UnknownRun
+from turnloom.log.spec import RunFilter
 from turnloom.runtime.logic import codec
-from turnloom.testing.contracts.facts import TENANT
+from turnloom.testing.contracts.events import chosen_alike, filled
+from turnloom.testing.contracts.facts import CODEC, TENANT, events, key, started
 
 
 @artifact_type
@@ -31,25 +36,72 @@ async def path(tmp_path: Path) -> AsyncGenerator[Path, None]:
     yield path
 
 
-def plan_of(path: Path, query: str, *values: object) -> str:
+def plan_of(path: Path, query: str, values: Any) -> str:
     with closing(sqlite3.connect(path)) as file:
         rows = file.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
     return "\n".join(row[-1] for row in rows)
 
 
-async def test_lists_are_read_by_their_indexes(path: Path) -> None:
-    unfinished = plan_of(path, queries.UNFINISHED_BEFORE, TENANT, 2**62, 10)
-    assert "USING INDEX unfinished_runs" in unfinished
-    newest = plan_of(path, queries.ENDS_BEFORE, TENANT, 2**62, 10)
-    assert "USING INDEX runs_of" in newest
-    named = plan_of(path, queries.RUNS_NAMED, TENANT, "ab", 10)
+def of(*statuses: str) -> RunFilter:
+    return RunFilter(frozenset(statuses))
+
+
+CHOICES = {
+    "all": (of(), False, ["runs_of"]),
+    "without an end": (of(), True, ["unfinished_runs"]),
+    "one status": (of("failed"), False, ["rare_runs"]),
+    "two": (of("waiting", "cancelled"), False, ["rare_runs"] * 2),
+    "three": (of("collecting", "unfinished", "failed"), False, ["rare_runs"] * 2),
+    "unfinished": (of("unfinished"), False, ["unfinished_runs"]),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+async def test_lists_are_read_by_their_indexes(path: Path, choice: str) -> None:
+    which, unfinished, indexes = CHOICES[choice]
+    plan = plan_of(path, chosen_ends(which, unfinished=unfinished), defaultdict(int))
+    for index in indexes:
+        assert plan.count(f"INDEX {index} (tenant=? AND") == indexes.count(index)
+    assert "SCAN runs" not in plan and "SCAN r" not in plan
+
+
+async def test_ids_are_looked_for_by_their_index(path: Path) -> None:
+    named = plan_of(path, queries.RUNS_NAMED, (TENANT, "ab", 10))
     assert "(tenant=? AND id>? AND id<?)" in named
-    for plan in (unfinished, newest, named):
-        assert "TEMP B-TREE" not in plan
-        assert "SCAN" not in plan
+    assert "TEMP B-TREE" not in named and "SCAN" not in named
 
 
-async def test_resuming_a_board_reads_no_run_that_ended(path: Path) -> None:
+# What takes a store back to how the release before wrote it.
+EARLIER = """
+    DROP INDEX rare_runs;
+    ALTER TABLE runs DROP COLUMN workflow; ALTER TABLE runs DROP COLUMN user;
+    ALTER TABLE runs DROP COLUMN started; UPDATE runs SET status = NULL WHERE ended IS NULL;
+    PRAGMA user_version = 11
+"""
+
+
+async def test_a_store_of_the_release_before_is_lifted(tmp_path: Path) -> None:
+    path, spoiled = tmp_path / "turnloom.db", key("spoiled")
+    async with aclosing(SqliteStore(path, CODEC)) as store:
+        await filled(store.log, 40)
+        await store.log.append(spoiled, events("spoiled", 1), 0)
+        before = await store.log.runs(TENANT, 100)
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(EARLIER)
+        file.execute("UPDATE batches SET data = x'7b' WHERE pos = (SELECT max(pos) FROM batches)")
+        file.commit()
+    async with aclosing(SqliteStore(path, CODEC)) as store:
+        await chosen_alike(store.log)
+        assert [*await store.log.runs(TENANT, 100)][1:] == [*before][1:]
+        (broken,) = await store.log.runs(TENANT, 9, which=RunFilter(frozenset({"broken"})))
+        assert broken[0].run == "spoiled"
+        await store.log.append(key("new"), [started("new", "shop", "ann", 0)], 0)
+        await chosen_alike(store.log)
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
+
+
+async def test_what_asks_for_some_runs_reads_no_others(path: Path) -> None:
     async with aclosing(SqliteStore(path, codec())) as store:
         listed, runs = list[str](), store.log.runs
 
@@ -61,6 +113,7 @@ async def test_resuming_a_board_reads_no_run_that_ended(path: Path) -> None:
         store.log.runs = counting
         async with Loom(store=store) as app:
             await app.board().resume()
+            assert await app.runs(status="failed") == await app.runs(user="nobody") == []
             assert listed == []
             assert len(await app.runs(5)) == len(listed) == 5
 

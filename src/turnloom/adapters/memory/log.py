@@ -15,8 +15,8 @@ from turnloom.errors import Conflict, LeaseLost, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.events import ENDS
-from turnloom.log.logic import Codec
-from turnloom.log.spec import Event, Fact, RunKey
+from turnloom.log.logic import Codec, is_chosen
+from turnloom.log.spec import EVERY_RUN, Event, Fact, RunFilter, RunKey
 
 
 def _always() -> None:
@@ -62,6 +62,10 @@ class MemoryBeliefs:
 
     async def aclose(self) -> None:
         """Nothing of its own is open: it is closed with the log."""
+
+
+# How many runs a filter looks at before others get their go.
+LOOKED_AT = 1000
 
 
 class _Run:
@@ -182,23 +186,26 @@ class MemoryLog:
         *,
         before: str | None = None,
         unfinished: bool = False,
+        which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of at most `limit` runs of a tenant, the run begun last
-        coming first.
+        """The first and the last event of at most `limit` runs of a tenant that a filter chooses,
+        the run begun last coming first.
 
         Raises:
             UnknownRun: there is no run `before`.
         """
         self.check_open()
         runs = self._tenants.get(tenant) or _Tenant()
-        listed = runs.unfinished if unfinished else runs.begun
+        listed = runs.unfinished if unfinished or which.is_open else runs.begun
         end = len(listed)
         if before is not None:
             if before not in runs.runs:
                 raise UnknownRun(before)
             end = _place(listed, runs.runs[before])
-        newest = (listed[at] for at in range(end - 1, -1, -1))
-        return [(held.events[0], held.events[-1]) for held in islice(newest, limit)]
+        if which == EVERY_RUN:
+            newest = (listed[at] for at in range(end - 1, -1, -1))
+            return [(held.events[0], held.events[-1]) for held in islice(newest, limit)]
+        return await _chosen(listed[:end], limit, which)
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
         """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
@@ -257,6 +264,19 @@ class MemoryLog:
             tenant.finish(held)
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
+
+
+async def _chosen(runs: Sequence[_Run], limit: int, which: RunFilter) -> list[tuple[Event, Event]]:
+    """The ends of the last runs that a filter chooses; others get their go meanwhile."""
+    found: list[tuple[Event, Event]] = []
+    for number, held in enumerate(reversed(runs), 1):
+        if len(found) >= limit:
+            break
+        if is_chosen(which, held.events[0], held.events[-1]):
+            found.append((held.events[0], held.events[-1]))
+        if not number % LOOKED_AT:
+            await asyncio.sleep(0)
+    return found
 
 
 def _standing(run: str, held: _Run, events: Sequence[Event], expected: int) -> Sequence[Event]:

@@ -2,9 +2,12 @@
 
 import os
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.listing import migrate
 from turnloom.errors import StoreUnavailable
 
 # Seconds between two looks at whether the WAL is there.
@@ -118,6 +121,8 @@ def prepare(path: Path) -> sqlite3.Connection:
         ) from error
     connection = connect_writer(path, 0.0)
     try:
+        if _is_liftable(connection):
+            _lift(connection)
         if not _is_ours(connection, path):
             connection.execute(queries.CAN_SHRINK)
             connection.execute(queries.USE_WAL)
@@ -130,16 +135,34 @@ def prepare(path: Path) -> sqlite3.Connection:
 
 def _make(connection: sqlite3.Connection, path: Path) -> None:
     """Make the schema, unless another process was faster."""
-    connection.execute(queries.BEGIN)
-    try:
+    with _transaction(connection):
         if not _is_ours(connection, path):
             for statement in queries.SCHEMA:
                 connection.execute(statement)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute(queries.BEGIN)
+    try:
+        yield
     except BaseException:
         if connection.in_transaction:
             connection.execute(queries.ROLLBACK)
         raise
     connection.execute(queries.COMMIT)
+
+
+def _lift(connection: sqlite3.Connection) -> None:
+    """Lift a file of the release before this one, unless another process was faster."""
+    with _transaction(connection):
+        if _is_liftable(connection):
+            migrate(connection)
+
+
+def _is_liftable(connection: sqlite3.Connection) -> bool:
+    is_ours = _number(connection, queries.APPLICATION_ID) == queries.APPLICATION
+    return is_ours and _number(connection, queries.USER_VERSION) == queries.LIFTED
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:

@@ -342,11 +342,16 @@ class DatabaseFile:
         except sqlite3.Error as error:
             raise unavailable(error, self.path) from error
 
-    async def pages(self, page: Page[Row], mark: int) -> AsyncGenerator[list[Row], None]:
-        """All rows behind a mark: the first page at once, the others read in a thread."""
+    async def pages(
+        self, page: Page[Row], mark: int, *, at_once: bool = True
+    ) -> AsyncGenerator[list[Row], None]:
+        """All rows behind a mark: the first page at once, unless that may take long, and the others
+        read in a thread."""
         await self.ready()
-        rows, more = self.look(page, mark)
-        yield rows
+        more: int | None = mark
+        if at_once:
+            rows, more = self.look(page, mark)
+            yield rows
         if more is None:
             return
         try:

@@ -12,17 +12,16 @@ from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, p
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import consumed
 from turnloom.adapters.sqlite.keeping import Keeping
+from turnloom.adapters.sqlite.listing import RunsPage, begun_run, ended_at, ends_of_row
 from turnloom.adapters.sqlite.places import RunEnd
 from turnloom.adapters.sqlite.small import Observing
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
-from turnloom.board.logic.rows import microseconds, project, rows_of
+from turnloom.board.logic.rows import project, rows_of
 from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
-from turnloom.log.events import ENDS
-from turnloom.log.logic import Codec
-from turnloom.log.spec import Event, RunKey
+from turnloom.log.logic import Codec, is_chosen, status_of
+from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 
-PAGE_RUNS = 100
 # Behind every run.
 END = 2**62
 
@@ -32,12 +31,13 @@ class _Append(StoreWrite[Sequence[Event]]):
         "_beside",
         "_codec",
         "_data",
-        "_end",
+        "_ended",
         "_events",
         "_expected",
         "_fence",
         "_ids",
         "_run",
+        "_status",
     )
 
     def __init__(
@@ -68,7 +68,8 @@ class _Append(StoreWrite[Sequence[Event]]):
         self._fence = fence
         self._codec = codec
         self._beside = beside
-        self._end = _end(events[-1])
+        self._status = status_of(events[-1])
+        self._ended = ended_at(events[-1])
         self.topic = run
         self.error = self.outcome = None
 
@@ -77,7 +78,7 @@ class _Append(StoreWrite[Sequence[Event]]):
         if (
             place is None
             or self._beside
-            or self._end
+            or place.status != self._status
             or not place.position == place.known == self._expected
             or not place.ids.isdisjoint(self._ids)
         ):
@@ -99,10 +100,12 @@ class _Append(StoreWrite[Sequence[Event]]):
             self._check_fence(writer)
         for each in self._beside:
             each.apply(writer)
-        place = place or writer.begin_run(self._run)
+        if place is None:
+            place = writer.begin_run(self._run, begun_run(self._events))
+        elif place.status != self._status:
+            writer.execute(queries.SET_STATUS, (self._ended, self._status, place.n))
         self._insert(writer, place)
-        if self._end:
-            writer.execute(queries.END_RUN, (*self._end, place.n))
+        place.status = self._status
         return self._events
 
     def _check_fence(self, writer: Writer) -> None:
@@ -130,13 +133,6 @@ class _Append(StoreWrite[Sequence[Event]]):
                 f"{self._expected}: somebody else wrote. Read the run again before writing."
             )
         return stored
-
-
-def _end(last: Event) -> tuple[int, str] | None:
-    """When and how a run ended with this event, if it did."""
-    if last.kind not in ENDS:
-        return None
-    return microseconds(last.at), last.kind.rpartition(".")[2]
 
 
 class SqliteLog:
@@ -213,7 +209,7 @@ class SqliteLog:
         for row in self._database.rows(queries.ENDS_OF, *run):
             if row[2] is None:
                 raise LogDamaged(run.id, 1)
-            id, first, last = _ends(row)
+            id, first, last = ends_of_row(row)
             return self._codec.decode(first, id, 1), self._codec.decode(last, id)
         return None
 
@@ -224,22 +220,24 @@ class SqliteLog:
         *,
         before: str | None = None,
         unfinished: bool = False,
+        which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of at most `limit` runs of a tenant, the run begun last
-        coming first.
+        """The first and the last event of at most `limit` runs of a tenant that a filter chooses,
+        the run begun last coming first.
 
         Raises:
             UnknownRun: there is no run `before`.
         """
         await self._database.ready()
-        query = queries.UNFINISHED_BEFORE if unfinished else queries.ENDS_BEFORE
-        page = partial(_ends_page, query=query, tenant=tenant, most=min(limit, PAGE_RUNS))
+        page = RunsPage(tenant, limit, which, unfinished=unfinished)
         ends: list[tuple[Event, Event]] = []
         show = self._codec.show
-        async with aclosing(self._database.pages(page, self._number(tenant, before))) as pages:
+        at, is_quick = self._number(tenant, before), which == EVERY_RUN
+        async with aclosing(self._database.pages(page, at, at_once=is_quick)) as pages:
             async for rows in pages:
-                wanted = islice(rows, limit - len(ends))
-                ends += [(show(first, id), show(last, id)) for id, first, last in wanted]
+                shown = ((show(first, id), show(last, id)) for id, first, last in rows)
+                chosen = (each for each in shown if is_chosen(which, *each))
+                ends += islice(chosen, limit - len(ends))
                 if len(ends) == limit:
                     break
         return ends
@@ -264,17 +262,3 @@ def _events_page(
     """Some events of a run, decoded where they are read: later pages in a thread."""
     rows, more = page_after(reader, after, run)
     return [codec.decode(row, run.id, seq) for seq, row in enumerate(rows, after + 1)], more
-
-
-def _ends_page(
-    reader: sqlite3.Connection, before: int, query: str, tenant: str, most: int
-) -> tuple[list[tuple[str, bytes, bytes]], int | None]:
-    rows = reader.execute(query, (tenant, before, most)).fetchall()
-    more = rows[-1][0] if rows and len(rows) == most else None
-    return list(map(_ends, rows)), more
-
-
-def _ends(row: tuple[int, str, bytes | None, bytes | None]) -> tuple[str, bytes, bytes]:
-    """A run, the first event of its first batch, and the last of its last one."""
-    _, id, first, last = row
-    return id, (first or b"").partition(b"\n")[0], (last or b"").rpartition(b"\n")[2]

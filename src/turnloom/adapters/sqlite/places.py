@@ -10,14 +10,15 @@ IDS = 500_000
 
 
 class RunEnd:
-    """Where a run ends, the digest of its last batch, and the ids of its events up to a position
-    that may lie before that."""
+    """Where a run ends, how it stands there, the digest of its last batch, and the ids of its
+    events up to a position that may lie before that."""
 
-    __slots__ = ("digest", "ids", "known", "n", "position")
+    __slots__ = ("digest", "ids", "known", "n", "position", "status")
 
     def __init__(self, n: int) -> None:
         self.n = n
         self.position = 0
+        self.status: str | None = None
         self.digest = b""
         self.known = 0
         self.ids: set[str] = set()

@@ -8,7 +8,9 @@ of the ids either: writers remember them, and `ids` has those of long runs up to
 
 # Marks a file as ours ("LOOM"), and tells which schema it holds.
 APPLICATION = 0x4C4F4F4D
-VERSION = 11
+VERSION = 12
+# The schema of the release before, which is lifted to this one when a file is opened.
+LIFTED = 11
 
 # Artifacts by number, and what they are found by: each term with the place of its artifact in the
 # order of the board, and when that opens. A term says of which tenant it is.
@@ -67,16 +69,23 @@ _PLANS = (
     ) WITHOUT ROWID""",
 )
 
+# Runs that stand as few do; SQLite ends every index with the number of the row. Most runs never
+# enter it: to begin and end one costs no more than without.
+_RARE_RUNS = """CREATE INDEX rare_runs ON runs (tenant, status) WHERE status = 'failed'
+    OR status = 'cancelled' OR status = 'waiting' OR status = 'collecting'"""
+
 SCHEMA = (
-    # Numbers are used once: what is remembered of a run that was removed fits no other. Of one that
-    # ended, `ended` and `status` say when and how.
+    # Numbers are used once: what is remembered of a run that was removed fits no other. The first
+    # event says `workflow`, `user` and `started`, the last one `status`, and of a run that ended
+    # `ended`.
     """CREATE TABLE runs (
         n INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL,
-        ended INTEGER, status TEXT, UNIQUE (tenant, id)
+        ended INTEGER, status TEXT, workflow TEXT, user TEXT, started INTEGER, UNIQUE (tenant, id)
     )""",
     "CREATE INDEX runs_of ON runs (tenant)",
     "CREATE INDEX unfinished_runs ON runs (tenant) WHERE ended IS NULL",
     "CREATE INDEX ended_runs ON runs (tenant, ended) WHERE ended IS NOT NULL",
+    _RARE_RUNS,
     """CREATE TABLE batches (
         pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL
     )""",
@@ -147,11 +156,13 @@ RELEASE = "RELEASE one"
 ROLLBACK_ONE = "ROLLBACK TO one"
 
 LOCATE_RUN = """
-    SELECT r.n, b.last, b.digest FROM runs r LEFT JOIN batches b ON b.pos = (
+    SELECT r.n, r.status, b.last, b.digest FROM runs r LEFT JOIN batches b ON b.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)
     WHERE r.tenant = ? AND r.id = ?"""
-ADD_RUN = "INSERT INTO runs (tenant, id) VALUES (?, ?)"
-END_RUN = "UPDATE runs SET ended = ?, status = ? WHERE n = ?"
+ADD_RUN = """
+    INSERT INTO runs (tenant, id, workflow, user, started, status, ended)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+SET_STATUS = "UPDATE runs SET ended = coalesce(?, ended), status = ? WHERE n = ?"
 NUMBER_OF = "SELECT n FROM runs WHERE tenant = ? AND id = ?"
 # Adds nothing if the claim of the fence is over.
 ADD_BATCH = """
@@ -174,9 +185,17 @@ _ENDS = """
     LEFT JOIN batches f ON f.pos = (r.n << 32) + 1
     LEFT JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
-ENDS_BEFORE = f"{_ENDS} WHERE r.tenant = ?1 AND r.n < ?2 ORDER BY r.n DESC LIMIT ?3"
-UNFINISHED_BEFORE = f"""{_ENDS}
-    WHERE r.tenant = ?1 AND r.n < ?2 AND r.ended IS NULL ORDER BY r.n DESC LIMIT ?3"""
+ENDS_CHOSEN = f"{_ENDS} WHERE r.n IN ({{chosen}}) ORDER BY r.n DESC"
+CHOSEN = """
+    SELECT n FROM runs WHERE tenant = :tenant AND n < :before{conditions}
+    ORDER BY n DESC LIMIT :most"""
+# Written out, as a partial index is followed only then.
+OF_STATUS = "status = '{status}'"
+# Follows the index of unfinished runs.
+OF_UNFINISHED = "status = 'unfinished' AND ended IS NULL"
+# The last runs of several ways to choose them, each of which follows an index.
+CHOSEN_EITHER = "SELECT n FROM ({ways}) ORDER BY n DESC LIMIT :most"
+ONE_WAY = "SELECT n FROM ({chosen})"
 RUNS_NAMED = """
     SELECT id FROM runs WHERE tenant = ?1 AND id >= ?2 AND id < ?2 || char(0x10ffff)
     ORDER BY id LIMIT ?3"""
@@ -303,6 +322,19 @@ REMOVE_BY_RUN = tuple(
     f"DELETE FROM {table} WHERE tenant = ? AND run = ?"
     for table in ("consumptions", "snapshots", "inbox", "claims", "observations")
 )
+
+# From schema 11, in which runs were found by their end only.
+MIGRATE_11 = (
+    "ALTER TABLE runs ADD COLUMN workflow TEXT",
+    "ALTER TABLE runs ADD COLUMN user TEXT",
+    "ALTER TABLE runs ADD COLUMN started INTEGER",
+    _RARE_RUNS,
+)
+ENDS_AFTER = f"{_ENDS} WHERE r.n > ? ORDER BY r.n LIMIT ?"
+FILL_RUN = """
+    UPDATE runs SET workflow = ?, user = ?, started = ?, status = coalesce(?, status)
+    WHERE n = ?"""
+SET_VERSION = f"PRAGMA user_version = {VERSION}"
 
 KEEP_PLAN = "INSERT OR REPLACE INTO plans VALUES (?, ?, ?)"
 FIND_PLAN = "SELECT CAST(plan AS BLOB) FROM plans WHERE tenant = ? AND digest = ?"

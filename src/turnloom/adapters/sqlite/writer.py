@@ -10,6 +10,7 @@ import msgspec
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
 from turnloom.adapters.sqlite.faults import PERSONAL, is_busy
+from turnloom.adapters.sqlite.listing import BegunRun
 from turnloom.adapters.sqlite.places import Places, RunEnd
 from turnloom.errors import LogDamaged, TurnloomError
 from turnloom.log.spec import RunKey
@@ -84,7 +85,7 @@ class Writer:
         found = self.execute(queries.LOCATE_RUN, run).fetchone()
         if found is None:
             return None
-        n, last, digest = found
+        n, status, last, digest = found
         if last is None:
             raise LogDamaged(run.id, 1)
         position = last & SEQ_MASK
@@ -92,6 +93,7 @@ class Writer:
         if place is None or place.n != n or place.known > position:
             place = self.places.add(run, n)
         place.position = position
+        place.status = status
         place.digest = digest
         return place
 
@@ -114,9 +116,9 @@ class Writer:
         if place and place.known:
             self.execute(queries.KEEP_IDS, (place.n, place.known, encode_ids(place.ids)))
 
-    def begin_run(self, run: RunKey) -> RunEnd:
-        """Give a run its number."""
-        n = self.execute(queries.ADD_RUN, run).lastrowid
+    def begin_run(self, run: RunKey, begun: BegunRun) -> RunEnd:
+        """Give a run its number, and keep what it is found by."""
+        n = self.execute(queries.ADD_RUN, (*run, *begun)).lastrowid
         assert n is not None
         return self.places.add(run, n)
 

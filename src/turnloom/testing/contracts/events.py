@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
 
 from turnloom.errors import Conflict, UnknownKind, UnknownRun
-from turnloom.log.events import RunCancelled, RunFailed, RunFinished
+from turnloom.kernel.digests import digest
+from turnloom.log.events import ENDS, RunCancelled, RunFailed, RunFinished, RunPaused
+from turnloom.log.logic import is_chosen, status_of
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunFilter
 from turnloom.testing.contracts.facts import (
     OTHER,
     PATIENCE,
@@ -22,8 +25,11 @@ from turnloom.testing.contracts.facts import (
     events,
     key,
     refused,
+    started,
     until,
 )
+
+T = TypeVar("T")
 
 ODD_RUNS = ("two words", "a/b/../c", 'it\'s "quoted"', "läuft-走る-🚀", "%_;--", "x" * 500)
 
@@ -335,6 +341,22 @@ class EventLogContract:
             assert _places(behind) == [("run 3", 1, 2)]
             assert len(await log.runs(TENANT, 9)) == 6
 
+    async def test_runs_that_a_filter_chooses(self) -> None:
+        """A filter chooses by what the first and the last event say, also after every append; what
+        it chooses comes in pages as all runs do."""
+        async with self.fresh() as log:
+            await filled(log, 80)
+            await chosen_alike(log)
+            which = RunFilter(frozenset({"failed", "waiting"}))
+            whole = [run for run, *_ in _places(await log.runs(TENANT, 99, which=which))]
+            seen = list[str]()
+            while page := await log.runs(TENANT, 3, before=seen[-1] if seen else None, which=which):
+                seen += [first.run for first, _ in page]
+            assert seen == whole and len(seen) > 3
+            assert not await log.runs(OTHER, 9, which=which)
+            both = await log.runs(TENANT, 99, unfinished=True, which=which)
+            assert {status_of(last) for _, last in both} == {"waiting"}
+
     async def test_ids_by_their_beginning(self) -> None:
         """Ids that begin with a text come in their order, at most as many as asked for."""
         async with self.fresh() as log:
@@ -376,3 +398,63 @@ async def _take(source: AsyncIterator[Event], count: int) -> list[Event]:
 
 def _places(ends: Sequence[tuple[Event, Event] | None]) -> list[tuple[str, int, int]]:
     return [(first.run, first.seq, last.seq) for first, last in filter(None, ends)]
+
+
+# How runs stand at the end of what a step of their lives says.
+_STEPS = (
+    Noted("went on"),
+    RunPaused("boss"),
+    RunPaused("", collected=1, wanted=2),
+    RunFinished(),
+    RunFailed("X", "no"),
+    RunCancelled("ann"),
+)
+
+
+class _Draws:
+    """Draws the same in every process."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._count = 0
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of some options."""
+        self._count += 1
+        return options[int(digest(f"{self._seed}/{self._count}"), 16) % len(options)]
+
+
+async def filled(log: EventLog, count: int) -> None:
+    """Write so many runs that differ in all that runs are chosen by, each in steps of its own."""
+    draws = _Draws(count)
+    for number in range(count):
+        run, position = f"run {number}", 0
+        workflow, user = draws.pick(("shop", "desk")), draws.pick(("ann", "bob", "cy"))
+        batch = [started(run, workflow, user, draws.pick(range(count)))]
+        for seq in range(2, 2 + draws.pick(range(5))):
+            if draws.pick((True, True, False)):
+                await log.append(key(run), batch, position)
+                position, batch = seq - 1, []
+            batch.append(event(run, seq, draws.pick(_STEPS)))
+            if batch[-1].kind in ENDS:
+                break
+        await log.append(key(run), batch, position)
+
+
+async def chosen_alike(log: EventLog) -> None:
+    """Compare what filters choose in a log with what they choose of all its runs."""
+    everything = await log.runs(TENANT, 10_000)
+    draws = _Draws(len(everything))
+    instants = [None, None, *(first.at for first, _ in everything)]
+    statuses = ((), ("failed",), ("waiting", "collecting"), ("unfinished", "finished", "cancelled"))
+    for _ in range(80):
+        which = RunFilter(
+            frozenset(draws.pick(statuses)),
+            draws.pick((None, "shop", "none")),
+            draws.pick((None, "ann")),
+            since=draws.pick(instants[: draws.pick((1, len(instants)))]),
+            until=draws.pick(instants[: draws.pick((1, len(instants)))]),
+        )
+        limit = draws.pick((1, 7, 10_000))
+        expected = [ends for ends in everything if is_chosen(which, *ends)][:limit]
+        assert [*await log.runs(TENANT, limit, which=which)] == expected, which

@@ -8,7 +8,7 @@ import anyio
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.kernel.values import Json
-from turnloom.log.events import RunCancelled, RunFailed, RunFinished
+from turnloom.log.events import RunCancelled, RunFailed, RunFinished, RunPaused, RunStarted
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, Fact, RunKey
 
@@ -45,7 +45,7 @@ class Unheard(Fact, frozen=True):
     kind = "test.unheard"
 
 
-_RUNS = (RunFinished, RunFailed, RunCancelled)
+_RUNS = (RunStarted, RunPaused, RunFinished, RunFailed, RunCancelled)
 CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed, *_RUNS])
 
 
@@ -63,6 +63,13 @@ def event(
     return Event(
         id or f"{run}/{seq}", run, seq, at, kind=data.kind, actor="tester", data=data, cause=cause
     )
+
+
+def started(run: str, workflow: str, user: str, seconds: int) -> Event:
+    """The first event of a run of a workflow, so many seconds after the beginning of all."""
+    fact = RunStarted(workflow, "", "", "", files={}, code={}, tenant=TENANT, user=user)
+    at = BEGINNING + timedelta(seconds=seconds)
+    return Event(f"{run}/1", run, 1, at, kind=fact.kind, actor="tester", data=fact)
 
 
 def events(run: str, count: int, after: int = 0) -> list[Event]:
