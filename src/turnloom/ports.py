@@ -22,9 +22,9 @@ from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.events import ENDS
-from turnloom.log.logic import Codec
+from turnloom.log.logic import Codec, is_chosen
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.spec import Event, RunKey
+from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import (
     Artifacts,
@@ -82,6 +82,7 @@ __all__ = [
     "StoredDocument",
     "Environment",
     "Event",
+    "EVERY_RUN",
     "EventLog",
     "StoredArtifact",
     "Holder",
@@ -103,6 +104,7 @@ __all__ = [
     "Reply",
     "Results",
     "RetryTurn",
+    "RunFilter",
     "RunKey",
     "Scheduler",
     "DeclaredServer",
@@ -122,5 +124,6 @@ __all__ = [
     "Visibilities",
     "Vectors",
     "codec",
+    "is_chosen",
     "Wake",
 ]

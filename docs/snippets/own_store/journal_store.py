@@ -32,6 +32,7 @@ from turnloom.errors import (
 )
 from turnloom.ports import (
     ENDS,
+    EVERY_RUN,
     Belief,
     Codec,
     Event,
@@ -39,9 +40,11 @@ from turnloom.ports import (
     Message,
     Observation,
     Pool,
+    RunFilter,
     RunKey,
     StoredPlan,
     codec,
+    is_chosen,
 )
 
 # Seconds between two checks for changes of other processes.
@@ -187,7 +190,13 @@ class JournalLog:
             return self._ends(run) if run in self._runs else None
 
     async def runs(
-        self, tenant: str, limit: int, *, before: str | None = None, unfinished: bool = False
+        self,
+        tenant: str,
+        limit: int,
+        *,
+        before: str | None = None,
+        unfinished: bool = False,
+        which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
         async with self._journal.reading():
             newest = reversed(self._unfinished if unfinished else self._numbers)
@@ -197,7 +206,8 @@ class JournalLog:
                     raise UnknownRun(before)
                 end = self._numbers[RunKey(tenant, before)]
             ours = (run for run in newest if run.tenant == tenant and self._numbers[run] < end)
-            return [self._ends(run) for run in islice(ours, limit)]
+            ends = map(self._ends, ours)
+            return [*islice((each for each in ends if is_chosen(which, *each)), limit)]
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
         async with self._journal.reading():
