@@ -103,7 +103,7 @@ def failure(error: BaseException, model: str, tried: int, patience: Patience) ->
     advice."""
     known = isinstance(error, ContextWindowExceededError) or trouble.is_too_large(error)
     kind = ContextTooLarge if known else EngineError
-    return kind(_ADVICE.sub("", trouble.told(error, model, tried, patience)))
+    return kind(_ADVICE.sub("", trouble.failure_message(error, model, tried, patience)))
 
 
 def describe(error: BaseException, patience: Patience) -> str:

@@ -58,12 +58,12 @@ from turnloom.agents.logic.endings import stop_of
 from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.logic.trouble import (
     failure,
+    failure_message,
     is_garbled,
     is_untrusted,
     passes,
     reason_of,
     status_of,
-    told,
 )
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, OutputSchema, Patience, Task, ToolCall, Usage
@@ -312,7 +312,7 @@ class PydanticAIEngine:
         except (ModelAPIError, UnexpectedModelBehavior, TimeoutError) as error:
             tried = trying.statistics["attempt_number"]
             if isinstance(error, ModelContextWindowExceededError):  # a stream has no status
-                message = told(error, model.model_name, tried, self._patience)
+                message = failure_message(error, model.model_name, tried, self._patience)
                 raise ContextTooLarge(message) from error
             raise failure(error, model.model_name, tried, self._patience) from error
         return answer_of(task, names, response, model)

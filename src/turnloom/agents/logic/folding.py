@@ -30,7 +30,7 @@ from turnloom.log.spec import Event
 PICKING = "chat/pick/"
 
 
-def hear(
+def add_message(
     state: RunState, seq: int, author: str, text: str, visibility: Visibility | None = None
 ) -> None:
     """Append a message to the history."""
@@ -69,13 +69,13 @@ def on_turn_finished(state: RunState, event: Event) -> None:
 def on_agent_text(state: RunState, event: Event) -> None:
     """Append an agent's text."""
     fact: AgentText = event.data
-    hear(state, event.seq, fact.agent, fact.text)
+    add_message(state, event.seq, fact.agent, fact.text)
 
 
 def on_agent_output(state: RunState, event: Event) -> None:
     """Append an agent's output as JSON, with its visibility."""
     fact: AgentOutput = event.data
-    hear(state, event.seq, fact.agent, as_data(fact.output), visibility=fact.visibility)
+    add_message(state, event.seq, fact.agent, as_data(fact.output), visibility=fact.visibility)
 
 
 def on_model_answered(state: RunState, event: Event) -> None:
@@ -107,7 +107,7 @@ def on_model_failed(state: RunState, event: Event) -> None:
 def on_user_text(state: RunState, event: Event) -> None:
     """Append a message of the user."""
     fact: UserText = event.data
-    hear(state, event.seq, fact.author, fact.text)
+    add_message(state, event.seq, fact.author, fact.text)
 
 
 def on_question_asked(state: RunState, event: Event) -> None:

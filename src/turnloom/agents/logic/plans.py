@@ -110,10 +110,10 @@ def schema_digest(model: type[BaseModel], name: str) -> str:
 
 
 def told_digest(model: type[BaseModel], name: str) -> str:
-    """The digest of a model's whole JSON Schema, as other models are told it.
+    """The digest of a model's whole JSON Schema, descriptions included.
 
     Raises:
-        UsageError: it has none.
+        UsageError: the model has no JSON Schema.
     """
     return fingerprint(json.dumps(_schema(model, name), sort_keys=True))
 

@@ -156,7 +156,7 @@ def _moment(date: str) -> datetime:
 def failure(error: BaseException, model: str, tried: int, patience: Patience) -> TurnloomError:
     """The error of a failed model call, with the provider's message."""
     kind = ContextTooLarge if is_too_large(error) else EngineError
-    return kind(told(error, model, tried, patience))
+    return kind(failure_message(error, model, tried, patience))
 
 
 def is_too_large(error: BaseException) -> bool:
@@ -168,7 +168,7 @@ def is_too_large(error: BaseException) -> bool:
     return any(phrase in words for phrase in TOO_LARGE)
 
 
-def told(error: BaseException, model: str, tried: int, patience: Patience) -> str:
+def failure_message(error: BaseException, model: str, tried: int, patience: Patience) -> str:
     """The message of a failed model call, with the provider's message."""
     who = f"Model {model!r}, called {tried} times," if tried > 1 else f"Model {model!r}"
     remedy = ". Raise `timeout` of its `Patience`." if isinstance(error, TimeoutError) else ""

@@ -28,12 +28,12 @@ def view_of(
 ) -> View:
     """The agent's view: its instructions, variables, tools and output schema, and what is
     withheld."""
-    told = _told(agent, prepared.instructions)
+    instruction = _instruction_piece(agent, prepared.instructions)
     beside = [*_messages(prepared.messages or (), prepared.left_by), *prepared.pieces]
     schemas = [*beside, *_tools(tools), *_output(output)]
     exposure = variables.exposures.get(agent.name)
     if exposure is None or not (exposure.template or exposure.variables):
-        return view([told, *schemas], prepared.withheld)
+        return view([instruction, *schemas], prepared.withheld)
     values = VariableValues(state.values, state.absent, variables.definitions)
     shown = list(expose(exposure, values))
     withheld = [*prepared.withheld] + [
@@ -43,10 +43,10 @@ def view_of(
     ]
     around = "heads the variables" if exposure.template is None else "stands around the variables"
     pieces = [_piece(agent, each, around) for each in shown if each.text]
-    return view([*_placed(exposure.placement, told, pieces), *schemas], withheld)
+    return view([*_placed(exposure.placement, instruction, pieces), *schemas], withheld)
 
 
-def _told(agent: Agent, instructions: str | None) -> Piece:
+def _instruction_piece(agent: Agent, instructions: str | None) -> Piece:
     if instructions is not None:
         return piece("instruction", f"hooks.{agent.name}", instructions, "as its hooks left them")
     return declared_piece(
@@ -104,12 +104,12 @@ def variable_origin(name: str | None) -> str:
     return f"context_variables.{name}"
 
 
-def _placed(placement: str, told: Piece, pieces: list[Piece]) -> list[Piece]:
+def _placed(placement: str, instruction: Piece, pieces: list[Piece]) -> list[Piece]:
     """Instructions and variables in order; the second one carries the separator."""
     if not pieces:
-        return [told]
+        return [instruction]
     if placement == "replace":
         return pieces
     if placement == "prepend":
-        return [*pieces, apart(told)] if told.text else pieces
-    return [told, apart(pieces[0]), *pieces[1:]] if told.text else pieces
+        return [*pieces, apart(instruction)] if instruction.text else pieces
+    return [instruction, apart(pieces[0]), *pieces[1:]] if instruction.text else pieces

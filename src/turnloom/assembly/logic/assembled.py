@@ -99,8 +99,8 @@ def _body(kind: str, item: Fields, format: ContextFormat) -> str:
             return canonical(item)
         case "xml":
             others = ((name, str(each)) for name, each in item.items() if name != "content")
-            told = "".join(f" {name}={quoteattr(each)}" for name, each in others)
-            return f"<item{told}>{escape(str(item['content']))}</item>"
+            attributes = "".join(f" {name}={quoteattr(each)}" for name, each in others)
+            return f"<item{attributes}>{escape(str(item['content']))}</item>"
         case "none":
             template = format.template(kind)
             if kind == "retrieval":
@@ -190,8 +190,8 @@ def traits_of(segment: ContextSegment) -> list[Trait]:
         case ArtifactSegment(artifacts=artifacts):
             return [_artifact_trait(n, each) for n, each in enumerate(artifacts)]
         case HistorySegment(messages=messages, summary=summary):
-            told = [_message_trait(each) for each in messages]
-            return told if summary is None else [_summary_trait(summary), *told]
+            traits = [_message_trait(each) for each in messages]
+            return traits if summary is None else [_summary_trait(summary), *traits]
 
 
 def _result_trait(result: RetrievalResult) -> Trait:
@@ -212,8 +212,8 @@ def _message_trait(message: Message) -> Trait:
 
 
 def _summary_trait(summary: HistorySummary) -> Trait:
-    told = f"events {summary.first} to {summary.last}"
-    return Trait(told, f"a summary of {told} ({summary.digest})")
+    label = f"events {summary.first} to {summary.last}"
+    return Trait(label, f"a summary of {label} ({summary.digest})")
 
 
 def ranks_of(segment: ContextSegment) -> Sequence[int]:

@@ -38,7 +38,7 @@ def as_sources(given: Iterable[object]) -> tuple[Source, ...]:
     return tuple(found)
 
 
-class Trouble(NamedTuple):
+class SourceProblem(NamedTuple):
     """A problem of one source: its index, code, message and remedy, and the path inside the
     declaration of the source."""
 
@@ -70,7 +70,7 @@ def check_sources(
     variables: Collection[str] | None = None,
     collections: Collection[type[RagCollection]] | None = None,
     budget: Budget | None = None,
-) -> list[Trouble]:
+) -> list[SourceProblem]:
     """All problems of sources with a state type, the declared variables, the registered collections
     and a budget; omitted ones are not checked.
 
@@ -79,44 +79,44 @@ def check_sources(
     """
     known = _Known(state_type, variables, collections)
     found = [
-        trouble
+        problem
         for place, source in enumerate(sources)
         if source is not None
-        for trouble in _troubles(place, source, known)
+        for problem in _problems(place, source, known)
     ]
-    return [*found, *_budget_troubles(sources, budget)] if budget else found
+    return [*found, *_budget_problems(sources, budget)] if budget else found
 
 
-def _troubles(place: int, source: Source, known: _Known) -> Iterator[Trouble]:
+def _problems(place: int, source: Source, known: _Known) -> Iterator[SourceProblem]:
     match source:
         case StateSource(at=str(path)) if known.state is not None:
             for problem in _missing(known.state, check_path(path)):
-                yield _told(place, source, "W055", problem, at=("state",))
+                yield _problem_at(place, source, "W055", problem, at=("state",))
         case VariableSource(names=names) if known.variables is not None:
             for number, name in enumerate(names):
                 if name not in known.variables:
                     problem = _undeclared(name, known.variables)
-                    yield _told(place, source, "W021", problem, at=("variables", number))
+                    yield _problem_at(place, source, "W021", problem, at=("variables", number))
         case RetrievalSource():
-            yield from _search_troubles(place, source, known)
+            yield from _search_problems(place, source, known)
         case _:
             pass
 
 
-def _search_troubles(place: int, source: RetrievalSource, known: _Known) -> Iterator[Trouble]:
+def _search_problems(place: int, source: RetrievalSource, known: _Known) -> Iterator[SourceProblem]:
     if known.collections is not None and source.collection not in known.collections:
         problem = _Problem(
             f"collection {source.collection.name!r} is not registered.",
             f"Register it with `app.register_collection({source.collection.__name__}, adapter)` "
             "before the run starts.",
         )
-        yield _told(place, source, "W057", problem, at=("retrieval", "collection"))
+        yield _problem_at(place, source, "W057", problem, at=("retrieval", "collection"))
     for key, value in source.filters.items():
         for code, problem in _filter_problems(key, value, known):
-            yield _told(place, source, code, problem, at=("retrieval", "filters", key))
+            yield _problem_at(place, source, code, problem, at=("retrieval", "filters", key))
     if isinstance(source.query, str):
         for name in places_in(source.query):
-            yield from _place_troubles(place, source, name, known)
+            yield from _place_problems(place, source, name, known)
 
 
 def _filter_problems(key: str, value: Any, known: _Known) -> Iterator[tuple[str, _Problem]]:
@@ -131,7 +131,9 @@ def _filter_problems(key: str, value: Any, known: _Known) -> Iterator[tuple[str,
             yield "W058", _Problem(f"{message.removesuffix('.')}.", remedy)
 
 
-def _place_troubles(place: int, source: Source, name: str, known: _Known) -> Iterator[Trouble]:
+def _place_problems(
+    place: int, source: Source, name: str, known: _Known
+) -> Iterator[SourceProblem]:
     """A placeholder names a variable, or else a field of the state."""
     at = ("retrieval", "query")
     if known.variables is not None and name in known.variables:
@@ -139,12 +141,12 @@ def _place_troubles(place: int, source: Source, name: str, known: _Known) -> Ite
     if known.state is not None:
         for message, remedy in _missing(known.state, name.split(".")):
             problem = _Problem(f"the query has the placeholder {name!r}: {message}", remedy)
-            yield _told(place, source, "W056", problem, at=at)
+            yield _problem_at(place, source, "W056", problem, at=at)
     elif known.variables is not None:
-        yield _told(place, source, "W056", _undeclared(name, known.variables), at=at)
+        yield _problem_at(place, source, "W056", _undeclared(name, known.variables), at=at)
 
 
-def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterator[Trouble]:
+def _budget_problems(sources: Sequence[Source | None], budget: Budget) -> Iterator[SourceProblem]:
     """The first source whose minimum exceeds the budget, together with those before it."""
     kept = 0
     for place, source in enumerate(sources):
@@ -154,7 +156,7 @@ def _budget_troubles(sources: Sequence[Source | None], budget: Budget) -> Iterat
             f"`min_tokens` add up to {kept} so far, but the budget is {budget.max_tokens}.",
             "Lower `min_tokens`, or raise `max_tokens`.",
         )
-        yield _told(place, source, "W059", problem, at=("min_tokens",))
+        yield _problem_at(place, source, "W059", problem, at=("min_tokens",))
         return
 
 
@@ -171,6 +173,8 @@ def _undeclared(name: str, declared: Collection[str]) -> _Problem:
     return _Problem(f"variable {name!r} is not declared.", remedy)
 
 
-def _told(place: int, source: Source, code: str, problem: _Problem, at: Path) -> Trouble:
+def _problem_at(
+    place: int, source: Source, code: str, problem: _Problem, at: Path
+) -> SourceProblem:
     message = f"{origin_of(place, source)}: {problem.message}"
-    return Trouble(place, code, message, problem.remedy, at=at)
+    return SourceProblem(place, code, message, problem.remedy, at=at)

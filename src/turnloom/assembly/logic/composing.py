@@ -235,7 +235,7 @@ class SegmentDraft(NamedTuple):
     withheld: tuple[Withheld, ...] = ()
 
 
-class Composed(NamedTuple):
+class ComposedContext(NamedTuple):
     """Context, and the pieces that make up its text."""
 
     context: AssembledContext
@@ -262,20 +262,20 @@ class ContextLine(NamedTuple):
         return f"{origin}: {label}" if label else origin
 
 
-class Press:
+class PieceWriter:
     """Renders items, and caches those of the previous call."""
 
     def __init__(self, format: ContextFormat, count: Count) -> None:
         self.format = format
         self._count = count
         # Keyed by the ids of segments, which are kept alive here.
-        self._known: dict[int, _Plates] = {}
+        self._known: dict[int, _RenderedItems] = {}
 
     def load(self, drafts: Sequence[SegmentDraft]) -> list[ContextLine]:
         """Load these drafts, forget all others, and return their items in order."""
         known = self._known
         self._known = {
-            id(each.segment): known.get(id(each.segment)) or _Plates(_lines(n, each), {})
+            id(each.segment): known.get(id(each.segment)) or _RenderedItems(_lines(n, each), {})
             for n, each in enumerate(drafts)
             if each.segment is not None
         }
@@ -303,7 +303,7 @@ class Press:
         )
 
 
-class _Plates(NamedTuple):
+class _RenderedItems(NamedTuple):
     """The items of a segment, and their rendered pieces."""
 
     lines: Sequence[ContextLine]
@@ -330,25 +330,27 @@ def _lines(n: int, draft: SegmentDraft) -> list[ContextLine]:
     ]
 
 
-def compose(drafts: Sequence[SegmentDraft], budget: Budget | None, press: Press) -> Composed:
+def compose(
+    drafts: Sequence[SegmentDraft], budget: Budget | None, writer: PieceWriter
+) -> ComposedContext:
     """Compose drafts into context; everything else is withheld, with a reason.
 
     Raises:
         ContextTooLarge: the guaranteed tokens exceed the limit.
     """
     withheld = [[*each.withheld] for each in drafts]
-    lines = _once(press.load(drafts), withheld)
+    lines = _once(writer.load(drafts), withheld)
     shown: list[ContextLine] = []
-    for line, content in zip(lines, _fitted(lines, drafts, budget, press), strict=True):
+    for line, content in zip(lines, _fitted(lines, drafts, budget, writer), strict=True):
         if content == line.content:
             shown.append(line)
             continue
         withheld[line.draft].append(_over_budget(line, content))
         if content is not None:
             shown.append(line._replace(content=content))
-    pieces = _pieces(shown, press)
+    pieces = _pieces(shown, writer)
     left_out = tuple(each for some in withheld for each in some)
-    return Composed(_context(shown, pieces, left_out), pieces)
+    return ComposedContext(_context(shown, pieces, left_out), pieces)
 
 
 def _once(lines: Sequence[ContextLine], withheld: Sequence[list[Withheld]]) -> list[ContextLine]:
@@ -360,8 +362,8 @@ def _once(lines: Sequence[ContextLine], withheld: Sequence[list[Withheld]]) -> l
         if first is not line:
             most, shared = max(first.priority, line.priority), (*first.shared, line.draft)
             kept[key] = first._replace(priority=most, shared=shared)
-            told = Withheld(line.called, "duplicate", f"the same as {first.called}")
-            withheld[line.draft].append(told)
+            entry = Withheld(line.called, "duplicate", f"the same as {first.called}")
+            withheld[line.draft].append(entry)
     return list(kept.values())
 
 
@@ -369,15 +371,15 @@ def _fitted(
     lines: Sequence[ContextLine],
     drafts: Sequence[SegmentDraft],
     budget: Budget | None,
-    press: Press,
+    writer: PieceWriter,
 ) -> Sequence[str | None]:
     """The shown content of each line."""
     whole = [line.content for line in lines]
-    if budget is None or sum(each.tokens for each in _pieces(lines, press)) <= budget.max_tokens:
+    if budget is None or sum(each.tokens for each in _pieces(lines, writer)) <= budget.max_tokens:
         return whole
 
     def weigh(number: int, content: str, edges: Edges) -> int:
-        return press.piece(lines[number], content, edges).tokens
+        return writer.piece(lines[number], content, edges).tokens
 
     minimums = {n: each.share.min_tokens for n, each in enumerate(drafts) if each.share.min_tokens}
     items = [
@@ -387,9 +389,9 @@ def _fitted(
     return fit(items, weigh, Room(budget.max_tokens, minimums))
 
 
-def _pieces(lines: Sequence[ContextLine], press: Press) -> tuple[Piece, ...]:
+def _pieces(lines: Sequence[ContextLine], writer: PieceWriter) -> tuple[Piece, ...]:
     edges = edges_of([line.draft for line in lines])
-    return tuple(map(press.piece, lines, (line.content for line in lines), edges))
+    return tuple(map(writer.piece, lines, (line.content for line in lines), edges))
 
 
 def _context(

@@ -33,8 +33,8 @@ def describe_assembly(assembly: Assembly) -> str:
     if assembly.budget is not None:
         lines.append(f"budget: {assembly.budget.max_tokens} tokens")
     said = [(each.name, getattr(assembly.format, each.name)) for each in fields(PLAIN)]
-    told = [_argument(name, value) for name, value in said if value != getattr(PLAIN, name)]
-    return "\n".join([*lines, f"format: {', '.join(told)}"] if told else lines)
+    written = [_argument(name, value) for name, value in said if value != getattr(PLAIN, name)]
+    return "\n".join([*lines, f"format: {', '.join(written)}"] if written else lines)
 
 
 def describe_provider(chosen: ChosenProvider) -> str:
@@ -51,18 +51,18 @@ def origin_of(place: int, source: Source) -> str:
     """The name of a source in the log: its index and its function."""
     match source:
         case StateSource(at=at):
-            told = f"from_state({at if isinstance(at, str) else qualified(at)})"
+            written = f"from_state({at if isinstance(at, str) else qualified(at)})"
         case RetrievalSource(collection=collection):
-            told = f"from_retrieval({collection.name})"
+            written = f"from_retrieval({collection.name})"
         case LiteralSource():
-            told = "from_literal"
+            written = "from_literal"
         case VariableSource(names=names):
-            told = f"from_variables({', '.join(names)})"
+            written = f"from_variables({', '.join(names)})"
         case ProviderSource(chosen=chosen):
-            told = f"from_provider({chosen.name or name_of(chosen.provider)})"
+            written = f"from_provider({chosen.name or name_of(chosen.provider)})"
         case HistorySource():
-            told = "from_history"
-    return f"context[{place}] {told}"
+            written = "from_history"
+    return f"context[{place}] {written}"
 
 
 def name_of(thing: Any) -> str:
@@ -94,8 +94,8 @@ def _search(source: RetrievalSource) -> Iterator[str]:
     if source.min_relevance is not None:
         yield _argument("min_relevance", source.min_relevance)
     if source.filters:
-        told = (f"{key!r}: {_argument('', value)}" for key, value in source.filters.items())
-        yield f"filters={{{', '.join(told)}}}"
+        written = (f"{key!r}: {_argument('', value)}" for key, value in source.filters.items())
+        yield f"filters={{{', '.join(written)}}}"
 
 
 def _provider(chosen: ChosenProvider) -> Iterator[str]:
@@ -109,8 +109,8 @@ def _made(value: object) -> str:
     """A provider or one of its arguments, as declared."""
     match value:
         case _ if callable(value):
-            told = ", ".join(f"{key}={_made(each)}" for key, each in declared_of(value).items())
-            return f"{qualified(value)}({told})" if told else qualified(value)
+            written = ", ".join(f"{key}={_made(each)}" for key, each in declared_of(value).items())
+            return f"{qualified(value)}({written})" if written else qualified(value)
         case list() | tuple():
             return f"[{', '.join(map(_made, cast(Sequence[object], value)))}]"
         case Mapping():
@@ -136,7 +136,7 @@ def _share(source: Source) -> Iterator[str]:
 
 def _argument(name: str, value: Any) -> str:
     if isinstance(value, At):
-        told = f"from_state({value.path!r})"
+        written = f"from_state({value.path!r})"
     else:
-        told = qualified(value) if callable(value) else preview(value)
-    return f"{name}={told}" if name else told
+        written = qualified(value) if callable(value) else preview(value)
+    return f"{name}={written}" if name else written

@@ -13,7 +13,7 @@ from turnloom.assembly.events import (
 )
 from turnloom.assembly.logic.composing import SegmentDraft
 from turnloom.assembly.logic.frames import EMPTY, left_out, spoken
-from turnloom.assembly.logic.retrieval import Sought, read_filters
+from turnloom.assembly.logic.retrieval import SearchQuery, read_filters
 from turnloom.assembly.logic.states import text_of, value_at
 from turnloom.assembly.spec.formats import fill, places_in
 from turnloom.assembly.spec.providers import Message
@@ -182,7 +182,7 @@ def read_state(source: StateSource, origin: str, state: Any) -> str:
 
 def read_sought(
     source: RetrievalSource, origin: str, state: Any, values: VariableValues
-) -> Sought | None:
+) -> SearchQuery | None:
     """The search of a source at this moment; None if its query is blank.
 
     Raises:
@@ -200,7 +200,9 @@ def read_sought(
         for key, value in source.filters.items()
     }
     read_filters(filters)
-    return Sought(source.collection, query, source.top_k, source.min_relevance, filters=filters)
+    return SearchQuery(
+        source.collection, query, source.top_k, source.min_relevance, filters=filters
+    )
 
 
 def _place(name: str, state: Any, values: VariableValues) -> str:

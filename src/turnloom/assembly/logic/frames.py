@@ -206,11 +206,11 @@ def input_pieces(
         return []
     head = declared_piece("input", INPUTS, spoken(AUTHOR, "Input:"), "heads what the turn is about")
     if gathered is None or gathered.inputs is None:
-        told = [(each.id, written(described(each)), AS_IT_IS) for each in inputs]
+        entries = [(each.id, written(described(each)), AS_IT_IS) for each in inputs]
     else:
         shown = zip(gathered.inputs, input_texts(gathered, texts), strict=True)
-        told = [(each.artifact, text, _without(each) or AS_IT_IS) for each, text in shown]
-    return [head, *(piece("input", f"artifact {id}", text, why) for id, text, why in told)]
+        entries = [(each.artifact, text, _without(each) or AS_IT_IS) for each, text in shown]
+    return [head, *(piece("input", f"artifact {id}", text, why) for id, text, why in entries)]
 
 
 def left_out(gathered: ContextGathered) -> list[Withheld]:

@@ -304,7 +304,7 @@ def rank(
     return enough[:top_k]
 
 
-class Sought(NamedTuple):
+class SearchQuery(NamedTuple):
     """A search: its collection, query, limits and filters."""
 
     collection: type[RagCollection]
@@ -352,7 +352,7 @@ class SearchResult(NamedTuple):
 
     turn: int
     agent: str
-    sought: Sought
+    sought: SearchQuery
     results: Sequence[object]
     micros: int
     reader: str = ""
@@ -391,9 +391,15 @@ def searched_fact(
                 )
         text = masked(writable(each.content))
         key = digest(text)
-        told = None if key in seen else text
+        new_text = None if key in seen else text
         seen.add(key)
-        about = masked(each.source_id), each.chunk, neutral(each.metadata), told, each.visibility
+        about = (
+            masked(each.source_id),
+            each.chunk,
+            neutral(each.metadata),
+            new_text,
+            each.visibility,
+        )
         return FoundResult(key, float(each.score), *about)
 
     return RetrievalSearched(

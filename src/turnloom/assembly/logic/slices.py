@@ -262,7 +262,7 @@ _ONLY_JSON = (
 )
 
 
-class Settled(NamedTuple):
+class CheckedSlice(NamedTuple):
     """A validated slice, its items with their origins."""
 
     items: list[SliceItem]
@@ -272,7 +272,7 @@ class Settled(NamedTuple):
 
 def settle(
     given: object, inputs: Sequence[Artifact], provider: str, known: KnownArtifacts
-) -> Settled:
+) -> CheckedSlice:
     """Validate the slice of a provider, and find the origin of each item.
 
     Raises:
@@ -287,7 +287,9 @@ def settle(
     shown = None if given.inputs is None else _contents(given.inputs, "inputs", provider)
     if shown is not None:
         _check_inputs(shown, inputs, provider)
-    return Settled([attribute(each, provider, known) for each in items], apart(metadata), shown)
+    return CheckedSlice(
+        [attribute(each, provider, known) for each in items], apart(metadata), shown
+    )
 
 
 def _contents(values: object, what: str, provider: str) -> list[dict[str, Any]]:
@@ -304,7 +306,7 @@ def _contents(values: object, what: str, provider: str) -> list[dict[str, Any]]:
             raise ContextUnavailable(f"{provider!r} returned {_a(each)} as {place}. {_ONLY_JSON}")
         if not is_json(content):
             raise ContextUnavailable(
-                f"{provider!r} returned {_trouble(content, place)}. {_ONLY_JSON}"
+                f"{provider!r} returned {_not_json(content, place)}. {_ONLY_JSON}"
             )
         id: object = content.get("artifact_id")
         if id is not None and not isinstance(id, str):
@@ -331,7 +333,7 @@ def _check_inputs(
         )
 
 
-def _trouble(value: Json, place: str) -> str:
+def _not_json(value: Json, place: str) -> str:
     """Where a value is not JSON, without quoting it, since it may be secret."""
     try:
         return _found(value, place) or f"{place}, which is not JSON"
@@ -425,9 +427,14 @@ def gathered_fact(
         key = digest(text)
         held = key in seen
         seen.add(key)
-        told = None if held else text
+        new_text = None if held else text
         return GatheredItem(
-            key, item.provider, item.artifact, item.redacted, text=told, visibility=item.visibility
+            key,
+            item.provider,
+            item.artifact,
+            item.redacted,
+            text=new_text,
+            visibility=item.visibility,
         )
 
     return ContextGathered(

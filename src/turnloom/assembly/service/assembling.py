@@ -18,7 +18,7 @@ from turnloom.assembly.events import (
 )
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.logic.checking import as_sources
-from turnloom.assembly.logic.composing import Press, SegmentDraft, compose
+from turnloom.assembly.logic.composing import PieceWriter, SegmentDraft, compose
 from turnloom.assembly.logic.descriptions import origin_of
 from turnloom.assembly.logic.drafts import (
     artifact_draft,
@@ -39,8 +39,8 @@ from turnloom.assembly.logic.frames import counter_name, input_texts, item_texts
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.retrieval import (
     Estimate,
+    SearchQuery,
     SearchResult,
-    Sought,
     admits,
     known_as,
     results_of,
@@ -132,7 +132,7 @@ PUBLIC = Public()
 
 
 async def search_all(
-    sought: Mapping[str, Sought], situation: Situation
+    sought: Mapping[str, SearchQuery], situation: Situation
 ) -> dict[str, RetrievalSearched]:
     """Run searches concurrently and return their results by key.
 
@@ -142,7 +142,7 @@ async def search_all(
     found: dict[str, RetrievalSearched] = {}
     failed: list[Exception] = []
 
-    async def search(key: str, each: Sought) -> None:
+    async def search(key: str, each: SearchQuery) -> None:
         try:
             found[key] = await _search_once(key, each, situation)
         except Exception as error:  # noqa: BLE001 - it is raised below
@@ -157,7 +157,7 @@ async def search_all(
     return found
 
 
-async def _search_once(key: str, sought: Sought, situation: Situation) -> RetrievalSearched:
+async def _search_once(key: str, sought: SearchQuery, situation: Situation) -> RetrievalSearched:
     """The result of a search for the reader: a recorded one, unless it was for another reader and
     may differ."""
     reader = known_as(situation.reader)
@@ -168,9 +168,9 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
         wanted = sought._replace(top_k=2 * sought.top_k, min_relevance=0.0)
         results = await situation.search(*wanted)
         micros = round((anyio.current_time() - begun) * 1_000_000)
-        told = results if isinstance(results, RetrievalResults) else RetrievalResults(results)
-        whose = "" if told.for_all else reader
-        least = told.min_relevance if sought.min_relevance is None else sought.min_relevance
+        searched = results if isinstance(results, RetrievalResults) else RetrievalResults(results)
+        only_for = "" if searched.for_all else reader
+        least = searched.min_relevance if sought.min_relevance is None else sought.min_relevance
         seen = [each for each in results if _may_be_shown(each, situation)]
         found = SearchResult(
             situation.turn,
@@ -178,10 +178,10 @@ async def _search_once(key: str, sought: Sought, situation: Situation) -> Retrie
             sought,
             seen,
             micros=micros,
-            reader=whose,
+            reader=only_for,
             min_relevance=least,
         )
-        found = found._replace(is_empty=told.is_empty)
+        found = found._replace(is_empty=searched.is_empty)
         return (searched_fact(found, situation.texts, situation.received),)
 
     (fact,) = await situation.in_run(key, effect)
@@ -290,7 +290,7 @@ class Assembler:
         self._sources = [(origin_of(n, each), each) for n, each in enumerate(as_sources(sources))]
         self._budget = budget
         self._counts = TokenCounts(counter)
-        self._press = Press(format, self._counts)
+        self._writer = PieceWriter(format, self._counts)
         # The last input of each source, and its draft.
         self._made: dict[str, tuple[Any, SegmentDraft]] = {}
         self._searches = _Searches()
@@ -405,7 +405,7 @@ class Assembler:
     ) -> Assembled:
         """The cached context if the drafts are unchanged, otherwise a new one."""
         if self._last is None or not all(map(is_, drafts, self._last[0])):
-            composed = compose(drafts, self._budget, self._press)
+            composed = compose(drafts, self._budget, self._writer)
             self._last = drafts, Assembled(*composed, gathered, self._counts.name)
         made = self._last[1]
         return made._replace(gathered=gathered) if made.gathered != gathered else made
@@ -439,7 +439,7 @@ class _Searches:
 
     async def make(self, sources: Sequence[tuple[str, Source]], situation: Situation) -> None:
         """Run the new searches of sources concurrently."""
-        missing: dict[str, Sought] = {}
+        missing: dict[str, SearchQuery] = {}
         for origin, source in sources:
             if isinstance(source, RetrievalSource):
                 sought = read_sought(source, origin, situation.state, situation.values)

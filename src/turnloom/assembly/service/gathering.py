@@ -10,8 +10,8 @@ from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.slices import (
+    CheckedSlice,
     GatheredSlice,
-    Settled,
     SliceItem,
     check_given,
     described,
@@ -90,7 +90,7 @@ class ChoiceResult(NamedTuple):
     """The slice of one provider of a choice; `instead` marks the fallback."""
 
     provider: str
-    settled: Settled
+    settled: CheckedSlice
     instead: bool
 
 
@@ -123,7 +123,7 @@ async def _asked(
     chosen: ChosenProvider,
     request: ContextRequest,
     trail: Trail,
-) -> Settled:
+) -> CheckedSlice:
     """The slice of one provider, within its timeout."""
     own = replace(
         request,
@@ -141,7 +141,7 @@ async def _asked(
     return settled
 
 
-async def _contained(provider: ContextProvider, request: ContextRequest, name: str) -> Settled:
+async def _contained(provider: ContextProvider, request: ContextRequest, name: str) -> CheckedSlice:
     with contained():
         return await ask(provider, request, name)
 
@@ -166,14 +166,14 @@ def _gathered(request: ContextRequest, given: ChoiceResult, trail: Trail) -> Gat
 
 
 def _unavailable(failures: Sequence[ProviderFailed], trail: Trail) -> ContextUnavailable:
-    told = " ".join(map(_told, failures))
+    reasons = " ".join(map(_failure_text, failures))
     remedy = "" if len(failures) > 1 else " Or declare a fallback."
     return ContextUnavailable(
-        f"Agent {failures[0].agent!r} got no context. {told}{remedy}", trail.failures
+        f"Agent {failures[0].agent!r} got no context. {reasons}{remedy}", trail.failures
     )
 
 
-def _told(failed: ProviderFailed) -> str:
+def _failure_text(failed: ProviderFailed) -> str:
     """A failure and its remedy."""
     if failed.error == ContextUnavailable.__name__:
         return failed.message
@@ -199,5 +199,5 @@ class Choices:
         return await compose([partial(_given, each) for each in self.choices], request)
 
 
-async def _given(chosen: ChosenProvider, request: ContextRequest) -> Settled:
+async def _given(chosen: ChosenProvider, request: ContextRequest) -> CheckedSlice:
     return (await ask_chosen(chosen, request, HERE.get().trail)).settled

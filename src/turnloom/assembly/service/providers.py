@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Literal, TypeVar, cast
 
 from turnloom.assembly.logic.redaction import RedactionRule, Transform, redact, rule
-from turnloom.assembly.logic.slices import Settled, SliceItem, described, with_payload
+from turnloom.assembly.logic.slices import CheckedSlice, SliceItem, described, with_payload
 from turnloom.assembly.service.trail import ask, traced
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice, Message
 from turnloom.assembly.spec.providers import check_provider
@@ -44,7 +44,7 @@ class CompositeProvider:
 
 
 async def compose(
-    asks: Iterable[Callable[[ContextRequest], Awaitable[Settled]]], request: ContextRequest
+    asks: Iterable[Callable[[ContextRequest], Awaitable[CheckedSlice]]], request: ContextRequest
 ) -> ContextSlice:
     """Combine slices in order; the first item of each artifact counts."""
     items: list[SliceItem] = []
@@ -188,7 +188,7 @@ class RedactingProvider:
         inputs = [self._redacted(each)[0] for each in whole]
         return ContextSlice([self._shown(each) for each in given.items], metadata, inputs or None)
 
-    async def _given(self, request: ContextRequest) -> Settled:
+    async def _given(self, request: ContextRequest) -> CheckedSlice:
         """The inner slice. Errors are not quoted: their messages may contain redacted values."""
         try:
             return await ask(self._inner, request)

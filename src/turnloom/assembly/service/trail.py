@@ -13,7 +13,7 @@ import anyio
 from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.logic.labels import together
-from turnloom.assembly.logic.slices import KnownArtifacts, Settled, settle
+from turnloom.assembly.logic.slices import CheckedSlice, KnownArtifacts, settle
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact, Audience
 from turnloom.errors import ContextUnavailable
@@ -49,11 +49,11 @@ class _Instances:
     def __init__(self, provider: ContextProvider) -> None:
         self._by_audience: OrderedDict[_Key, Instance] = OrderedDict()
         self._fresh: ContextProvider | None = None
-        self._trouble = ""
+        self._copy_error = ""
         try:
             self._fresh = deepcopy(provider)
         except Exception as error:  # noqa: BLE001 - reported when a second audience needs a copy
-            self._trouble = f"{type(error).__name__}: {said(error)}"
+            self._copy_error = f"{type(error).__name__}: {said(error)}"
         self.is_stateless = self._fresh is provider  # a function
 
     def of(self, audience: _Key, provider: ContextProvider) -> Instance:
@@ -70,7 +70,7 @@ class _Instances:
         if self._fresh is None:
             raise ContextUnavailable(
                 f"Provider {name_of(provider)!r} serves several audiences and cannot be copied "
-                f"for each: {self._trouble}. Give each agent its own instance, or, if it keeps "
+                f"for each: {self._copy_error}. Give each agent its own instance, or, if it keeps "
                 "no data between requests, set `stateless = True` in its class."
             )
         return deepcopy(self._fresh)
@@ -142,7 +142,7 @@ class TrailPosition(NamedTuple):
 HERE: ContextVar[TrailPosition] = ContextVar("turnloom_provider")
 
 
-async def ask(provider: ContextProvider, request: ContextRequest, name: str = "") -> Settled:
+async def ask(provider: ContextProvider, request: ContextRequest, name: str = "") -> CheckedSlice:
     """Call a provider, validate its slice, and record the call on the trail.
 
     Raises:

@@ -40,7 +40,7 @@ _log = logging.getLogger("turnloom.board")
 # Rows of the first read without a limit, and the maximum rows per read.
 CHUNK = 250
 MOST = 2_000
-# How many rows are read and compared on the loop; more are in a thread.
+# Maximum rows judged on the event loop; more are judged in a thread.
 FEW = 50
 
 # The reader of what other tenants share.
@@ -51,8 +51,8 @@ ENOUGH = 2_000
 
 
 class IndexedArtifacts(ABC):
-    """The reading half of an artifact store that finds artifacts by terms; a page compares
-    `most_compared` of them at most."""
+    """The read half of an artifact store with a term index; a page compares at most `most_compared`
+    artifacts."""
 
     most_compared = MOST_COMPARED
 
@@ -66,7 +66,7 @@ class IndexedArtifacts(ABC):
         """
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id as a copy; none if there is none that the reader may see."""
+        """A copy of the artifact with this id; None if the reader may see none."""
         return await IndexReader(await self.opened(), reader, now).get(id)
 
     async def query(
@@ -79,22 +79,22 @@ class IndexedArtifacts(ABC):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
-        """A page of copies of what the filter asks for and the reader may see.
+        """A page of copies of the visible artifacts that match the filter.
 
         Raises:
-            UsageError: the cursor is none of this filter's and reader's, or the store is closed.
+            UsageError: the cursor is invalid or belongs to another query, or the store is closed.
             StoreUnavailable: the store cannot be read.
         """
         index = IndexReader(await self.opened(), reader, now, self.most_compared)
         return await index.query(filter, cursor, count, embed_meta)
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
-        """How many there are of what the filter asks for and the reader may see."""
+        """Counts of the visible artifacts that match the filter."""
         return await IndexReader(await self.opened(), reader, now).summary(filter)
 
 
 class _Compared(NamedTuple):
-    """A row that the reader may see, and its artifact if the filter asks for it."""
+    """A visible row, and its artifact if it matches the filter."""
 
     row: StoredArtifact
     id: str
@@ -128,8 +128,7 @@ class IndexReader:
     async def query(
         self, filter: FilterConfig, cursor: str | None, count: bool, embed_meta: bool
     ) -> Page:
-        """One page of what the filter asks for and the reader may see; in envelopes with
-        `embed_meta`.
+        """One page of visible artifacts that match the filter; in envelopes with `embed_meta`.
 
         Raises:
             UsageError: the cursor is invalid, or belongs to another filter or reader.
@@ -146,7 +145,7 @@ class IndexReader:
         return Page(tuple(given), total, await self._mark(filter, end) if end else None)
 
     async def summary(self, filter: FilterConfig) -> BoardSummary:
-        """How many there are of what the filter asks for and the reader may see."""
+        """Counts of the visible artifacts that match the filter."""
         plan = await self._plan(filter)
         if not plan.branches:
             return ArtifactCounts().summary()
@@ -157,7 +156,7 @@ class IndexReader:
         return counts.summary()
 
     def _add_up(self, groups: Sequence[ArtifactCount]) -> ArtifactCounts:
-        """The counts of the groups that the reader may see."""
+        """The counts of the visible groups."""
         counts = ArtifactCounts()
         for each in groups:
             visibility = read_visibility(each.visibility)
@@ -166,11 +165,11 @@ class IndexReader:
             try:
                 counts.add(visibility, read_traits(each.traits), each.number)
             except InvalidArtifact as error:
-                _log.warning("%d rows of the board are not counted: %s", each.number, error)
+                _log.warning("did not count %d rows of the board: %s", each.number, error)
         return counts
 
     async def _count_matching(self, filter: FilterConfig, plan: IndexPlan) -> ArtifactCounts:
-        """The counts of what conditions on payloads match, which needs a look at each row."""
+        """Counts by conditions on payloads, which require reading each row."""
         counts = ArtifactCounts()
         left: IndexPlan | None = plan
         while left is not None:
@@ -197,8 +196,8 @@ class IndexReader:
     async def _enclose(
         self, items: Sequence[_Compared], given: Sequence[Artifact]
     ) -> list[Artifact]:
-        """Artifacts that the reader may see, with the consumptions of those of its tenant: one
-        look for all."""
+        """Artifacts in envelopes; only those of the reader's tenant have consumptions. One lookup
+        for all."""
         tenant = self._reader.tenant
         is_own = [each.row.tenant == tenant for each in items]
         own = [artifact for artifact, mine in zip(given, is_own, strict=True) if mine]
@@ -245,9 +244,9 @@ class IndexReader:
     async def _collect(
         self, filter: FilterConfig, plan: IndexPlan
     ) -> tuple[list[_Compared], _Compared | None]:
-        """The artifacts of one page, and the row to continue behind if there may be more.
+        """The artifacts of one page, and the row to continue after if there may be more.
 
-        Only rows that the reader may see decide where a page ends.
+        Only visible rows decide where a page ends.
         """
         items: list[_Compared] = []
         last: _Compared | None = None
@@ -272,7 +271,7 @@ class IndexReader:
         return items, None
 
     def _compare_all(self, filter: FilterConfig, rows: Sequence[StoredArtifact]) -> list[_Compared]:
-        """The rows that the reader may see, compared with the filter."""
+        """The visible rows, compared with the filter."""
         return [each for row in rows if (each := self._compare(filter, row))]
 
     def _compare(self, filter: FilterConfig, row: StoredArtifact) -> _Compared | None:
@@ -289,7 +288,7 @@ class IndexReader:
         return _Compared(row, artifact.id, artifact if matches(filter, artifact) else None)
 
     def _read(self, row: StoredArtifact) -> Artifact | None:
-        """The artifact of a row, if the reader may see it."""
+        """The artifact of a row, if visible."""
         if (visibility := self._visibility(row)) is None:
             return None
         try:
@@ -298,7 +297,7 @@ class IndexReader:
             return _leave_out(row, error)
 
     def _visibility(self, row: StoredArtifact) -> Visibility | None:
-        """The visibility of a row that the reader may see."""
+        """The visibility of a row, if the reader may see it."""
         visibility = read_visibility(row.visibility)
         is_own = row.tenant == self._reader.tenant
         reader = self._reader if is_own else STRANGER
@@ -315,7 +314,7 @@ def _leave_out(row: StoredArtifact, error: InvalidArtifact) -> None:
 
 
 async def _behind(plan: IndexPlan, stretch: IndexStretch) -> IndexPlan | None:
-    """The plan behind a stretch, if there is more of it; other tasks run before it is read."""
+    """The plan after a stretch, if there is more; other tasks can run first."""
     if stretch.end is None:
         return None
     await lowlevel.checkpoint()

@@ -16,7 +16,7 @@ from turnloom.agents.events import (
     TurnStarted,
 )
 from turnloom.agents.logic.dialogues import exchange_of, passed_on, request
-from turnloom.agents.logic.folding import hear
+from turnloom.agents.logic.folding import add_message
 from turnloom.agents.spec import Exchange, RunState, Usage
 from turnloom.assembly.events import (
     ContextGathered,
@@ -263,7 +263,7 @@ def _whole_doubts(
 ) -> Iterator[str]:
     state = RunState("")
     for message in heard:
-        hear(state, *message)
+        add_message(state, *message)
     history = state.history
     if recorded.counter != COUNTER:  # the tokens of another counter are believed
         history = msgspec.structs.replace(history, tokens=recorded.history.tokens)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, RootModel
 
 from turnloom.agents.spec import USER
-from turnloom.assembly.logic.checking import Trouble, check_sources
+from turnloom.assembly.logic.checking import SourceProblem, check_sources
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
@@ -147,7 +147,7 @@ def _check_selection(
 
 def _check_assembly(
     assembly: Assembly, subscription: Subscription, variables: Collection[str], types: TypeRegistry
-) -> Sequence[Trouble]:
+) -> Sequence[SourceProblem]:
     """What is wrong with sources when a subscription wakes their agent."""
     if subscription.context is not None:
         return ()

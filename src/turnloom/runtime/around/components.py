@@ -15,7 +15,7 @@ from turnloom.kernel.values import said
 from turnloom.runs.brief import TurnOutcome
 from turnloom.runtime.calls import Waiting, ask_engine
 from turnloom.runtime.spec import Staff
-from turnloom.variables.spec import Context, Desk, Pad
+from turnloom.variables.spec import Context, EffectAccess, VariableAccess
 
 
 def every_component(
@@ -127,7 +127,7 @@ class _ClosedContext(Context):
 class _ClosedPad:
     """A context as another one reads and writes it."""
 
-    def __init__(self, pad: Pad, desk: Desk) -> None:
+    def __init__(self, pad: VariableAccess, desk: EffectAccess) -> None:
         self.idempotency_key = desk.idempotency_key
         self.read = sealed(pad.read)
         self.copy = sealed(pad.copy)

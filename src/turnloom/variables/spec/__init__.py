@@ -1,6 +1,6 @@
 """Declarations of context variables."""
 
-from turnloom.variables.spec.context import Context, Desk, Pad
+from turnloom.variables.spec.context import Context, EffectAccess, VariableAccess
 from turnloom.variables.spec.definitions import (
     BAKED_IN,
     BASE,
@@ -41,8 +41,8 @@ __all__ = [
     "DatabaseSource",
     "VariableDefinition",
     "Derived",
-    "Desk",
-    "Pad",
+    "EffectAccess",
+    "VariableAccess",
     "Exposure",
     "FromEnvironment",
     "Function",

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from turnloom.kernel.values import Json
 
 
-class Pad(Protocol):
+class VariableAccess(Protocol):
     """Read and write access to variables."""
 
     def read(self, name: str) -> Any:
@@ -47,7 +47,7 @@ class Pad(Protocol):
         ...
 
 
-class Desk(Protocol):
+class EffectAccess(Protocol):
     """Effects of a tool or hook call."""
 
     idempotency_key: str
@@ -65,7 +65,7 @@ class Context(MutableMapping[str, Any]):
     JSON are kept in memory only.
     """
 
-    def __init__(self, pad: Pad, desk: Desk) -> None:
+    def __init__(self, pad: VariableAccess, desk: EffectAccess) -> None:
         self._pad = pad
         self._desk = desk
 

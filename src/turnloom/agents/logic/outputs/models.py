@@ -25,7 +25,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from turnloom.agents.logic.outputs.language import candidates, is_null, labels_of
-from turnloom.agents.logic.outputs.reading import size_of, told, unusable
+from turnloom.agents.logic.outputs.reading import describe_faults, size_of, unusable
 from turnloom.agents.spec.outputs import (
     ArrayOf,
     Either,
@@ -243,7 +243,7 @@ def _validated(model: type[BaseModel], value: Json) -> Validated:
         found = model.model_validate(value, context=tries)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-        return Validated(None, told([_fault(each) for each in faults]))
+        return Validated(None, describe_faults([_fault(each) for each in faults]))
     except _Undecided:
         return Validated(None, "The value matches too many variants to decide between them.")
     return Validated(found.model_dump(mode="json"))

@@ -39,7 +39,7 @@ def _parts(value: Json) -> Iterable[Json]:
     return mapping.values() if mapping is not None else as_array(value) or ()
 
 
-def told(faults: Sequence[tuple[Path, str]]) -> str:
+def describe_faults(faults: Sequence[tuple[Path, str]]) -> str:
     """Faults with their paths, one per line; long lists and lines are truncated."""
     lines = [_cut(f"{_place(path)}: {message}") for path, message in faults[:_LINES]]
     if len(faults) > _LINES:

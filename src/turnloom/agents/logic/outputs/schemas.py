@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from turnloom.agents.logic.outputs.emptiness import Emptiness
-from turnloom.agents.logic.outputs.reading import told, unusable
+from turnloom.agents.logic.outputs.reading import describe_faults, unusable
 from turnloom.agents.spec.outputs import Validated
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry, Report
@@ -77,7 +77,7 @@ class SchemaModel:
             return Validated(None, "The schema refers to itself endlessly.")
         except OverflowError:
             return Validated(None, "The value contains a number that is too large.")
-        return Validated(None, told(faults)) if faults else Validated(value)
+        return Validated(None, describe_faults(faults)) if faults else Validated(value)
 
 
 def schema_model(name: str, schema: dict[str, Json]) -> SchemaModel:
