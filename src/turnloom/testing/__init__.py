@@ -1,4 +1,4 @@
-"""What tests stand on: contract suites, fakes and crash tools, for your adapters as for ours."""
+"""Contract suites, fakes and crash tools for testing programs and adapters."""
 
 from turnloom.adapters.scripted import ScriptedEngine
 from turnloom.assembly.logic.slices import GatheredSlice, SliceItem

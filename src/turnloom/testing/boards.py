@@ -1,4 +1,4 @@
-"""A board of a few artifacts, and a turn that looks at it."""
+"""A board with a few artifacts, and a turn that reads it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,8 @@ from turnloom.runtime.logic import codec
 
 @dataclass
 class BoardTurn:
-    """A turn of a reader on a board, in which providers can be asked; `said` is who said what."""
+    """A turn on a board, for testing providers; `said` lists the authors and texts of the
+    messages."""
 
     artifacts: Sequence[Artifact] = ()
     reader: Reader = Reader()
@@ -37,10 +38,10 @@ class BoardTurn:
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
     async def gather(self, provider: ContextProvider | ChosenProvider) -> GatheredSlice:
-        """What a provider gives in this turn.
+        """The slice of a provider in this turn.
 
         Raises:
-            ContextUnavailable: it gives no slice, and there is no fallback that does.
+            ContextUnavailable: neither the provider nor a fallback returns a slice.
         """
         chosen = provider if isinstance(provider, ChosenProvider) else ChosenProvider(provider)
         witnessed = Witnessed()
@@ -48,7 +49,8 @@ class BoardTurn:
         return await gather(chosen, request, witnessed=witnessed)
 
     async def request(self, witness: Callable[[Sequence[Artifact]], None]) -> ContextRequest:
-        """What a provider is asked in this turn; the witness is told all that the board gives."""
+        """The request to a provider in this turn; `witness` is called with the artifacts that it
+        reads."""
         store = MemoryStore(codec()).artifacts
         reader = self.reader
         await store.put(reader.tenant, self.artifacts)
@@ -61,8 +63,8 @@ class BoardTurn:
 
 
 class _AnyType(TypeRegistry):
-    """Types that go by their full names, whether anybody declared them or not."""
+    """Accepts every type name as a full name."""
 
     def resolve(self, name: str) -> str:
-        """The name as it is."""
+        """The name, unchanged."""
         return name

@@ -1,4 +1,4 @@
-"""Tools that end a driver at any point, as a kill would: before or after an append or an effect."""
+"""Tools that kill a driver at any point: before or after an append or an effect."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
@@ -20,18 +20,18 @@ from turnloom.variables.spec import Context
 
 
 class Killed(Interrupted):
-    """The process is gone. Nothing that handles errors may handle this."""
+    """The process was killed. Error handlers must not catch this."""
 
 
 class Fuse:
-    """Lets a number of points pass, then kills; without a number it only counts."""
+    """Raises `Killed` at a chosen point; without a number it only counts points."""
 
     def __init__(self, points: int | None = None) -> None:
         self.left = points
         self.passed = 0
 
     def point(self) -> None:
-        """A point at which the process may be killed.
+        """Pass a point at which the process may be killed.
 
         Raises:
             Killed: this is the point.
@@ -44,7 +44,7 @@ class Fuse:
 
 
 class CrashingLog:
-    """A log whose driver may be killed before and after each append."""
+    """A log whose driver may be killed before or after each append."""
 
     def __init__(self, log: EventLog, fuse: Fuse) -> None:
         self._log = log
@@ -53,22 +53,22 @@ class CrashingLog:
     async def append(
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
-        """Store, unless killed before; tell, unless killed after."""
+        """Append; may be killed before the append or before the return."""
         self._fuse.point()
         stored = await self._log.append(run, events, expected, fence)
         self._fuse.point()
         return stored
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
-        """What the log holds."""
+        """The events of a run after a position."""
         return await self._log.read(run, after)
 
     def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """What the log gets."""
+        """The events of a run after a position, including future ones."""
         return self._log.subscribe(run, after)
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
-        """The ends of a run."""
+        """The first and the last event of a run."""
         return await self._log.ends(run)
 
     async def runs(
@@ -80,19 +80,20 @@ class CrashingLog:
         unfinished: bool = False,
         which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The ends of runs."""
+        """The first and the last event of each run."""
         return await self._log.runs(
             tenant, limit, before=before, unfinished=unfinished, which=which
         )
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
-        """The ids of runs."""
+        """The ids of runs with a prefix."""
         return await self._log.named(tenant, prefix, limit)
 
 
 class CrashingStore:
-    """A store whose program may be killed around each append, message and write to the board; its
-    other ports are as they are. It outlives its programs, so it is never closed here."""
+    """A store whose program may be killed before or after each append, message and artifact write;
+    the other ports are unchanged. `aclose` does nothing, so that the store outlives its
+    programs."""
 
     def __init__(self, store: Store, fuse: Fuse) -> None:
         self.log = CrashingLog(store.log, fuse)
@@ -109,15 +110,15 @@ class CrashingStore:
 
 
 class CrashingScheduler(InlineScheduler):
-    """Drives runs in this process until one of them is killed, and none from then on; `died` is set
-    then."""
+    """Drives runs in this process until one of them is killed, then sets `died` and drives no
+    more."""
 
     def __init__(self, clock: Clock, died: asyncio.Event | None = None) -> None:
         super().__init__(clock)
         self._died = died or asyncio.Event()
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        """Drive what is woken, until cancelled."""
+        """Drive woken runs until cancelled."""
 
         async def mortal(run: RunKey) -> datetime | None:
             try:
@@ -129,7 +130,7 @@ class CrashingScheduler(InlineScheduler):
         await super().serve(mortal, slots=slots, limits=limits)
 
     async def outlives(self, script: Coroutine[object, object, object]) -> bool:
-        """Let a program do what it does, until that ends or it is killed; whether it lived.
+        """Run a program until it ends or is killed; returns whether it survived.
 
         Raises:
             Exception: whatever the script raises.
@@ -146,30 +147,30 @@ class CrashingScheduler(InlineScheduler):
 
 
 class CrashingInbox:
-    """An inbox whose user may be killed before and after each message."""
+    """An inbox whose user may be killed before or after each message."""
 
     def __init__(self, inbox: Inbox, fuse: Fuse) -> None:
         self._inbox = inbox
         self._fuse = fuse
 
     async def offer(self, run: RunKey, id: str, message: Message) -> bool:
-        """Keep a message, unless killed before; tell, unless killed after."""
+        """Keep a message; may be killed before the write or before the return."""
         self._fuse.point()
         is_first = await self._inbox.offer(run, id, message)
         self._fuse.point()
         return is_first
 
     async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
-        """What is not on record."""
+        """The messages whose events are not in the log."""
         return await self._inbox.pending(run)
 
     def arrivals(self) -> AsyncIterator[RunKey]:
-        """Who gets mail."""
+        """The runs that get mail from now on."""
         return self._inbox.arrivals()
 
 
 class CrashingArtifacts:
-    """Artifacts whose user may be killed before and after something is put there."""
+    """An artifact store whose user may be killed before or after each write."""
 
     def __init__(self, artifacts: Artifacts, fuse: Fuse) -> None:
         self._artifacts = artifacts
@@ -177,17 +178,17 @@ class CrashingArtifacts:
 
     @property
     def follows_log(self) -> bool:
-        """Whether the log puts things there itself."""
+        """Whether an append to the log updates this store."""
         return self._artifacts.follows_log
 
     async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts, unless killed before; tell, unless killed after."""
+        """Add artifacts; may be killed before the write or before the return."""
         self._fuse.point()
         await self._artifacts.put(tenant, artifacts)
         self._fuse.point()
 
     async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
-        """Keep who took what, unless killed before; tell, unless killed after."""
+        """Add consumptions; may be killed before the write or before the return."""
         self._fuse.point()
         await self._artifacts.consume(tenant, consumptions)
         self._fuse.point()
@@ -197,7 +198,7 @@ class CrashingArtifacts:
         return await self._artifacts.find(tenant, id)
 
     async def get(self, id: str, reader: Reader, now: datetime) -> Artifact | None:
-        """The artifact of this id."""
+        """The artifact with this id."""
         return await self._artifacts.get(id, reader, now)
 
     async def query(
@@ -210,30 +211,30 @@ class CrashingArtifacts:
         cursor: str | None = None,
         count: bool = False,
     ) -> Page:
-        """What is there."""
+        """A page of artifacts."""
         return await self._artifacts.query(
             filter, reader, now, embed_meta=embed_meta, cursor=cursor, count=count
         )
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
-        """How many there are."""
+        """Counts of artifacts."""
         return await self._artifacts.summary(filter, reader, now)
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
-        """What opens next."""
+        """The next instants at which artifacts become visible."""
         return await self._artifacts.upcoming(tenant, now, limit)
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took what."""
+        """The consumptions of artifacts."""
         return await self._artifacts.consumptions(tenant, ids)
 
     async def aclose(self) -> None:
-        """Close what is behind it."""
+        """Close the wrapped store."""
         await self._artifacts.aclose()
 
 
 class CrashingBeliefs:
-    """Beliefs whose user may be killed before and after outcomes are added."""
+    """A belief store whose user may be killed before or after outcomes are added."""
 
     def __init__(self, beliefs: BeliefStore, fuse: Fuse) -> None:
         self._beliefs = beliefs
@@ -241,26 +242,26 @@ class CrashingBeliefs:
 
     @property
     def follows_log(self) -> bool:
-        """Whether the log adds outcomes itself."""
+        """Whether an append to the log updates this store."""
         return self._beliefs.follows_log
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
-        """What is known."""
+        """The beliefs about agents."""
         return await self._beliefs.beliefs(pool, agents)
 
     async def observe(self, observations: Sequence[Observation]) -> None:
-        """Add outcomes, unless killed before; tell, unless killed after."""
+        """Add outcomes; may be killed before the write or before the return."""
         self._fuse.point()
         await self._beliefs.observe(observations)
         self._fuse.point()
 
     async def aclose(self) -> None:
-        """Close what is behind it."""
+        """Close the wrapped store."""
         await self._beliefs.aclose()
 
 
 class CrashingEngine:
-    """An engine whose driver may be killed before and after each answer."""
+    """An engine whose driver may be killed before or after each answer."""
 
     def __init__(self, engine: Engine, fuse: Fuse) -> None:
         self.takes_variables = getattr(engine, "takes_variables", False)
@@ -268,7 +269,7 @@ class CrashingEngine:
         self._fuse = fuse
 
     async def __call__(self, task: Task) -> Answer:
-        """The engine's answer, unless killed."""
+        """The engine's answer; may be killed before or after the call."""
         self._fuse.point()
         answer = await self._engine(task)
         self._fuse.point()
@@ -276,7 +277,7 @@ class CrashingEngine:
 
 
 class CrashingCallee:
-    """A tool or hook whose driver may be killed before and after each call."""
+    """A tool or hook whose driver may be killed before or after each call."""
 
     def __init__(self, callee: Callee, fuse: Fuse) -> None:
         self.schema = callee.schema
@@ -285,7 +286,7 @@ class CrashingCallee:
         self._fuse = fuse
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
-        """What the callee gives, unless killed."""
+        """The callee's result; may be killed before or after the call."""
         self._fuse.point()
         given = await self._callee(arguments, context)
         self._fuse.point()

@@ -1,4 +1,4 @@
-"""Stand-ins for the world that do as they are told."""
+"""Fakes of clock, randomness, environment, documents and tool servers."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,24 +14,24 @@ from turnloom.variables.ports import TENANT_FIELDS, Lookup
 
 
 class FakeClock:
-    """A clock that moves by a fixed step each time it is read, and when it is told to."""
+    """A clock that advances by a fixed step at each reading, and by `advance`."""
 
     def __init__(self, start: datetime | None = None, step: timedelta = timedelta(0)) -> None:
         self.time = start or datetime(2026, 1, 1, tzinfo=UTC)
         self.step = step
 
     def now(self) -> datetime:
-        """The instant the clock shows."""
+        """The present instant of this clock."""
         self.time += self.step
         return self.time
 
     def advance(self, by: timedelta) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.time += by
 
 
 class FakeEntropy:
-    """Chance without chance: the same words in the same order."""
+    """Deterministic randomness: the same tokens and numbers in the same order."""
 
     def __init__(self, prefix: str = "run") -> None:
         self._prefix = prefix
@@ -39,29 +39,29 @@ class FakeEntropy:
         self._draws = 0
 
     def token(self) -> str:
-        """The next word."""
+        """The next token: the prefix and a number."""
         self._count += 1
         return f"{self._prefix}{self._count}"
 
     def below(self, limit: int) -> int:
-        """The numbers below the limit, one after the other."""
+        """The numbers from 0 up to the limit, in order and then again."""
         self._draws += 1
         return (self._draws - 1) % limit
 
 
 class FakeEnvironment:
-    """An environment that holds what it is given."""
+    """An environment with fixed variables."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self.values = dict(values or {})
 
     def get(self, name: str) -> str | None:
-        """The value of a variable, or nothing when it is unset."""
+        """The value of a variable, or None if it is unset."""
         return self.values.get(name)
 
 
 class FakeDocuments:
-    """Documents in memory, the last added being the newest."""
+    """Documents in memory; the last one added is the newest."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str | None, str], list[Mapping[str, Json]]] = defaultdict(list)
@@ -70,11 +70,11 @@ class FakeDocuments:
     def add(
         self, collection: str, *documents: Mapping[str, Json], database: str | None = None
     ) -> None:
-        """Put documents into a collection."""
+        """Add documents to a collection."""
         self._kept[database, collection] += documents
 
     async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
-        """The document last added that fits, or none."""
+        """The newest document that matches, or None."""
         await self.index(lookup)
         names = steps(lookup.key)
         for document in reversed(self._kept.get((lookup.database, lookup.collection), ())):
@@ -84,19 +84,19 @@ class FakeDocuments:
         return None
 
     async def index(self, lookup: Lookup) -> bool:
-        """Refuse what every store refuses; whether there is something to index."""
+        """Check the lookup; returns whether the collection exists."""
         if self._closed:
-            raise UsageError("The documents are closed, so nothing can be looked up any more.")
+            raise UsageError("The documents are closed. Create new `FakeDocuments`.")
         steps(lookup.key)
         return (lookup.database, lookup.collection) in self._kept
 
     async def aclose(self) -> None:
-        """Refuse everything from now on; a second call changes nothing."""
+        """Close the store; a second call does nothing."""
         self._closed = True
 
 
 class FakeToolServer:
-    """Tools in memory; `calls` holds what was asked of them, in order."""
+    """Tools in memory; `calls` lists the calls in order."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Json]]] = []
@@ -107,7 +107,7 @@ class FakeToolServer:
     def add(
         self, schema: ToolSchema, answer: Callable[[Mapping[str, Json]], Awaitable[Json]]
     ) -> None:
-        """Offer a tool; `answer` gives what it gives, or raises `ToolServerError`."""
+        """Add a tool; `answer` returns its result, or raises `ToolServerError`."""
         self._tools[schema.name] = (schema, answer)
 
     async def tools(self) -> Sequence[ToolSchema]:
@@ -116,10 +116,10 @@ class FakeToolServer:
         return [schema for schema, _ in self._tools.values()]
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
-        """What the tool's function gives."""
+        """The result of the tool's function."""
         self._refuse_if_closed()
         if tool not in self._tools:
-            raise ToolServerError(f"There is no tool {tool!r}. Add it to the server.")
+            raise ToolServerError(f"Unknown tool {tool!r}. Add it to the server.")
         self.calls.append((tool, dict(arguments)))
         with CancelScope() as scope:
             self._flying.add(scope)
@@ -127,14 +127,14 @@ class FakeToolServer:
                 return await self._tools[tool][1](arguments)
             finally:
                 self._flying.discard(scope)
-        raise ToolServerError(f"The server was closed before tool {tool!r} answered.")
+        raise ToolServerError(f"The tool server was closed before tool {tool!r} returned.")
 
     async def aclose(self) -> None:
-        """End calls in flight and refuse later ones; a second call changes nothing."""
+        """End calls in flight and reject later ones; a second call does nothing."""
         self._closed = True
         for scope in self._flying:
             scope.cancel()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise UsageError("The server was closed, so it cannot be asked any more.")
+            raise UsageError("The tool server is closed. Create a new `FakeToolServer`.")

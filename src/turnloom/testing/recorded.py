@@ -1,4 +1,4 @@
-"""Answers of a model, recorded once and given again without it."""
+"""Recorded answers of a model, replayed without it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +16,22 @@ from turnloom.agents.spec import Answer, Engine, Task, Usage
 from turnloom.errors import EngineError, UsageError
 from turnloom.kernel.values import as_data, canonical, preview
 
-# What a request or an answer need not say.
+# Values that are left out of requests and answers.
 NOTHING = ("", (), None, Usage())
 
 
 class RecordedAnswer(msgspec.Struct, frozen=True):
-    """A request as an engine was given it, without secrets, and its answer."""
+    """A request to an engine, without secrets, and its answer."""
 
     request: dict[str, Any]
     answer: dict[str, Any]
 
 
 class RecordedEngine:
-    """Answers from a file, as an engine did when the file was made.
+    """Records the answers of an engine to a file, then replays them.
 
-    If the file is not there, `make` makes the engine that is asked, and the file is written when
-    the block ends well. If it is there, nobody is asked; what was not recorded is an error.
+    If the file is missing, `make` makes the engine, and its answers are written when the block ends
+    without an error. Otherwise they are replayed, and a request that was not recorded is an error.
     """
 
     def __init__(self, file: str | FilePath, make: Callable[[], Engine]) -> None:
@@ -45,14 +45,14 @@ class RecordedEngine:
         if not await self._file.exists():
             self._engine = self._make()
             if getattr(self._engine, "takes_variables", False):
-                raise UsageError("What an engine does to variables is not recorded. Ask a model.")
+                raise UsageError("Cannot record an engine that changes variables. Record a model.")
             return self
         try:
             self._kept = msgspec.json.decode(
                 await self._file.read_bytes(), type=list[RecordedAnswer]
             )
         except msgspec.MsgspecError as error:
-            raise UsageError(f"{self._file} holds no recorded answers: {error}") from error
+            raise UsageError(f"Invalid recording {self._file}: {error}") from error
         return self
 
     async def __aexit__(
@@ -66,10 +66,10 @@ class RecordedEngine:
             await self._file.write_text(f"{text}\n", "utf-8")
 
     async def __call__(self, task: Task) -> Answer:
-        """The recorded answer, or that of the engine, which is recorded.
+        """The recorded answer; while recording, the answer of the engine.
 
         Raises:
-            EngineError: no answer to such a request was recorded.
+            EngineError: no answer to this request was recorded.
         """
         request = request_of(task)
         if self._engine is not None:
@@ -77,20 +77,20 @@ class RecordedEngine:
             self._kept.append(RecordedAnswer(request, task.mask(_data_of(answer))))
             return answer
         answer = self._read(self._found(request))
-        if task.output is None:  # nobody reads half an output
+        if task.output is None:  # structured output is not streamed
             for piece in pieces(answer.text):
                 task.say(piece)
         return answer
 
     def assert_complete(self) -> None:
-        """Fail unless every recorded answer was asked for.
+        """Fail unless every recorded answer was used.
 
         Raises:
             EngineError: some were not.
         """
         left = len(self._kept) - len(self._given)
         if self._engine is None and left:
-            raise EngineError(f"{self._file} holds answers that nobody asked for: {left}.")
+            raise EngineError(f"Unused answers in {self._file}: {left}.")
 
     def _read(self, kept: RecordedAnswer) -> Answer:
         try:
@@ -98,29 +98,30 @@ class RecordedEngine:
         except msgspec.ValidationError as error:
             number = self._kept.index(kept) + 1
             raise EngineError(
-                f"{self._file} has no answer at number {number}: {error}. Undo what was edited "
-                "there, or delete the file and record it again."
+                f"Invalid answer {number} in {self._file}: {error}. Undo the edit, or delete the "
+                "file and record it again."
             ) from error
 
     def _found(self, request: dict[str, Any]) -> RecordedAnswer:
-        """What was recorded for a request; the same one made twice gets one answer after the
-        other."""
+        """The recorded answer to a request; identical requests get their answers in order."""
         fitting = [number for number, each in enumerate(self._kept) if each.request == request]
         for number in fitting:
             if number not in self._given:
                 self._given.add(number)
                 return self._kept[number]
         agent = request["agent"]
-        how = f"was recorded {len(fitting)} times" if fitting else _nearest(request, self._kept)
+        if fitting:
+            why = f"all {len(fitting)} answers to it were used"
+        else:
+            why = _nearest(request, self._kept)
         raise EngineError(
-            f"{self._file} has no answer to this request of {agent!r}: it {how}. Delete the file "
-            "and record it again."
+            f"No answer in {self._file} to this request of {agent!r}: {why}. Delete the file and "
+            "record it again."
         )
 
 
 def request_of(task: Task) -> dict[str, Any]:
-    """What tells a request from others, without secrets and without what differs from run to run;
-    what is empty is left out."""
+    """The identity of a request, without secrets, run-specific values and empty fields."""
     said = {
         "agent": task.agent,
         "model": task.model,
@@ -134,26 +135,26 @@ def request_of(task: Task) -> dict[str, Any]:
 
 
 def _data_of(answer: Answer) -> dict[str, Any]:
-    """An answer as data; what is empty is left out.
+    """An answer as JSON, without empty fields.
 
     Raises:
-        EngineError: it publishes values, which are no data.
+        EngineError: it has artifacts.
     """
     if answer.artifacts:
-        raise EngineError("An answer that holds artifacts cannot be recorded. Let it say data.")
+        raise EngineError("Cannot record an answer with artifacts. Return text or output.")
     return _plain(msgspec.structs.asdict(answer))
 
 
 def _plain(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Parts as they come back from a file; what is empty is left out."""
+    """The values as decoded from JSON, without empty fields."""
     said = {key: value for key, value in parts.items() if value not in NOTHING}
     return msgspec.json.decode(msgspec.json.encode(said))
 
 
 def _nearest(request: Mapping[str, Any], kept: Sequence[RecordedAnswer]) -> str:
-    """Which recorded request is most like another one, and where the two part."""
+    """The most similar recorded request, and the first difference from it."""
     if not kept:
-        return "is the only one, as the file is empty"
+        return "the file is empty"
     text = canonical(dict(request))
     likeness = [SequenceMatcher(None, text, canonical(each.request)) for each in kept]
     number = max(range(len(kept)), key=lambda n: likeness[n].quick_ratio())
@@ -162,12 +163,12 @@ def _nearest(request: Mapping[str, Any], kept: Sequence[RecordedAnswer]) -> str:
     now, then = (as_data(each.get(keys[0])) for each in (request, other))
     at = max(0, _parting(now, then) - 20)
     return (
-        f"is most like number {number + 1} of {len(kept)}, but differs in `{keys[0]}`, where "
-        f"{preview(then[at:])} was recorded and {preview(now[at:])} is asked"
+        f"the most similar one, {number + 1} of {len(kept)}, differs in `{keys[0]}`: recorded "
+        f"{preview(then[at:])}, requested {preview(now[at:])}"
     )
 
 
 def _parting(one: str, other: str) -> int:
-    """Where two texts begin to differ."""
+    """The index of the first difference between two texts."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

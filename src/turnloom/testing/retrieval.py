@@ -1,4 +1,4 @@
-"""Collections for tests: no model, no file, and always the same."""
+"""Deterministic collections for tests, without a model or files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -21,12 +21,12 @@ from turnloom.board.spec import Public, Reader
 from turnloom.kernel.values import Json
 from turnloom.log.spec import LOCAL
 
-# In how many places of a vector a word leaves its mark.
+# The number of components of a vector that a word changes.
 MARKS = 8
 
 
 class HashingEmbedder:
-    """Vectors out of the words of a text: the more words two texts share, the nearer they are."""
+    """Embeds texts by hashing their words: texts that share more words are nearer."""
 
     name = "hashing"
     version = "1"
@@ -36,7 +36,7 @@ class HashingEmbedder:
         self.dimensions = dimensions
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """A vector for each text, in their order."""
+        """The vectors of the texts, in order."""
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:
@@ -50,17 +50,17 @@ class HashingEmbedder:
 
 
 class ParagraphSplitter:
-    """A chunk for each paragraph."""
+    """Splits a text into its paragraphs."""
 
     name = "paragraphs"
 
     def split(self, text: str, format: Format) -> Sequence[str]:
-        """The paragraphs that are not blank."""
+        """The paragraphs that are not blank, in order."""
         return [part.strip() for part in text.split("\n\n") if part.strip()]
 
 
 class Searched(NamedTuple):
-    """One search as it was asked for."""
+    """The arguments of one search."""
 
     query: str
     top_k: int
@@ -69,10 +69,9 @@ class Searched(NamedTuple):
 
 
 class InMemorySearch:
-    """A collection in memory; what it is seeded with fits every query, of every tenant, as well as
-    it is told to.
+    """A collection in memory; seeded results match every query of every tenant, with fixed scores.
 
-    `searches` holds what was asked for, in order.
+    `searches` lists the searches in order.
     """
 
     def __init__(self, matching: Matching = "vector") -> None:
@@ -83,7 +82,7 @@ class InMemorySearch:
         self.searches: list[Searched] = []
 
     def seed(self, *results: tuple[str, float] | RetrievalResult) -> None:
-        """Have these found by every query: texts with their scores, or whole results."""
+        """Add results for every query: texts with scores, or `RetrievalResult` objects."""
         for each in results:
             if not isinstance(each, RetrievalResult):
                 each = RetrievalResult(*each, source_id=f"seed-{len(self._seeds) + 1}")
@@ -98,7 +97,7 @@ class InMemorySearch:
         reader: Reader = NOBODY,
         now: datetime | None = None,
     ) -> RetrievalResults:
-        """The best of what it holds and of what it was seeded with."""
+        """The best added and seeded results."""
         self.searches.append(Searched(query, top_k, min_relevance, filters))
         found = await self._inner.search(
             query, top_k, min_relevance, filters, reader=reader, now=now
@@ -120,13 +119,13 @@ class InMemorySearch:
         )
 
     async def add(self, documents: Iterable[Document], tenant: str = LOCAL) -> AddedDocuments:
-        """Keep documents of a tenant, beside what it was seeded with."""
+        """Add documents of a tenant."""
         return await self._inner.add(documents, tenant)
 
     async def remove(self, ids: Iterable[str], tenant: str = LOCAL) -> int:
-        """Take documents of a tenant out; how many there were."""
+        """Remove documents of a tenant; returns how many there were."""
         return await self._inner.remove(ids, tenant)
 
     async def aclose(self) -> None:
-        """Refuse everything from now on; again changes nothing."""
+        """Close the collection; a second call does nothing."""
         await self._inner.aclose()

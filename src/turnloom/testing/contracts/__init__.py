@@ -1,6 +1,6 @@
-"""Suites that every adapter of a port must pass: ours, and yours.
+"""Contract suites: every adapter of a port must pass the suite of that port.
 
-A suite is a class of async tests with one method to fill in, `fresh`, that gives what is tested:
+A suite is a class of async tests. Implement `fresh`, which returns the object under test:
 
     from contextlib import asynccontextmanager
 
@@ -15,11 +15,10 @@ A suite is a class of async tests with one method to fill in, `fresh`, that give
             finally:
                 await log.aclose()
 
-Every test calls `fresh` once and expects an empty store behind it. The suites need nothing but an
-async test runner that collects the methods of a class, such as pytest with anyio's plugin
-(`anyio_mode = "auto"`); `pytest.register_assert_rewrite("turnloom.testing.contracts")` in a
-conftest makes failures speak. A log under test is built with `CODEC`, which knows the facts used
-here.
+Every test calls `fresh` once and expects an empty store. The suites need an async test runner that
+collects the methods of a class, such as pytest with anyio's plugin (`anyio_mode = "auto"`). For
+detailed assertion messages, call `pytest.register_assert_rewrite("turnloom.testing.contracts")` in
+a conftest. Build a log under test with `CODEC`, which has the events of the suites.
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract

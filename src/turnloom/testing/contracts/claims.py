@@ -1,4 +1,4 @@
-"""What all claims do."""
+"""Contract suites for claims."""
 
 from contextlib import AbstractAsyncContextManager
 
@@ -13,11 +13,11 @@ class ClaimsContract:
     """The suite for `Claims`."""
 
     def fresh(self) -> AbstractAsyncContextManager[tuple[Claims, Claims]]:
-        """The claims of two owners on one empty store; the same object twice if need be."""
+        """The claims of two owners on one empty store; may be the same object twice."""
         raise NotImplementedError
 
     async def test_a_held_run_is_busy_for_everybody(self) -> None:
-        """While a claim is open nobody gets another; afterwards anybody does."""
+        """A run with an open claim cannot be claimed; afterwards every owner can claim it."""
         async with self.fresh() as (ours, theirs):
             async with ours.claim(key("a")):
                 assert await ours.held(key("a"))
@@ -25,14 +25,14 @@ class ClaimsContract:
                 for claims in (ours, theirs):
                     with refused(RunBusy):
                         async with claims.claim(key("a")):
-                            raise AssertionError("Two hold the run.")
+                            raise AssertionError("Two claims hold the run at once.")
                 assert await ours.held(key("a"))
             assert not await theirs.held(key("a"))
             async with theirs.claim(key("a")):
                 assert await ours.held(key("a"))
 
     async def test_runs_are_held_one_by_one(self) -> None:
-        """A claim on one run says nothing of another."""
+        """A claim holds one run only."""
         async with self.fresh() as (ours, theirs):
             async with ours.claim(key("a")), theirs.claim(key("b")):
                 assert not await ours.held(key("c"))
@@ -40,7 +40,7 @@ class ClaimsContract:
             assert not await ours.held(key("b"))
 
     async def test_tenants_do_not_meet(self) -> None:
-        """A run is held for its tenant, and one of the same id stays free."""
+        """A claim holds the run of one tenant; the same id of another tenant stays free."""
         async with self.fresh() as (ours, theirs):
             async with ours.claim(key("a")):
                 assert not await theirs.held(key("a", OTHER))
@@ -49,7 +49,7 @@ class ClaimsContract:
                 assert await ours.held(key("a"))
 
     async def test_a_fence_only_grows(self) -> None:
-        """Each claim on a run has a higher fence than those before it, whoever had them."""
+        """Each claim on a run has a higher fence than all earlier ones."""
         fences: list[int] = []
         async with self.fresh() as (ours, theirs):
             for claims in (ours, theirs, theirs, ours):
@@ -58,7 +58,7 @@ class ClaimsContract:
         assert fences == sorted(set(fences))
 
     async def test_the_holder_is_known(self) -> None:
-        """Whoever finds a run busy can say which process holds it, and for how long."""
+        """`held` returns the process that holds the run, and the rest of its lease."""
         async with self.fresh() as (ours, theirs), ours.claim(key("a")):
             holder = await theirs.held(key("a"))
             assert holder is not None
@@ -67,7 +67,7 @@ class ClaimsContract:
             assert holder.seconds is None or holder.seconds > 0
 
     async def test_an_error_frees_the_run(self) -> None:
-        """A claim ends with its context, however that ends."""
+        """An error in the context releases the run."""
         async with self.fresh() as (ours, theirs):
             with refused(ValueError):
                 async with ours.claim(key("a")):
@@ -75,7 +75,7 @@ class ClaimsContract:
             assert not await theirs.held(key("a"))
 
     async def test_a_cancelled_holder_frees_the_run(self) -> None:
-        """Cancellation ends a claim too."""
+        """A cancelled claim releases the run."""
         async with self.fresh() as (ours, theirs):
             with anyio.move_on_after(0.01):
                 async with ours.claim(key("a")):
@@ -83,7 +83,7 @@ class ClaimsContract:
             assert not await theirs.held(key("a"))
 
     async def test_one_of_many_wins(self) -> None:
-        """Of many that claim at once exactly one holds the run."""
+        """Of many concurrent claims exactly one succeeds."""
         outcomes: list[str] = []
         release = anyio.Event()
 
@@ -104,14 +104,14 @@ class ClaimsContract:
 
 
 class FenceContract:
-    """The suite for a `Store` whose log knows the claims beside it."""
+    """The suite for a `Store` that checks fences when it appends."""
 
     def fresh(self) -> AbstractAsyncContextManager[Store]:
         """An empty store."""
         raise NotImplementedError
 
     async def test_a_claim_lets_its_holder_append(self) -> None:
-        """Under the fence of a claim that is in force, events are stored; without one too."""
+        """An append with the fence of a claim in force is stored; so is one without a fence."""
         async with self.fresh() as store:
             await store.log.append(key("a"), events("a", 1), 0)
             async with store.claims.claim(key("a")) as fence:
@@ -123,7 +123,8 @@ class FenceContract:
             assert len(await store.log.read(key("b"))) == 1
 
     async def test_a_claim_that_is_over_stores_nothing(self) -> None:
-        """An append that comes late is refused: alone, among others, and also as a repetition."""
+        """An append with the fence of an ended claim is rejected, even if it repeats a stored
+        batch."""
         async with self.fresh() as store:
             async with store.claims.claim(key("a")) as stale:
                 await store.log.append(key("a"), events("a", 1), 0, stale)
@@ -138,7 +139,7 @@ class FenceContract:
             assert not await store.log.read(key("new"))
 
     async def test_the_next_holder_is_not_disturbed(self) -> None:
-        """While another claim on the run is in force, only its holder writes."""
+        """While a claim is in force, a fence of an earlier claim cannot append."""
         refusals = 0
 
         async def append(run: str, fence: int) -> None:

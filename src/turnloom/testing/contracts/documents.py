@@ -1,4 +1,4 @@
-"""What every document store does."""
+"""Contract suite for document stores."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,14 +10,14 @@ from turnloom.errors import TurnloomError, UsageError
 from turnloom.testing.contracts.facts import PATIENCE, refused
 from turnloom.variables.ports import DocumentStore, Lookup
 
-# Adds documents to a collection of a database (or of the default one), the last being the newest.
+# Adds documents to a collection of a database (None: the default one); the last is the newest.
 Put = Callable[[str | None, str, Sequence[Mapping[str, Any]]], Awaitable[None]]
 
-# A database beside the default one.
+# A database other than the default one.
 OTHER = "turnloom_contract"
 TENANT = "acme"
 STRANGERS: tuple[Any, ...] = ("globex", None, "", 5, True, [TENANT], {"id": TENANT}, "ACME")
-# What a text is never equal to, though some databases think so.
+# Values that must not equal a string, although some databases convert them.
 NOT_TEXTS: dict[str, tuple[Any, ...]] = {
     "5": (5, 5.0, ["5"]),
     "true": (True, [["true"]]),
@@ -48,7 +48,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def lookup(value: str = "x", key: str = "key", **more: Any) -> Lookup:
-    """A lookup in the collection `users` of the default database, unless told otherwise."""
+    """A lookup in the collection `users` of the default database, unless `more` says otherwise."""
     wanted: dict[str, Any] = {"database": None, "collection": "users", "tenant": TENANT, **more}
     return Lookup(key=key, value=value, **wanted)
 
@@ -56,15 +56,15 @@ def lookup(value: str = "x", key: str = "key", **more: Any) -> Lookup:
 class DocumentStoreContract:
     """The suite for `DocumentStore`."""
 
-    # What a collection may be called; a database that allows less says so here.
+    # Names of collections to test; override it for a database that allows fewer.
     names: tuple[str, ...] = WORDS
 
     def fresh(self) -> AbstractAsyncContextManager[tuple[DocumentStore, Put]]:
-        """A store without documents, and what puts some into it."""
+        """An empty store, and a function that adds documents to it."""
         raise NotImplementedError
 
     async def test_the_newest_is_found(self) -> None:
-        """The document that was added last is the one, whatever stands in it."""
+        """A lookup returns the document that was added last, regardless of its content."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x", "n": n} for n in (3, 1, 2)])
             await put(None, "users", [{"key": "y", "n": 9}, {"n": 10}])
@@ -73,7 +73,7 @@ class DocumentStoreContract:
             await _expect(store, lookup("x"), {"key": "x", "n": 0})
 
     async def test_nothing_is_found_where_nothing_is(self) -> None:
-        """A missing database, collection, key or value is no error."""
+        """A missing database, collection, key or value yields None."""
         async with self.fresh() as (store, put):
             assert await store.newest(lookup()) is None
             assert await store.newest(lookup(database=OTHER)) is None
@@ -85,7 +85,7 @@ class DocumentStoreContract:
                 assert await store.newest(wanted) is None
 
     async def test_databases_and_collections_are_apart(self) -> None:
-        """The same names elsewhere are other documents."""
+        """Databases and collections with the same documents are separate."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x", "n": 1}])
             await put(OTHER, "users", [{"key": "x", "n": 2}])
@@ -103,7 +103,7 @@ class DocumentStoreContract:
                 await _expect(store, lookup(), document)
 
     async def test_a_document_of_another_tenant_is_not_found(self) -> None:
-        """A tenant field that is not the tenant's own text hides a document, null included."""
+        """A tenant field with any other value, including null, hides the document."""
         async with self.fresh() as (store, put):
             for stranger in STRANGERS:
                 await put(None, "users", [{"key": "x", "app_id": stranger}])
@@ -117,7 +117,7 @@ class DocumentStoreContract:
             assert await store.newest(lookup()) is None
 
     async def test_a_stranger_does_not_hide_an_older_document(self) -> None:
-        """The newest is the newest of those that may be seen, also by a tenant field itself."""
+        """Documents of other tenants do not hide an older document of the tenant."""
         async with self.fresh() as (store, put):
             ours = {"key": "x", "app_id": TENANT, "n": 1}
             theirs = [{"key": "x", "app_id": stranger} for stranger in STRANGERS]
@@ -128,7 +128,7 @@ class DocumentStoreContract:
             assert await store.newest(lookup(TENANT, "app_id", tenant="globex")) is None
 
     async def test_a_text_equals_that_text_only(self) -> None:
-        """Numbers, arrays, objects and like texts are something else."""
+        """A string equals only the same string: no number, array, object or similar string."""
         async with self.fresh() as (store, put):
             for text, others in NOT_TEXTS.items():
                 await put(None, "users", [{"key": other} for other in others])
@@ -138,7 +138,7 @@ class DocumentStoreContract:
                 await _expect(store, lookup(text), document)
 
     async def test_a_dotted_key(self) -> None:
-        """Dots lead into objects; not into arrays, and not to a name that holds a dot."""
+        """Dots in a key lead into objects, not into arrays or names with dots."""
         async with self.fresh() as (store, put):
             found = {"owner": {"mail": {"work": "x"}}, "n": 1}
             await put(None, "users", [found, {"owner": {"mail": "x"}}, {"owner": "x"}])
@@ -157,7 +157,7 @@ class DocumentStoreContract:
                 await _expect(store, lookup(word, f"{word}.{word}"), document)
 
     async def test_any_name(self) -> None:
-        """A collection may be called anything that its database allows."""
+        """A collection may have any name that its database allows."""
         async with self.fresh() as (store, put):
             for word in self.names:
                 await put(None, word, [{"key": word}])
@@ -165,13 +165,13 @@ class DocumentStoreContract:
                 await store.index(lookup(collection=word))
 
     async def test_everything_comes_back(self) -> None:
-        """A document is given whole, as the JSON value that it is."""
+        """A document is returned whole, with its JSON values unchanged."""
         async with self.fresh() as (store, put):
             await put(None, "users", [EVERYTHING])
             await _expect(store, lookup("all"), EVERYTHING)
 
     async def test_odd_names_do_no_harm(self) -> None:
-        """A strange name finds nothing or is refused; none reaches another document."""
+        """A hostile name finds nothing, or is rejected."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x", "secret": 1}])
             for name in HOSTILE:
@@ -183,7 +183,7 @@ class DocumentStoreContract:
             await _expect(store, lookup(), {"key": "x", "secret": 1})
 
     async def test_keys_that_no_database_should_see(self) -> None:
-        """A key that is not made of names is refused."""
+        """An invalid key is rejected."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x"}])
             for key in BAD_KEYS:
@@ -193,14 +193,14 @@ class DocumentStoreContract:
                     await store.index(lookup(key=key))
 
     async def test_a_large_document(self) -> None:
-        """A document of megabytes is found, and found by its last field."""
+        """A document of several megabytes is found, also by its last field."""
         document = {"lines": [f"line {n} " + "ü" * 100 for n in range(20_000)], "key": "x"}
         async with self.fresh() as (store, put):
             await put(None, "users", [document, {"key": "y"}])
             await _expect(store, lookup(), document)
 
     async def test_a_large_collection(self) -> None:
-        """Among ten thousand the newest is found, the index being there or not."""
+        """The newest of ten thousand documents is found, with and without an index."""
         async with self.fresh() as (store, put):
             documents = [{"key": f"k{n % 5000}", "a": {"b": str(n)}, "n": n} for n in range(10_000)]
             await put(None, "users", documents)
@@ -214,7 +214,7 @@ class DocumentStoreContract:
             await _expect(store, lookup("long" * 5000), {"key": "long" * 5000})
 
     async def test_an_index_is_made_once(self) -> None:
-        """Many may ask for the same index at once; it is no document and changes none."""
+        """Concurrent requests for an index succeed, and change no document."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x"}, {"key": ["y"]}, {"other": 1}])
             async with anyio.create_task_group() as tasks:
@@ -225,7 +225,7 @@ class DocumentStoreContract:
             assert await store.index(lookup())
 
     async def test_an_index_needs_a_collection(self) -> None:
-        """Where there is no collection there is nothing to index, and none is made."""
+        """Indexing a missing collection returns False and creates nothing."""
         async with self.fresh() as (store, put):
             assert not await store.index(lookup())
             assert not await store.index(lookup(database=OTHER))
@@ -235,7 +235,7 @@ class DocumentStoreContract:
             await _expect(store, lookup(), {"key": "x"})
 
     async def test_many_lookups_at_once(self) -> None:
-        """Each gets its own answer."""
+        """Concurrent lookups each get their own result."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": str(n), "n": n} for n in range(100)])
             async with anyio.create_task_group() as tasks:
@@ -243,7 +243,7 @@ class DocumentStoreContract:
                     tasks.start_soon(_expect, store, lookup(str(n)), {"key": str(n), "n": n})
 
     async def test_a_cancelled_lookup_harms_no_other(self) -> None:
-        """Whoever stops waiting leaves a store that answers the others and closes."""
+        """A cancelled lookup does not affect later ones."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x"}])
             for delay in (0, 0.001, 0.005, 0.02):
@@ -255,7 +255,7 @@ class DocumentStoreContract:
                     await _expect(store, lookup(), {"key": "x"})
 
     async def test_closing(self) -> None:
-        """A store may be closed twice, used or not, and gives nothing afterwards."""
+        """A closed store rejects lookups; closing it again does nothing."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x"}])
             await _expect(store, lookup(), {"key": "x"})
@@ -271,8 +271,8 @@ class DocumentStoreContract:
 
 async def _expect(store: DocumentStore, wanted: Lookup, document: Mapping[str, Any]) -> None:
     found = await store.newest(wanted)
-    assert found is not None, f"Nothing is found by {wanted}."
-    # MongoDB's own id of a document is part of it.
+    assert found is not None, f"No document found for {wanted}."
+    # MongoDB adds its own id to a document.
     assert {name: value for name, value in found.items() if name != "_id"} == document
 
 

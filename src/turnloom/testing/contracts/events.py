@@ -1,4 +1,4 @@
-"""What every event log does."""
+"""Contract suite for event logs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -38,11 +38,11 @@ class EventLogContract:
     """The suite for `EventLog`."""
 
     def fresh(self) -> AbstractAsyncContextManager[EventLog]:
-        """An empty log that knows the facts of `CODEC`."""
+        """An empty log with `CODEC`."""
         raise NotImplementedError
 
     async def test_append_gives_back_and_read_gives_the_same_in_order(self) -> None:
-        """What was appended is given back, and read in order."""
+        """`append` returns the stored events, and `read` returns them in order."""
         async with self.fresh() as log:
             first, second = events("a", 3), events("a", 2, after=3)
             assert list(await log.append(key("a"), first, 0)) == first
@@ -50,7 +50,7 @@ class EventLogContract:
             assert list(await log.read(key("a"))) == first + second
 
     async def test_every_field_survives(self) -> None:
-        """Every field of the envelope and of a fact comes back as it went in."""
+        """Every field of an event and of its data is returned unchanged."""
         fact = Measured({"n": [1, 2.5, None, True, "ü"]}, "kg", (1, 2), {"k": "v"})
         offered = [event("a", 1, fact, id='odd "id"\n/ ü', cause=7)]
         async with self.fresh() as log:
@@ -61,14 +61,14 @@ class EventLogContract:
             assert type(stored.data) is Measured
 
     async def test_runs_do_not_meet(self) -> None:
-        """Each run has its own positions and its own ids."""
+        """Positions and ids are separate for each run."""
         async with self.fresh() as log:
             for run in ("a", "b"):
                 await log.append(key(run), [event(run, 1, id="same")], 0)
             assert [e.run for e in await log.read(key("b"))] == ["b"]
 
     async def test_tenants_do_not_meet(self) -> None:
-        """Runs of one id have their own positions, ids and ends with each tenant."""
+        """Positions, ids and ends are separate for each tenant, even for runs with the same id."""
         async with self.fresh() as log:
             for number, tenant in enumerate((TENANT, OTHER, ""), 1):
                 batch = [event("a", n + 1, Noted(tenant), id=str(n)) for n in range(number)]
@@ -90,7 +90,7 @@ class EventLogContract:
                 await log.runs(TENANT, 5, before="b")
 
     async def test_a_subscriber_is_not_told_of_another_tenant(self) -> None:
-        """Who waits for a run hears nothing of one of the same id."""
+        """A subscription receives nothing of another tenant's run with the same id."""
         async with self.fresh() as log, anyio.create_task_group() as tasks:
             seen: list[Event] = []
 
@@ -105,13 +105,13 @@ class EventLogContract:
             assert [e.data for e in seen] == [Noted(TENANT)]
 
     async def test_an_unknown_run_is_empty(self) -> None:
-        """Reading a run that nobody wrote gives nothing."""
+        """Reading an unknown run returns nothing."""
         async with self.fresh() as log:
             assert not await log.read(key("nobody"))
             assert not await log.read(key("nobody"), 5)
 
     async def test_read_after_a_position(self) -> None:
-        """Reading behind any position gives the rest, whatever was appended together."""
+        """A read may start after any position, also inside a batch."""
         async with self.fresh() as log:
             for after, count in ((0, 1), (1, 7), (8, 2), (10, 1)):
                 await log.append(key("a"), events("a", count, after), after)
@@ -119,14 +119,14 @@ class EventLogContract:
                 assert list(await log.read(key("a"), after)) == events("a", 11 - after, after)
 
     async def test_an_empty_append_changes_nothing(self) -> None:
-        """An append of nothing gives nothing."""
+        """An empty append stores and returns nothing."""
         async with self.fresh() as log:
             assert not await log.append(key("a"), [], 0)
             assert not await log.read(key("a"))
             assert not await log.runs(TENANT, 5)
 
     async def test_another_position_is_a_conflict(self) -> None:
-        """A position before or behind the end is refused, and nothing is stored."""
+        """An append at a position before or after the end is a conflict, and stores nothing."""
         async with self.fresh() as log:
             with refused(Conflict):
                 await log.append(key("a"), [event("a", 3)], 2)
@@ -138,7 +138,7 @@ class EventLogContract:
             assert len(await log.read(key("a"))) == 2
 
     async def test_the_same_batch_again_is_given_back_as_stored(self) -> None:
-        """A repeat is a no-op that answers with what the log holds, not with what was offered."""
+        """A repeated batch returns the stored events, not the offered ones."""
         async with self.fresh() as log:
             stored = await log.append(key("a"), events("a", 3), 0)
             again = [event("a", seq, Noted("other words")) for seq in (1, 2, 3)]
@@ -147,7 +147,7 @@ class EventLogContract:
             assert list(await log.read(key("a"))) == list(stored)
 
     async def test_a_partial_overlap_is_a_conflict(self) -> None:
-        """A batch of which only the beginning stands is refused whole."""
+        """A batch of which only the first events are stored is a conflict."""
         async with self.fresh() as log:
             await log.append(key("a"), events("a", 2), 0)
             with refused(Conflict):
@@ -157,7 +157,7 @@ class EventLogContract:
             assert len(await log.read(key("a"))) == 2
 
     async def test_a_taken_id_is_a_conflict(self) -> None:
-        """At the right position, an id that the run already holds is refused with its batch."""
+        """An id that the run already has is a conflict, and stores nothing of the batch."""
         async with self.fresh() as log:
             await log.append(key("a"), events("a", 2), 0)
             with refused(Conflict):
@@ -169,7 +169,7 @@ class EventLogContract:
             assert len(await log.read(key("a"))) == 3
 
     async def test_an_unknown_kind_is_refused(self) -> None:
-        """A fact outside the codec is refused, and nothing of its batch is stored."""
+        """An event of an unknown kind is rejected, and nothing of its batch is stored."""
         async with self.fresh() as log:
             with refused(UnknownKind):
                 await log.append(key("a"), [event("a", 1), event("a", 2, Unheard())], 0)
@@ -177,7 +177,7 @@ class EventLogContract:
             await log.append(key("a"), events("a", 1), 0)
 
     async def test_odd_run_ids(self) -> None:
-        """Any text names a run."""
+        """Any string is a valid run id."""
         async with self.fresh() as log:
             for run in ODD_RUNS:
                 await log.append(key(run), [event(run, 1, id="1")], 0)
@@ -188,7 +188,7 @@ class EventLogContract:
                 assert list(await log.named(TENANT, run[:6], 5)) == [run]
 
     async def test_text_of_every_script_and_size(self) -> None:
-        """Unicode, control characters and a megabyte come back as they went in."""
+        """Any text is returned unchanged: all scripts, control characters, a megabyte."""
         texts = (
             "",
             "žluťoučký",
@@ -203,7 +203,7 @@ class EventLogContract:
             assert list(await log.read(key("a"))) == offered
 
     async def test_many_runs_at_once(self) -> None:
-        """Fifty writers to fifty runs all succeed, each in its order."""
+        """Fifty concurrent writers to fifty runs succeed, each in order."""
         async with self.fresh() as log, anyio.create_task_group() as tasks:
             for n in range(50):
                 tasks.start_soon(_write, log, f"run {n}", 10)
@@ -213,7 +213,7 @@ class EventLogContract:
                     assert seen == list(range(1, 21))
 
     async def test_one_of_many_racers_wins(self) -> None:
-        """Of twenty writers at one position exactly one wins; the others get a conflict."""
+        """Of twenty writers at one position exactly one succeeds; the others get a conflict."""
         won: list[int] = []
         lost: list[int] = []
 
@@ -234,7 +234,7 @@ class EventLogContract:
             assert len(await log.read(key("a"))) == 3
 
     async def test_a_refused_append_does_not_touch_its_neighbours(self) -> None:
-        """Appends made at the same moment fail alone."""
+        """A rejected append does not affect concurrent ones."""
         async with self.fresh() as log:
             await log.append(key("bad"), events("bad", 2), 0)
             async with anyio.create_task_group() as tasks:
@@ -245,18 +245,18 @@ class EventLogContract:
             assert [len(await log.read(key(run))) for run in ("good", "bad", "fine")] == [10, 2, 10]
 
     async def test_subscribe_from_any_position(self) -> None:
-        """A subscription gives what is there behind its position, then what comes."""
+        """A subscription returns the stored events after its position, then new ones."""
         async with self.fresh() as log:
             await log.append(key("a"), events("a", 3), 0)
             with anyio.fail_after(PATIENCE):
                 assert [e.seq for e in await _take(log.subscribe(key("a")), 3)] == [1, 2, 3]
-                live = log.subscribe(key("a"), 2)  # in the middle of what was appended together
+                live = log.subscribe(key("a"), 2)  # inside a batch
                 assert (await anext(live)).seq == 3
                 await log.append(key("a"), events("a", 2, after=3), 3)
                 assert [e.seq for e in await _take(live, 2)] == [4, 5]
 
     async def test_subscribe_to_what_is_not_there_yet(self) -> None:
-        """A subscription waits for a run, or a position, that is still to come."""
+        """A subscription waits for a run or a position that does not exist yet."""
         async with self.fresh() as log, anyio.create_task_group() as tasks:
             seen: list[int] = []
 
@@ -273,7 +273,7 @@ class EventLogContract:
             assert sorted(seen) == [1, 3]
 
     async def test_subscribers_lose_and_repeat_nothing(self) -> None:
-        """Two subscribers see each event once and in order while others write."""
+        """Concurrent subscribers receive each event once and in order."""
         async with self.fresh() as log, anyio.create_task_group() as tasks:
             seen: dict[int, list[int]] = {}
 
@@ -289,7 +289,7 @@ class EventLogContract:
             assert seen == {0: list(range(1, 201)), 50: list(range(51, 201))}
 
     async def test_an_append_lets_other_tasks_have_their_go(self) -> None:
-        """A driver that appends again and again starves nobody."""
+        """Repeated appends let other tasks run."""
         async with self.fresh() as log:
             other = asyncio.ensure_future(asyncio.sleep(0))
             for number in range(5):
@@ -297,7 +297,7 @@ class EventLogContract:
             assert other.done()
 
     async def test_runs_come_newest_first(self) -> None:
-        """The ends of runs come with the run begun last first, at most as many as asked for."""
+        """`runs` returns the first and last events of runs, newest run first, up to the limit."""
         async with self.fresh() as log:
             for run in ("a", "b", "c"):
                 await log.append(key(run), events(run, 2), 0)
@@ -312,7 +312,7 @@ class EventLogContract:
                 await log.runs(TENANT, 9, before="unknown")
 
     async def test_pages_of_runs_have_no_gap_while_others_begin(self) -> None:
-        """Each run comes once, whatever begins and ends between two pages."""
+        """Pages list each run once, even if runs start between two pages."""
         async with self.fresh() as log:
             for n in range(7):
                 await log.append(key(f"run {n}"), events(f"run {n}", 1), 0)
@@ -324,7 +324,7 @@ class EventLogContract:
             assert seen == [f"run {n}" for n in reversed(range(7))]
 
     async def test_unfinished_runs_have_no_end_on_record(self) -> None:
-        """A run is unfinished from its first event until the event that ends it."""
+        """A run is unfinished until an event ends it."""
         async with self.fresh() as log:
             ends = (RunFinished("done"), RunFailed("X", "no"), RunCancelled("ann"))
             for n in range(4):
@@ -358,7 +358,7 @@ class EventLogContract:
             assert {status_of(last) for _, last in both} == {"waiting"}
 
     async def test_ids_by_their_beginning(self) -> None:
-        """Ids that begin with a text come in their order, at most as many as asked for."""
+        """`named` returns the ids with a prefix in order, up to the limit."""
         async with self.fresh() as log:
             for run in ("b", "ab%", "ab", "abc", "a"):
                 await log.append(key(run), events(run, 1), 0)
@@ -367,7 +367,7 @@ class EventLogContract:
             assert not await log.named(TENANT, "ab_", 9)
 
     async def test_long_runs_and_many_runs(self) -> None:
-        """A run of thousands of events and a store of hundreds of runs read whole."""
+        """A run with thousands of events and a store with hundreds of runs are read completely."""
         async with self.fresh() as log:
             for start in range(0, 3000, 500):
                 await log.append(key("long"), events("long", 500, after=start), start)

@@ -1,4 +1,4 @@
-"""Small facts to fill a log under test with."""
+"""Sample facts and events, and helpers that the suites share."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -12,16 +12,16 @@ from turnloom.log.events import RunCancelled, RunFailed, RunFinished, RunPaused,
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event, Fact, RunKey
 
-# How many seconds a suite waits for something that must happen.
+# Timeout in seconds for anything that must happen.
 PATIENCE = 60.0
-# Whose everything is that is not said to be another's.
+# The default tenant of the suites.
 TENANT = "acme"
 OTHER = "globex"
 BEGINNING = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 class Noted(Fact, frozen=True):
-    """Somebody noted a text."""
+    """A sample fact with a text."""
 
     kind = "test.noted"
 
@@ -29,7 +29,7 @@ class Noted(Fact, frozen=True):
 
 
 class Measured(Fact, frozen=True):
-    """Somebody measured something: a field of every shape that JSON has."""
+    """A sample fact with fields of every JSON type."""
 
     kind = "test.measured"
 
@@ -40,7 +40,7 @@ class Measured(Fact, frozen=True):
 
 
 class Unheard(Fact, frozen=True):
-    """A fact that `CODEC` does not know."""
+    """A fact of a kind that `CODEC` does not have."""
 
     kind = "test.unheard"
 
@@ -50,14 +50,14 @@ CODEC = Codec([Noted, Measured, ArtifactPublished, ArtifactConsumed, *_RUNS])
 
 
 def key(run: str, tenant: str = TENANT) -> RunKey:
-    """Which run of a tenant an id names."""
+    """The key of a run."""
     return RunKey(tenant, run)
 
 
 def event(
     run: str, seq: int, fact: Fact | None = None, *, id: str = "", cause: int | None = None
 ) -> Event:
-    """An event of a run at a position; its id says the position unless one is given."""
+    """An event of a run at a position; by default its id names the run and the position."""
     data = fact or Noted(f"note {seq}")
     at = BEGINNING + timedelta(seconds=seq)
     return Event(
@@ -73,22 +73,22 @@ def started(run: str, workflow: str, user: str, seconds: int) -> Event:
 
 
 def events(run: str, count: int, after: int = 0) -> list[Event]:
-    """Events for the positions behind `after`."""
+    """A number of events after a position."""
     return [event(run, seq) for seq in range(after + 1, after + count + 1)]
 
 
 @contextmanager
 def refused(kind: type[Exception]) -> Generator[None, None, None]:
-    """Expect that the block raises an error of this kind."""
+    """Expect an error of this type."""
     try:
         yield
     except kind:
         return
-    raise AssertionError(f"{kind.__name__} was expected, and nothing was raised.")
+    raise AssertionError(f"Expected {kind.__name__}, but nothing was raised.")
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     with anyio.fail_after(PATIENCE):
         while True:
             if holds():

@@ -1,4 +1,4 @@
-"""What every inbox does."""
+"""Contract suite for inboxes."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -19,11 +19,11 @@ class InboxContract:
     """The suite for `Inbox`."""
 
     def fresh(self) -> AbstractAsyncContextManager[tuple[Inbox, EventLog]]:
-        """An empty inbox, and the log that it stands beside."""
+        """An empty inbox, and its log."""
         raise NotImplementedError
 
     async def test_messages_wait_oldest_first(self) -> None:
-        """What was offered is pending for its run, whole and in order."""
+        """Messages are pending for their run, unchanged and in order."""
         async with self.fresh() as (inbox, _):
             await inbox.offer(key("a"), "z", REPLY)
             await inbox.offer(key("b"), "b1", STOP)
@@ -33,7 +33,7 @@ class InboxContract:
             assert not await inbox.pending(key("c"))
 
     async def test_a_repeat_changes_nothing(self) -> None:
-        """The first message under an id stays, and whoever comes later is told."""
+        """A repeated id keeps the first message, and `offer` returns False."""
         async with self.fresh() as (inbox, log):
             assert await inbox.offer(key("a"), "1", STOP)
             assert not await inbox.offer(key("a"), "1", REPLY)
@@ -44,7 +44,7 @@ class InboxContract:
             assert not await inbox.offer(key("a"), "1", REPLY)
 
     async def test_a_message_in_the_log_is_not_pending(self) -> None:
-        """A message is consumed by the event of its id, and a repeat stays consumed."""
+        """A message is consumed when the log has its id; repeating it has no effect."""
         async with self.fresh() as (inbox, log):
             await inbox.offer(key("a"), "1", STOP)
             await inbox.offer(key("a"), "2", REPLY)
@@ -59,14 +59,14 @@ class InboxContract:
             assert not await inbox.pending(key("a"))
 
     async def test_a_message_behind_its_event_is_not_pending(self) -> None:
-        """A message whose event came first is not pending."""
+        """A message that arrives after its event is not pending."""
         async with self.fresh() as (inbox, log):
             await log.append(key("a"), [event("a", 1, id="1")], 0)
             await inbox.offer(key("a"), "1", STOP)
             assert not await inbox.pending(key("a"))
 
     async def test_a_message_is_consumed_among_many_events(self) -> None:
-        """A message is consumed wherever its event stands behind it, and by no other event."""
+        """A message is consumed by the event with its id, anywhere in the log."""
         async with self.fresh() as (inbox, log):
             await log.append(key("a"), events("a", 5), 0)
             for id in ("kept", "taken", "a/500x"):
@@ -81,27 +81,27 @@ class InboxContract:
             assert [id for id, _ in await inbox.pending(key("a"))] == ["kept", "a/500x"]
 
     async def test_odd_ids(self) -> None:
-        """Any text names a run or a message."""
+        """Any string is a valid run id or message id."""
         async with self.fresh() as (inbox, _):
             for name in ("a/b c", "it's", 'say "ü"', "走る"):
                 await inbox.offer(key(name), name, STOP)
                 assert list(await inbox.pending(key(name))) == [(name, STOP)]
 
     async def test_tenants_do_not_meet(self) -> None:
-        """Mail of one id is kept for each tenant's run, until that run's log has it."""
+        """Messages are separate for each tenant, even with the same ids."""
         async with self.fresh() as (inbox, log):
             assert await inbox.offer(key("a"), "1", STOP)
             assert await inbox.offer(key("a", OTHER), "1", REPLY)
             assert list(await inbox.pending(key("a"))) == [("1", STOP)]
             await log.append(key("a"), [event("a", 1, id="1")], 0)
             assert not await inbox.pending(key("a"))
-            assert await inbox.offer(key("a"), "2", STOP)  # what is consumed may be let go now
+            assert await inbox.offer(key("a"), "2", STOP)  # may drop consumed messages
             assert list(await inbox.pending(key("a"))) == [("2", STOP)]
             assert list(await inbox.pending(key("a", OTHER))) == [("1", REPLY)]
             assert not await inbox.pending(key("a", ""))
 
     async def test_arrivals_say_whose_run_it_is(self) -> None:
-        """Mail of every tenant is told, with the tenant."""
+        """Arrivals include the tenant of the run."""
         async with self.fresh() as (inbox, _):
             arrivals = inbox.arrivals()
             await inbox.offer(key("a", OTHER), "1", STOP)
@@ -109,7 +109,7 @@ class InboxContract:
                 assert await anext(arrivals) == key("a", OTHER)
 
     async def test_arrivals_begin_now(self) -> None:
-        """Only mail that comes after the call is told, and none of that is lost."""
+        """Arrivals contain all mail after the call, and none from before."""
         async with self.fresh() as (inbox, _):
             await inbox.offer(key("before"), "1", STOP)
             arrivals = inbox.arrivals()
@@ -118,7 +118,7 @@ class InboxContract:
             assert await _told(arrivals, {"a", "b"}) == {"a", "b"}
 
     async def test_arrivals_are_told_to_everybody(self) -> None:
-        """Each reader is told of all mail, also of a run it was told of before."""
+        """Every reader receives all arrivals, including those of a run that it saw before."""
         async with self.fresh() as (inbox, _):
             readers = [inbox.arrivals(), inbox.arrivals()]
             for n in range(3):
@@ -130,7 +130,7 @@ class InboxContract:
                     await inbox.offer(key(f"b{n}"), str(n), STOP)
 
     async def test_arrivals_survive_consumed_mail(self) -> None:
-        """Mail is told also when earlier mail was consumed and removed meanwhile."""
+        """Arrivals continue after earlier messages were consumed."""
         async with self.fresh() as (inbox, log):
             arrivals = inbox.arrivals()
             for n in range(1, 6):
@@ -140,7 +140,7 @@ class InboxContract:
                 assert not await inbox.pending(key("a"))
 
     async def test_many_offers_at_once(self) -> None:
-        """Everything offered at the same moment is kept and told."""
+        """Concurrent offers are all kept, and all arrive."""
         runs = {f"run {n}" for n in range(50)}
         async with self.fresh() as (inbox, _):
             arrivals = inbox.arrivals()
@@ -153,7 +153,7 @@ class InboxContract:
 
 
 async def _told(arrivals: AsyncIterator[RunKey], wanted: set[str]) -> set[str]:
-    """The runs that arrive until all that are wanted have."""
+    """The runs that arrive, read until all wanted ones have."""
     seen: set[str] = set()
     with anyio.fail_after(PATIENCE):
         while not wanted <= seen:

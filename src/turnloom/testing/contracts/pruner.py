@@ -1,4 +1,4 @@
-"""What all pruners do."""
+"""Contract suite for pruners."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +14,7 @@ from turnloom.testing.contracts.artifacts.samples import LATER, artifact
 from turnloom.testing.contracts.facts import BEGINNING, OTHER, TENANT, event, key
 
 ALL = ("finished", "failed", "cancelled")
-# Behind the end of every run here.
+# An instant after the end of every run of this suite.
 THEN = BEGINNING + timedelta(hours=1)
 
 
@@ -22,11 +22,12 @@ class PrunerContract:
     """The suite for a `Pruner`."""
 
     def fresh(self) -> AbstractAsyncContextManager[Store]:
-        """An empty store that has a pruner, and keeps the artifacts that its log is told of."""
+        """An empty store with a pruner and with artifacts that follow its log."""
         raise NotImplementedError
 
     async def test_runs_that_ended_come_last_one_first(self) -> None:
-        """Those are given that ended before an instant and in a way that is asked for."""
+        """`ended` returns the runs that ended before an instant and with a given status, latest
+        first."""
         async with self.fresh() as store:
             pruner = _pruner(store)
             for run, end in (("a", RunFinished()), ("b", RunFailed("X", "no")), ("c", None)):
@@ -44,7 +45,7 @@ class PrunerContract:
             assert [each.run async for each in pruner.ended(TENANT, THEN, ["failed"])] == ["b"]
 
     async def test_a_run_goes_whole(self) -> None:
-        """Nothing of it is left, and nothing of others goes with it."""
+        """Removing a run removes all of its data, and nothing of other runs."""
         async with self.fresh() as store:
             pruner = _pruner(store)
             for tenant in (TENANT, OTHER):
@@ -69,14 +70,14 @@ class PrunerContract:
             assert len(await store.log.read(key("a"))) == 1
 
     async def test_an_unfinished_run_stays(self) -> None:
-        """Only what ended can be removed."""
+        """A run that has not ended cannot be removed."""
         async with self.fresh() as store:
             await _run(store, "a", None, noted=2)
             assert await _pruner(store).remove(key("a")) is None
             assert len(await store.log.read(key("a"))) == 2
 
     async def test_what_a_run_took_that_stays_stays(self) -> None:
-        """A run is removed after those that took its artifacts, or together with them."""
+        """A run can be removed only after, or with, the runs that took its artifacts."""
         async with self.fresh() as store:
             pruner = _pruner(store)
             await _run(store, "a", RunFinished(), ArtifactPublished(artifact("x", run="a")))
@@ -102,7 +103,7 @@ async def _run(
 
 
 async def _holdings(store: Store, run: str, tenant: str) -> list[object]:
-    """What there is of a run."""
+    """The stored data of a run."""
     reader = Reader(tenant=tenant, role="developer")
     page = await store.artifacts.query(FilterConfig(runs={run}), reader, LATER)
     return [

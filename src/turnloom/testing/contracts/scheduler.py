@@ -1,4 +1,4 @@
-"""What every scheduler does."""
+"""Contract suite for schedulers."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,7 +17,7 @@ NEVER = timedelta(hours=1)
 
 
 class Drives:
-    """A drive that records what happens, and holds runs until they are let go."""
+    """A drive function that records its calls, and can hold runs until they are released."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -29,18 +29,18 @@ class Drives:
         self._driving: list[str] = []
 
     def hold(self, *runs: str) -> None:
-        """Let the next drives of these runs wait."""
+        """Hold the next drives of these runs."""
         self._held.update({run: anyio.Event() for run in runs})
 
     def release(self, *runs: str) -> None:
-        """Let the drives of these runs go on."""
+        """Release the drives of these runs."""
         for run in runs:
             self._held.pop(run).set()
 
     async def __call__(self, of: RunKey) -> datetime | None:
         """Drive the run."""
         run = of.id
-        assert run not in self._driving, f"Two drives of {run!r} at once."
+        assert run not in self._driving, f"Run {run!r} is driven twice at once."
         self.begun.append(run)
         self._driving.append(run)
         self.most = max(self.most, len(self._driving))
@@ -59,11 +59,11 @@ class SchedulerContract:
     """The suite for `Scheduler`."""
 
     def fresh(self) -> AbstractAsyncContextManager[Scheduler]:
-        """A scheduler that nobody serves yet."""
+        """A scheduler that is not serving yet."""
         raise NotImplementedError
 
     async def test_a_wake_drives_once(self) -> None:
-        """A run that is woken is driven, and idle afterwards."""
+        """A woken run is driven once, and is idle afterwards."""
         async with self.fresh() as scheduler:
             assert await scheduler.status(key("a")) == "idle"
             async with served(scheduler) as drives:
@@ -72,7 +72,7 @@ class SchedulerContract:
                 assert drives.ended == ["a"]
 
     async def test_wakes_before_serving_are_kept_and_coalesced(self) -> None:
-        """What is woken before anybody serves is driven once when somebody does."""
+        """Wakes before serving are kept, and lead to one drive per run."""
         async with self.fresh() as scheduler:
             for _ in range(3):
                 await scheduler.wake(key("a"))
@@ -84,7 +84,7 @@ class SchedulerContract:
                 assert sorted(drives.ended) == ["a", "b"]
 
     async def test_wakes_during_a_drive_give_exactly_one_more(self) -> None:
-        """A wake during a drive is never lost, and many are one."""
+        """Any number of wakes during a drive lead to exactly one more drive."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.hold("a")
             await scheduler.wake(key("a"))
@@ -97,7 +97,7 @@ class SchedulerContract:
             assert drives.ended == ["a", "a"]
 
     async def test_no_more_drives_than_slots(self) -> None:
-        """At most as many drives run at once as there are slots, and all come to their turn."""
+        """At most `slots` drives run at once, and every run is driven."""
         runs = [f"run {n}" for n in range(6)]
         async with self.fresh() as scheduler, served(scheduler, slots=2) as drives:
             drives.hold(*runs)
@@ -112,7 +112,7 @@ class SchedulerContract:
             assert drives.most == 2
 
     async def test_a_tenant_stays_below_its_limit(self) -> None:
-        """A tenant at its limit waits, and the others do not wait for it."""
+        """A tenant at its limit waits, without delaying other tenants."""
         async with self.fresh() as scheduler, served(scheduler, limits={"big": 1}) as drives:
             drives.hold("big 1", "big 2", "small")
             for run, tenant in (("big 1", "big"), ("big 2", "big"), ("small", "small")):
@@ -127,7 +127,7 @@ class SchedulerContract:
             await until(scheduler, "big 2", "idle", "big")
 
     async def test_a_limit_of_every_tenant_holds_for_those_that_are_not_named(self) -> None:
-        """What is said of a tenant itself counts for it instead."""
+        """The limit `*` applies to all tenants without a limit."""
         limits = {EVERY_TENANT: 1, "big": 2}
         async with self.fresh() as scheduler, served(scheduler, limits=limits) as drives:
             runs = [(f"{tenant} {n}", tenant) for tenant in ("big", "small") for n in (1, 2, 3)]
@@ -141,7 +141,7 @@ class SchedulerContract:
                 await until(scheduler, run, "idle", tenant)
 
     async def test_tenants_take_turns(self) -> None:
-        """However many runs of a tenant wait, the first of another is next."""
+        """The first run of a tenant does not wait for all runs of another."""
         many = [f"big {n}" for n in range(100)]
         async with self.fresh() as scheduler, served(scheduler, slots=1) as drives:
             drives.hold(many[0])
@@ -156,7 +156,7 @@ class SchedulerContract:
                 await until(scheduler, run, "idle", "big")
 
     async def test_a_timer_wakes_at_its_instant(self) -> None:
-        """A run woken for an instant is driven then and not before."""
+        """A run with a timer is driven at its instant, not before."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             at = SystemClock().now() + SOON
             await scheduler.wake(key("a"), at=at)
@@ -167,7 +167,7 @@ class SchedulerContract:
             await until(scheduler, "a", "idle")
 
     async def test_a_run_has_one_timer(self) -> None:
-        """A later timer replaces the one before, and a wake now does not wait for it."""
+        """A later timer replaces an earlier one, and an immediate wake does not wait for it."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             now = SystemClock().now()
             await scheduler.wake(key("a"), at=now + NEVER)
@@ -180,14 +180,14 @@ class SchedulerContract:
             await until(scheduler, "b", "idle")
 
     async def test_an_instant_in_the_past_is_now(self) -> None:
-        """A timer that is due already drives the run."""
+        """A timer in the past drives the run at once."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             await scheduler.wake(key("a"), at=SystemClock().now() - NEVER)
             await begun(drives, 1)
             await until(scheduler, "a", "idle")
 
     async def test_a_drive_gives_the_next_timer(self) -> None:
-        """The instant that a drive gives is the run's timer."""
+        """The instant that a drive returns is the run's next timer."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.timers["a"] = SystemClock().now() + SOON
             drives.timers["b"] = SystemClock().now() + NEVER
@@ -199,7 +199,7 @@ class SchedulerContract:
             assert drives.ended.count("a") == 2
 
     async def test_cancel_drops_queue_and_timer(self) -> None:
-        """A cancelled run is not driven by what was queued or set before."""
+        """Cancelling a run drops its queued wake and its timer."""
         async with self.fresh() as scheduler:
             await scheduler.wake(key("a"))
             await scheduler.wake(key("b"), at=SystemClock().now() + SOON)
@@ -215,7 +215,7 @@ class SchedulerContract:
                 await until(scheduler, "a", "idle")
 
     async def test_cancel_interrupts_only_its_drive(self) -> None:
-        """The drive of a cancelled run ends now; others go on, and the run can be woken again."""
+        """Cancelling a run interrupts only its own drive, and the run can be woken again."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.hold("a", "b")
             for run in ("a", "b"):
@@ -232,7 +232,7 @@ class SchedulerContract:
             await until(scheduler, "a", "idle")
 
     async def test_a_failing_drive_stops_nobody(self) -> None:
-        """A drive that raises leaves its run idle, and the others are driven."""
+        """A drive that raises leaves its run idle, and other runs are driven."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.errors["a"] = ValueError("a drive that fails")
             await scheduler.wake(key("a"))
@@ -244,7 +244,7 @@ class SchedulerContract:
             await until(scheduler, "a", "idle")
 
     async def test_the_end_of_serving_interrupts_and_waits(self) -> None:
-        """When serving is cancelled no drive is left behind."""
+        """Cancelling `serve` interrupts all drives and waits for them."""
         async with self.fresh() as scheduler:
             async with served(scheduler) as drives:
                 drives.hold("a", "b")
@@ -254,7 +254,7 @@ class SchedulerContract:
             assert sorted(drives.ended) == ["a", "b"]
 
     async def test_serving_again(self) -> None:
-        """What is woken between two servings is driven by the second."""
+        """Wakes between two calls of `serve` are driven by the second."""
         async with self.fresh() as scheduler:
             async with served(scheduler):
                 await scheduler.wake(key("a"))
@@ -278,7 +278,7 @@ async def served(
 
 
 async def until(scheduler: Scheduler, run: str, status: Status, tenant: str = facts.TENANT) -> None:
-    """Wait until a run stands where it should."""
+    """Wait until a run has a status."""
     with anyio.fail_after(facts.PATIENCE):
         while True:
             if await scheduler.status(key(run, tenant)) == status:
@@ -287,7 +287,7 @@ async def until(scheduler: Scheduler, run: str, status: Status, tenant: str = fa
 
 
 async def begun(drives: Drives, count: int) -> None:
-    """Wait until so many drives have begun, and see that no more do."""
+    """Wait until exactly this number of drives has begun."""
     await facts.until(lambda: len(drives.begun) >= count)
     assert len(drives.begun) == count
 

@@ -1,4 +1,4 @@
-"""Contracts of the small ports: beliefs, results, plans, snapshots, verifier."""
+"""Contract suites for beliefs, results, plans, snapshots and verifiers."""
 
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
@@ -14,14 +14,14 @@ from turnloom.testing.contracts.facts import OTHER, TENANT, events, key
 
 POOL = Pool("acme", "Desk", "billing")
 
-# How many outcomes are added at the same time.
+# The number of concurrent outcomes.
 CROWD = 40
 
 
 def outcome(
     event: str, agent: str = "Ann", credit: float = 1.0, decay: float = 0.0, pool: Pool = POOL
 ) -> Observation:
-    """An outcome that an event of a run has."""
+    """An observation of an agent's outcome."""
     return Observation("run", event, pool, agent, credit=credit, decay=decay)
 
 
@@ -29,16 +29,16 @@ class BeliefStoreContract:
     """The suite for `BeliefStore`."""
 
     def fresh(self) -> AbstractAsyncContextManager[BeliefStore]:
-        """An empty store of beliefs."""
+        """An empty belief store."""
         raise NotImplementedError
 
     async def test_nothing_is_known_at_first(self) -> None:
-        """Of an agent without any outcome, nothing is said."""
+        """Agents without outcomes are missing from the result."""
         async with self.fresh() as store:
             assert await store.beliefs(POOL, ["Ann", "Bob"]) == {}
 
     async def test_outcomes_add_up(self) -> None:
-        """Each adds one, split by its credit; only who is asked for is told of."""
+        """Each outcome adds one, split by its credit; only requested agents are returned."""
         async with self.fresh() as store:
             await store.observe([outcome("a"), outcome("b", credit=0.25), outcome("c", "Bob", 0.0)])
             await store.observe([outcome("d", credit=0.0)])
@@ -47,7 +47,7 @@ class BeliefStoreContract:
             assert both == {"Ann": Belief(1.25, 1.75), "Bob": Belief(0.0, 1.0)}
 
     async def test_an_outcome_counts_once(self) -> None:
-        """The same event again changes nothing, in one call or in another."""
+        """A repeated event is ignored, in the same call and in another one."""
         async with self.fresh() as store:
             for _ in range(3):
                 await store.observe([outcome("a"), outcome("a"), outcome("b", "Bob", decay=0.5)])
@@ -55,13 +55,13 @@ class BeliefStoreContract:
             assert both == {"Ann": Belief(0.5, 0.0), "Bob": Belief(1.0, 0.0)}
 
     async def test_events_of_one_id_in_two_runs_are_two(self) -> None:
-        """An id says something only together with its run."""
+        """An event is identified by its run and its id."""
         async with self.fresh() as store:
             await store.observe([outcome("a"), outcome("a")._replace(run="another")])
             assert await store.beliefs(POOL, ["Ann"]) == {"Ann": Belief(2.0, 0.0)}
 
     async def test_tenants_do_not_meet(self) -> None:
-        """An event of one id in runs of one id counts for each tenant that has it."""
+        """Tenants have separate outcomes, even with the same event and run ids."""
         theirs = POOL._replace(tenant="globex")
         async with self.fresh() as store:
             await store.observe([outcome("a"), outcome("a", credit=0.0, pool=theirs)])
@@ -69,8 +69,7 @@ class BeliefStoreContract:
             assert await store.beliefs(theirs, ["Ann"]) == {"Ann": Belief(0.0, 1.0)}
 
     async def test_pools_are_apart(self) -> None:
-        """Nothing is known of one tenant, workflow or category by another, however they are
-        called."""
+        """Pools of another tenant, workflow or category are separate, whatever their names."""
         pools = [
             POOL,
             Pool("other", "Desk", "billing"),
@@ -88,7 +87,7 @@ class BeliefStoreContract:
                 assert known == {"Ann": Belief((number + 1) / 2, 0.0)}
 
     async def test_what_fades(self) -> None:
-        """With decay, what its pool knew before weighs less, and the outcome itself does not."""
+        """Decay reduces the earlier outcomes of a pool, not the new one."""
         async with self.fresh() as store:
             await store.observe([outcome("a"), outcome("b", "Bob", 0.0)])
             await store.observe([outcome("c", credit=0.0, decay=0.5)])
@@ -96,14 +95,14 @@ class BeliefStoreContract:
             assert both == {"Ann": Belief(0.5, 1.0), "Bob": Belief(0.0, 0.5)}
 
     async def test_names_of_any_kind(self) -> None:
-        """Names are texts, and nothing is read into them."""
+        """Any string is a valid name."""
         pool = Pool("a'b", 'c"d\\', "é € 😀 %s {} _ #")
         async with self.fresh() as store:
             await store.observe([outcome("1'", "x_y'", pool=pool)])
             assert await store.beliefs(pool, ["x_y'", "x"]) == {"x_y'": Belief(1.0, 0.0)}
 
     async def test_nobody_overwrites_another(self) -> None:
-        """Outcomes that come at the same time all count, and those that come twice once."""
+        """Concurrent outcomes all count, repeated ones once."""
         async with self.fresh() as store:
             async with anyio.create_task_group() as tasks:
                 for number in range(2 * CROWD):
@@ -114,7 +113,7 @@ class BeliefStoreContract:
             assert known == dict.fromkeys(("Ann", "Bob"), Belief(CROWD / 2, 0.0))
 
     async def test_nothing_to_add(self) -> None:
-        """No outcome at all is fine."""
+        """An empty list of outcomes changes nothing."""
         async with self.fresh() as store:
             await store.observe([])
             assert await store.beliefs(POOL, []) == {}
@@ -129,16 +128,16 @@ class ResultsContract:
     """The suite for `Results`."""
 
     def fresh(self) -> AbstractAsyncContextManager[Results]:
-        """An empty store of results."""
+        """An empty result store."""
         raise NotImplementedError
 
     async def test_nothing_is_there_at_first(self) -> None:
-        """What nobody kept is not found."""
+        """An unknown key yields None."""
         async with self.fresh() as results:
             assert await results.find(TENANT, "a", NOW) is None
 
     async def test_a_result_is_found_by_its_key(self) -> None:
-        """It is found as it was kept, and under no other key."""
+        """A result is found unchanged under its key, and under no other."""
         async with self.fresh() as results:
             value = {"update": {"total": 3, "names": ["ä", ""]}, "confidence": 0.5}
             await results.keep(TENANT, "a", value, now=NOW, until=None)
@@ -146,21 +145,21 @@ class ResultsContract:
             assert await results.find(TENANT, "b", NOW) is None
 
     async def test_a_result_takes_the_place_of_another(self) -> None:
-        """The later one counts, and how long it is kept."""
+        """A new result replaces the earlier one and its expiry."""
         async with self.fresh() as results:
             await results.keep(TENANT, "a", 1, now=NOW, until=NOW + SECOND)
             await results.keep(TENANT, "a", 2, now=NOW, until=NOW + 3 * SECOND)
             assert await results.find(TENANT, "a", NOW + 2 * SECOND) == 2
 
     async def test_a_result_is_there_until_its_time_is_over(self) -> None:
-        """At the very instant it still is, and right after not any more."""
+        """A result is found up to and including its last instant."""
         async with self.fresh() as results:
             await results.keep(TENANT, "a", 1, now=NOW, until=NOW + SECOND)
             assert await results.find(TENANT, "a", NOW + SECOND) == 1
             assert await results.find(TENANT, "a", NOW + SECOND + INSTANT) is None
 
     async def test_what_is_over_hides_nothing(self) -> None:
-        """Keeping a result lets go of others only when their time is over."""
+        """Storing a result removes only expired ones."""
         async with self.fresh() as results:
             await results.keep(TENANT, "a", 1, now=NOW, until=NOW + SECOND)
             await results.keep(TENANT, "b", 2, now=NOW, until=None)
@@ -169,7 +168,7 @@ class ResultsContract:
             assert found == [None, 2, 3]
 
     async def test_tenants_do_not_meet(self) -> None:
-        """Results of one key are kept for each tenant, and last as long as each of them says."""
+        """Results and their expiry are separate for each tenant."""
         async with self.fresh() as results:
             await results.keep(TENANT, "a", "ours", now=NOW, until=NOW + SECOND)
             assert await results.find(OTHER, "a", NOW) is None
@@ -186,30 +185,30 @@ class PlansContract:
     """The suite for `Plans`."""
 
     def fresh(self) -> AbstractAsyncContextManager[Plans]:
-        """An empty store of plans."""
+        """An empty plan store."""
         raise NotImplementedError
 
     async def test_nothing_is_there_at_first(self) -> None:
-        """A plan that was not kept is not found."""
+        """An unknown digest yields None."""
         async with self.fresh() as plans:
             assert await plans.find(TENANT, "a") is None
 
     async def test_a_plan_is_found_by_its_digest(self) -> None:
-        """It is found as it was kept, and under no other digest."""
+        """A plan is found unchanged under its digest, and under no other."""
         async with self.fresh() as plans:
             await plans.keep(TENANT, "a", PLAN)
             assert await plans.find(TENANT, "a") == PLAN
             assert await plans.find(TENANT, "b") is None
 
     async def test_a_plan_that_is_kept_stays_as_it_is(self) -> None:
-        """The digest stands for the text, so the first one counts."""
+        """A stored plan is never replaced."""
         async with self.fresh() as plans:
             await plans.keep(TENANT, "a", PLAN)
             await plans.keep(TENANT, "a", StoredPlan("other", "{}"))
             assert await plans.find(TENANT, "a") == PLAN
 
     async def test_tenants_do_not_meet(self) -> None:
-        """A plan of one digest is found by whose it is."""
+        """Plans are separate for each tenant."""
         theirs = StoredPlan("other", "{}")
         async with self.fresh() as plans:
             await plans.keep(TENANT, "a", PLAN)
@@ -223,16 +222,16 @@ class SnapshotsContract:
     """The suite for `Snapshots`."""
 
     def fresh(self) -> AbstractAsyncContextManager[Snapshots]:
-        """An empty store of snapshots."""
+        """An empty snapshot store."""
         raise NotImplementedError
 
     async def test_nothing_is_kept_at_first(self) -> None:
-        """A run without a snapshot has none."""
+        """A run without a snapshot yields None."""
         async with self.fresh() as snapshots:
             assert await snapshots.load(key("a")) is None
 
     async def test_the_last_state_is_kept(self) -> None:
-        """A later state stands in place of an earlier one, per run."""
+        """A later state replaces an earlier one of the same run."""
         async with self.fresh() as snapshots:
             await snapshots.save(key("a"), 3, b"three")
             await snapshots.save(key("b"), 1, b"")
@@ -241,7 +240,7 @@ class SnapshotsContract:
             assert await snapshots.load(key("b")) == (1, b"")
 
     async def test_tenants_do_not_meet(self) -> None:
-        """Runs of one id have a state each."""
+        """Snapshots are separate for each tenant."""
         async with self.fresh() as snapshots:
             await snapshots.save(key("a"), 3, b"ours")
             assert await snapshots.load(key("a", OTHER)) is None
@@ -250,7 +249,7 @@ class SnapshotsContract:
             assert await snapshots.load(key("a", OTHER)) == (1, b"theirs")
 
     async def test_an_earlier_state_does_not_replace_a_later_one(self) -> None:
-        """A writer that comes late changes nothing; the same position may be written again."""
+        """An earlier state does not replace a later one; the same position can be saved again."""
         async with self.fresh() as snapshots:
             await snapshots.save(key("a"), 9, b"nine")
             await snapshots.save(key("a"), 3, b"three")
@@ -259,7 +258,7 @@ class SnapshotsContract:
             assert await snapshots.load(key("a")) == (9, b"again")
 
     async def test_a_large_state(self) -> None:
-        """A state of megabytes comes back whole."""
+        """A state of several megabytes is returned unchanged."""
         state = bytes(range(256)) * 16_384
         async with self.fresh() as snapshots:
             await snapshots.save(key("a"), 1, state)
@@ -274,7 +273,7 @@ class VerifierContract:
         raise NotImplementedError
 
     async def test_what_is_sound_has_no_problems(self) -> None:
-        """Every run is counted with its events, the one begun first coming first."""
+        """Sound runs are returned with their number of events, oldest first."""
         async with self.fresh() as (verifier, store):
             assert not [run async for run in verifier.verify(TENANT)]
             for run in ("b", "a"):
@@ -287,7 +286,7 @@ class VerifierContract:
             assert not [run async for run in verifier.verify(TENANT, "c")]
 
     async def test_tenants_do_not_meet(self) -> None:
-        """The runs of another tenant are not there."""
+        """Runs of other tenants are not verified."""
         async with self.fresh() as (verifier, store):
             await store.log.append(key("a", OTHER), events("a", 1), 0)
             assert not [run async for run in verifier.verify(TENANT)]

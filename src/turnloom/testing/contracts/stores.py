@@ -1,4 +1,4 @@
-"""What every store does that outlives its process, or is shared by several."""
+"""Contract suite for stores that are shared by processes."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -15,14 +15,14 @@ PLAN = StoredPlan("shop", "{}")
 
 
 class SharedStoreContract:
-    """The suite for a `Store` as several processes have it: each opens it for itself."""
+    """The suite for a `Store` that several processes open."""
 
     def fresh(self) -> AbstractAsyncContextManager[Callable[[], Store]]:
-        """What opens one and the same store, which is empty at first; the suite closes each."""
+        """A function that opens the same store, empty at first; the suite closes each result."""
         raise NotImplementedError
 
     async def test_what_was_stored_is_there_for_the_next(self) -> None:
-        """Nothing is lost when a store is closed, and opened by somebody else."""
+        """Stored data is there when the store is closed and opened again."""
         async with self.fresh() as open:
             async with aclosing(open()) as store:
                 await store.log.append(key("a"), events("a", 3), 0)
@@ -37,7 +37,7 @@ class SharedStoreContract:
                 assert not await store.claims.held(key("a"))
 
     async def test_what_one_stores_the_other_sees(self) -> None:
-        """Two that are open at once see what the other one does, at once."""
+        """Two open stores see each other's appends at once."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             for number in range(3):
                 await ours.log.append(key("a"), events("a", 1, 2 * number), 2 * number)
@@ -48,7 +48,7 @@ class SharedStoreContract:
                     assert (first.seq, last.seq) == (1, 2 * number + 2)
 
     async def test_of_two_writers_one_wins(self) -> None:
-        """A position that the other one wrote to is a conflict, and so is an id that it used."""
+        """A position or an id that another store has written is a conflict."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             await ours.log.append(key("a"), events("a", 2), 0)
             with refused(Conflict):
@@ -59,7 +59,7 @@ class SharedStoreContract:
             assert len(await ours.log.read(key("a"))) == 2
 
     async def test_followers_see_what_others_write(self) -> None:
-        """Whoever subscribes is given the events of another, without asking again."""
+        """A subscription receives the events that another store appends."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             seen: list[int] = []
 
@@ -78,7 +78,7 @@ class SharedStoreContract:
             assert seen == [1, 2, 3, 4]
 
     async def test_mail_reaches_everybody(self) -> None:
-        """Mail that one is given arrives at the other, and counts once."""
+        """A message offered to one store arrives in the other, once."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             arrivals = theirs.inbox.arrivals()
             assert await ours.inbox.offer(key("a"), "1", STOP)
@@ -89,18 +89,18 @@ class SharedStoreContract:
             assert not await ours.inbox.pending(key("a"))
 
     async def test_a_run_is_held_for_everybody(self) -> None:
-        """What one holds is busy for the other, until it is let go."""
+        """A run that one store claims is busy in the other until it is released."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             async with ours.claims.claim(key("a")):
                 assert await theirs.claims.held(key("a"))
                 with refused(RunBusy):
                     async with theirs.claims.claim(key("a")):
-                        raise AssertionError("Two hold the run.")
+                        raise AssertionError("Two claims hold the run at once.")
             async with theirs.claims.claim(key("a")):
                 assert await ours.claims.held(key("a"))
 
     async def test_a_closed_store_refuses(self) -> None:
-        """After it is closed it does nothing, and closing it again changes nothing."""
+        """A closed store rejects every call; closing it again does nothing."""
         async with self.fresh() as open:
             store = open()
             await store.log.append(key("a"), events("a", 1), 0)

@@ -1,4 +1,4 @@
-"""What every tool server does, and the tools that one under test offers."""
+"""Contract suite for tool servers, and the tools of a server under test."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -18,13 +18,13 @@ def _tool(name: str, description: str, **parameters: str) -> ToolSchema:
     return ToolSchema(name, description, schema)
 
 
-# What a server under test offers, in this order.
+# The tools of a server under test, in order.
 TOOLS = (
-    _tool("echo", "Gives back its arguments, as an object.", value="object"),
-    _tool("say", "Gives back a text, as a text.", text="string"),
+    _tool("echo", "Returns its arguments, as an object.", value="object"),
+    _tool("say", "Returns a text, as a string.", text="string"),
     _tool("fail", "Reports the reason as an error.", reason="string"),
     _tool("wait", "Never answers."),
-    _tool("meet", "Answers all of so many calls once they are all there.", guests="integer"),
+    _tool("meet", "Waits for a number of calls, then answers all of them.", guests="integer"),
 )
 EVERYTHING: dict[str, Any] = {
     "null": None,
@@ -37,16 +37,16 @@ EVERYTHING: dict[str, Any] = {
 
 
 class SampleTools:
-    """What the tools of a server under test do, for servers that are written in Python."""
+    """The functions of `TOOLS`, for servers written in Python."""
 
     def __init__(self) -> None:
         self._present: list[anyio.Event] = []
 
     async def answer(self, tool: str, arguments: Mapping[str, Json]) -> Json:
-        """What a tool gives.
+        """The result of a tool.
 
         Raises:
-            ToolServerError: the tool reports an error, or there is no such tool.
+            ToolServerError: the tool reports an error, or is unknown.
         """
         match tool:
             case "echo":
@@ -60,7 +60,7 @@ class SampleTools:
             case "fail":
                 raise ToolServerError(arguments["reason"])
             case _:
-                raise ToolServerError(f"There is no tool {tool!r}.")
+                raise ToolServerError(f"Unknown tool {tool!r}.")
 
     async def _meet(self, guests: int) -> str:
         arrived = anyio.Event()
@@ -77,17 +77,17 @@ class ToolServerContract:
     """The suite for `ToolServer`."""
 
     def fresh(self) -> AbstractAsyncContextManager[ToolServer]:
-        """A server that offers `TOOLS`, which do what `Tools` does."""
+        """A server that offers `TOOLS`, which behave like `SampleTools`."""
         raise NotImplementedError
 
     async def test_what_is_offered(self) -> None:
-        """All tools are listed, whole and in order, as often as one asks."""
+        """`tools` lists all tools in order, at every call."""
         async with self.fresh() as server:
             for _ in range(2):
                 assert tuple(await server.tools()) == TOOLS
 
     async def test_values_come_back(self) -> None:
-        """An object goes there and back as the JSON value that it is, and a text as a text."""
+        """Objects and strings are returned unchanged."""
         async with self.fresh() as server:
             given = {"value": EVERYTHING}
             assert await server.call("echo", given) == given
@@ -95,31 +95,31 @@ class ToolServerContract:
                 assert await server.call("say", {"text": text}) == text
 
     async def test_a_large_value_comes_back(self) -> None:
-        """A text of a megabyte is no trouble."""
+        """A string of a megabyte is returned unchanged."""
         async with self.fresh() as server:
             text = "ü" * 500_000
             assert await server.call("say", {"text": text}) == text
 
     async def test_a_tool_that_fails(self) -> None:
-        """What it reports is in the error, and the server goes on."""
+        """The error of a tool has its message, and the server keeps working."""
         async with self.fresh() as server:
             try:
                 await server.call("fail", {"reason": "no such luck"})
             except ToolServerError as error:
                 assert "no such luck" in str(error)
             else:
-                raise AssertionError("The error of the tool was not raised.")
+                raise AssertionError("Expected ToolServerError, but nothing was raised.")
             assert await server.call("say", {"text": "on"}) == "on"
 
     async def test_a_tool_that_is_not_there(self) -> None:
-        """A tool of no known name is refused, and the server goes on."""
+        """An unknown tool is an error, and the server keeps working."""
         async with self.fresh() as server:
             with refused(ToolServerError):
                 await server.call("nobody", {})
             assert await server.call("say", {"text": "on"}) == "on"
 
     async def test_calls_at_once(self) -> None:
-        """Calls do not wait for each other, and each gets its own answer."""
+        """Concurrent calls do not wait for each other, and each gets its own result."""
         async with self.fresh() as server:
             found: dict[int, Json] = {}
 
@@ -134,7 +134,7 @@ class ToolServerContract:
             assert found == {number: str(number) for number in range(5)}
 
     async def test_a_cancelled_call(self) -> None:
-        """To cancel a caller ends its call and no other, whoever came first."""
+        """Cancelling a call does not affect other calls."""
         async with self.fresh() as server, anyio.create_task_group() as tasks:
             met: list[Json] = []
 
@@ -151,7 +151,7 @@ class ToolServerContract:
             await until(lambda: met == ["met", "met"])
 
     async def test_a_call_from_any_task(self) -> None:
-        """Whoever called first may be gone."""
+        """The server works after the task of the first call has ended."""
         async with self.fresh() as server:
             for _ in range(2):
                 async with anyio.create_task_group() as tasks:
@@ -159,7 +159,7 @@ class ToolServerContract:
             assert await server.call("say", {"text": "on"}) == "on"
 
     async def test_closing(self) -> None:
-        """A call in flight fails, later ones are refused; to close again changes nothing."""
+        """Closing fails calls in flight and rejects later ones; closing again does nothing."""
         async with self.fresh() as server, anyio.create_task_group() as tasks:
             failed = anyio.Event()
 
@@ -180,7 +180,7 @@ class ToolServerContract:
                     await asked
 
     async def test_closing_what_was_never_used(self) -> None:
-        """Nothing is started only to be ended."""
+        """A server can be closed before its first call."""
         async with self.fresh() as server:
             await server.aclose()
             with refused(UsageError):

@@ -1,4 +1,4 @@
-"""A model on loopback: real HTTP, scripted by a test."""
+"""A scripted model behind a real HTTP server on loopback."""
 
 from turnloom.testing.loopback.script import (
     Broken,

@@ -1,4 +1,4 @@
-"""The protocol of OpenAI's chat completions, as far as a model on loopback speaks it."""
+"""The part of OpenAI's Chat Completions protocol that the loopback model supports."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ PATH = "/v1/chat/completions"
 
 
 def misformed(body: Mapping[str, Any]) -> str | None:
-    """Why a provider would refuse a request, or nothing when it would not."""
+    """Why a provider would reject the request; None if it is valid."""
     messages: list[dict[str, Any]] = body.get("messages") or []
     if not messages:
         return "'messages' is empty."
@@ -23,22 +23,22 @@ def misformed(body: Mapping[str, Any]) -> str | None:
 
 
 def _unanswered(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Which calls have no results behind them, or which results no call."""
+    """The first mismatch between tool calls and their results; None if they match."""
     due: set[str] = set()
     for message in messages:
         if message["role"] == "tool":
             if message["tool_call_id"] not in due:
-                return f"{message['tool_call_id']!r} answers no call of the message before it."
+                return f"Tool result {message['tool_call_id']!r} has no call before it."
             due.remove(message["tool_call_id"])
         elif due:
             break
         else:
             due = {call["id"] for call in message.get("tool_calls") or ()}
-    return f"Calls without a result: {', '.join(sorted(due))}." if due else None
+    return f"Tool calls without a result: {', '.join(sorted(due))}." if due else None
 
 
 class ChatReply:
-    """One answer as data of the protocol: whole, or in chunks."""
+    """One answer in the protocol: as one completion, or as chunks."""
 
     def __init__(self, answer: Answer, body: Mapping[str, Any], number: int) -> None:
         self._text = answer.text or ("" if answer.output is None else as_data(answer.output))
@@ -72,7 +72,7 @@ class ChatReply:
         }
 
     def unended(self) -> dict[str, Any]:
-        """The answer as one completion that does not say how it ended."""
+        """The completion without a finish reason."""
         whole = self.whole()
         (choice,) = whole["choices"]
         return {**whole, "choices": [{**choice, "finish_reason": None}]}
@@ -86,14 +86,14 @@ class ChatReply:
         yield self._chunk({}) | {"choices": [], "usage": self._usage}
 
     def chunks(self) -> Iterator[dict[str, Any]]:
-        """The answer in chunks, up to its end."""
+        """All chunks of the answer."""
         yield from self.endless()
         yield self._chunk({}, self._ends)
         if self._is_counted:
             yield {**self._chunk({}), "choices": [], "usage": self._usage}
 
     def endless(self) -> Iterator[dict[str, Any]]:
-        """All chunks of the answer but those that say how it ended."""
+        """The chunks of the answer without the finish reason."""
         yield from self.begun()
         for index, call in enumerate(self._calls):
             given = call["function"]["arguments"]
@@ -104,7 +104,7 @@ class ChatReply:
                 yield self._chunk({"tool_calls": [more]})
 
     def begun(self) -> Iterator[dict[str, Any]]:
-        """The answer in chunks, as far as it has a text."""
+        """The chunks of the answer's text."""
         yield self._chunk({"role": "assistant", "content": ""})
         for piece in pieces(self._text):
             yield self._chunk({"content": piece})

@@ -1,4 +1,5 @@
-"""Just enough HTTP to be talked to by the clients of model libraries, and to break off."""
+"""A minimal HTTP server protocol for the clients of model libraries, which can break off
+responses."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -8,14 +9,14 @@ import anyio
 from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-# The largest head of a request that is read.
+# Maximum size of a request's head, in bytes.
 HEAD = 65_536
 
 _PHRASES = {int(each): each.phrase for each in HTTPStatus}
 
 
 class HttpRequest(NamedTuple):
-    """A request, read whole; names of headers are in lower case."""
+    """A request; header names are in lower case."""
 
     method: str
     path: str
@@ -24,7 +25,7 @@ class HttpRequest(NamedTuple):
 
 
 async def read_request(stream: ByteStream) -> HttpRequest | None:
-    """The request that comes over a connection, or nothing if none does."""
+    """The next request on a connection; None if the connection ends first."""
     buffered = BufferedByteReceiveStream(stream)
     try:
         head = await buffered.receive_until(b"\r\n\r\n", HEAD)
@@ -42,14 +43,14 @@ def _parted(line: str) -> tuple[str, str, str]:
 
 
 def head(status: int, headers: Mapping[str, str]) -> bytes:
-    """The head of a response; the connection ends with it."""
+    """The head of a response; the connection is closed after it."""
     lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
 def whole(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-    """A response of JSON, with its length."""
+    """A JSON response with its length."""
     kind = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     return head(status, kind | dict(headers or {})) + body
 
@@ -59,13 +60,13 @@ END = b"0\r\n\r\n"
 
 
 def event(data: str) -> bytes:
-    """A chunk of a streamed response that holds one server-sent event."""
+    """One server-sent event, as a chunk of a streamed response."""
     line = f"data: {data}\n\n".encode()
     return f"{len(line):x}\r\n".encode() + line + b"\r\n"
 
 
 async def until_gone(stream: ByteStream) -> None:
-    """Wait until the other side has left."""
+    """Wait until the client closes the connection."""
     try:
         while True:
             await stream.receive()

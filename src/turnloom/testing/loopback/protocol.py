@@ -1,4 +1,4 @@
-"""What the protocols of a model on loopback have in common."""
+"""The parts that both protocols of the loopback model share."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,39 +10,39 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ProtocolReply(Protocol):
-    """One answer as data of a protocol."""
+    """One answer in the form of a protocol."""
 
     def whole(self) -> dict[str, Any]:
-        """The answer in one piece."""
+        """The answer as one response."""
         ...
 
     def chunks(self) -> Iterator[dict[str, Any]]:
-        """The answer in chunks, up to its end."""
+        """All chunks of the answer."""
         ...
 
     def begun(self) -> Iterator[dict[str, Any]]:
-        """The answer in chunks, as far as it has a text, and no end."""
+        """The chunks of the answer's text."""
         ...
 
     def endless(self) -> Iterator[dict[str, Any]]:
-        """All chunks of the answer but those that say how it ended."""
+        """The chunks of the answer without the finish reason."""
         ...
 
     def unended(self) -> dict[str, Any]:
-        """The answer in one piece that does not say how it ended."""
+        """The answer as one response without a finish reason."""
         ...
 
     def hollow(self) -> dict[str, Any]:
-        """A reply in one piece that holds no answer."""
+        """One response without an answer."""
         ...
 
     def nothing(self) -> Iterator[dict[str, Any]]:
-        """Chunks that hold no answer."""
+        """Chunks without an answer."""
         ...
 
 
 def error(status: int, message: str) -> dict[str, Any]:
-    """The body of a refusal."""
+    """The body of an error response."""
     kinds = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error"}
     return {"error": {"message": message, "type": kinds.get(status, "server_error")}}
 
@@ -54,11 +54,11 @@ def models(name: str) -> dict[str, Any]:
 
 
 def unnamed(names: Iterable[str]) -> str | None:
-    """Which of these is no name of a tool, if one is not."""
+    """The problem with the first invalid tool name; None if all are valid."""
     wrong = [name for name in names if not _NAME.fullmatch(name)]
-    return f"{wrong[0]!r} is no name of a function." if wrong else None
+    return f"Invalid function name {wrong[0]!r}." if wrong else None
 
 
 def halves(text: str) -> tuple[str, str]:
-    """A text in two pieces."""
+    """A text, split in two."""
     return text[: len(text) // 2], text[len(text) // 2 :]

@@ -1,4 +1,4 @@
-"""The protocol of OpenAI's responses, as far as a model on loopback speaks it."""
+"""The part of OpenAI's Responses protocol that the loopback model supports."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,21 +13,21 @@ NONE: list[Any] = []
 
 
 def misformed(body: Mapping[str, Any]) -> str | None:
-    """Why a provider would refuse a request, or nothing when it would not."""
+    """Why a provider would reject the request; None if it is valid."""
     items: list[dict[str, Any]] = body.get("input") or []
     if not items:
         return "'input' is empty."
     called = {item["call_id"] for item in items if item.get("type") == "function_call"}
     given = {item["call_id"] for item in items if item.get("type") == "function_call_output"}
     if called != given:
-        return f"Calls and results do not fit: {', '.join(sorted(called ^ given))}."
+        return f"Tool calls and results do not match: {', '.join(sorted(called ^ given))}."
     calls = [item for item in items if item.get("type") == "function_call"]
     named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
     return unnamed(each["name"] for each in named)
 
 
 class ResponsesReply:
-    """One answer as data of the protocol: whole, or in events."""
+    """One answer in the protocol: as one response, or as events."""
 
     def __init__(self, answer: Answer, body: Mapping[str, Any], number: int) -> None:
         self._text = answer.text or ("" if answer.output is None else as_data(answer.output))
@@ -61,26 +61,26 @@ class ResponsesReply:
         return whole | cut if self._reason else whole
 
     def unended(self) -> dict[str, Any]:
-        """The answer as one response that is still being made."""
+        """The response with the status `in_progress`."""
         return self.whole() | {"status": "in_progress"}
 
     def hollow(self) -> dict[str, Any]:
-        """A response that failed before it said anything."""
+        """A failed response without output."""
         return self.whole() | {"status": "failed", "output": NONE}
 
     def nothing(self) -> Iterator[dict[str, Any]]:
-        """The event that begins a response."""
+        """The first event of a response."""
         opened: dict[str, Any] = {**self._head, "status": "in_progress", "output": NONE}
         yield {"type": "response.created", "response": opened}
 
     def chunks(self) -> Iterator[dict[str, Any]]:
-        """The answer in events, up to its end."""
+        """All events of the answer."""
         yield from self.endless()
         kind = "response.incomplete" if self._reason else "response.completed"
         yield {"type": kind, "response": self.whole()}
 
     def endless(self) -> Iterator[dict[str, Any]]:
-        """All events of the answer but the one that ends it."""
+        """The events of the answer without the last one."""
         yield from self.begun()
         if self._text or self._refusal:
             yield from self._end_of_text()
@@ -88,7 +88,7 @@ class ResponsesReply:
             yield from _events_of(call, place)
 
     def begun(self) -> Iterator[dict[str, Any]]:
-        """The answer in events, as far as it has a text, and no end."""
+        """The events of the answer's text."""
         yield from self.nothing()
         if not (self._text or self._refusal):
             return
@@ -117,7 +117,7 @@ class ResponsesReply:
 
 
 def _events_of(call: Mapping[str, Any], place: int) -> Iterator[dict[str, Any]]:
-    """A call in events."""
+    """The events of a tool call."""
     at = {"item_id": call["id"], "output_index": place}
     opened = {**call, "arguments": "", "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": place, "item": opened}

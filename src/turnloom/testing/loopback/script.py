@@ -1,4 +1,4 @@
-"""What a model on loopback is asked, and what it may do about it."""
+"""Requests to the loopback model, and its scripted replies."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from turnloom.kernel.values import Json, as_data
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request for an answer, as it came: `headers` by names in lower case, `body` read.
+    """A request to the model, with header names in lower case and the body decoded.
 
-    What it says of the body is the same for both protocols.
+    The properties read the body of either protocol.
     """
 
     path: str
@@ -21,59 +21,59 @@ class ModelRequest:
 
     @property
     def messages(self) -> list[dict[str, Json]]:
-        """What was said, called and given so far, as the protocol has it."""
+        """The messages, calls and results so far, in the form of the protocol."""
         return self.body["input"] if "input" in self.body else self.body["messages"]
 
     @property
     def tools(self) -> list[str]:
-        """The names of the tools that may be called."""
+        """The names of the offered tools."""
         return [tool.get("function", tool)["name"] for tool in self.body.get("tools") or ()]
 
     @property
     def results(self) -> list[str]:
-        """What tools gave so far, as texts."""
+        """The tool results so far, as strings."""
         given = [item.get("output", item.get("content")) for item in self.messages if _ends(item)]
         return [each if isinstance(each, str) else as_data(each) for each in given]
 
     @property
     def text(self) -> str:
-        """The instructions and the messages as one text of data, to look for words in."""
+        """The instructions and messages as one JSON string, for searching."""
         return as_data([self.body.get("instructions", ""), self.messages])
 
 
 def _ends(item: Mapping[str, Any]) -> bool:
-    """Whether a message says what a call gave."""
+    """Whether a message is a tool result."""
     return item.get("role") == "tool" or item.get("type") == "function_call_output"
 
 
 @dataclass(frozen=True)
 class HttpRefusal:
-    """The request is refused with a status; `retry_after`, seconds or a date, goes into that
-    header. With `is_page`, the message is the body, as a proxy may send a page."""
+    """Reject the request with a status. `retry_after` (seconds or a date) sets that header. With
+    `is_page` the message is the whole body, as in an error page of a proxy."""
 
     status: int
-    message: str = "The model on loopback refuses, as it was told to."
+    message: str = "The script of the loopback model rejects this request."
     retry_after: float | str | None = None
     is_page: bool = False
 
 
 @dataclass(frozen=True)
 class Broken:
-    """The answer begins with this text, and then the connection breaks."""
+    """Stream this text, then break the connection."""
 
     text: str = ""
 
 
 @dataclass(frozen=True)
 class Stalled:
-    """The answer begins with this text, and then nothing more comes."""
+    """Stream this text, then send nothing more."""
 
     text: str = ""
 
 
 @dataclass(frozen=True)
 class Paced:
-    """An answer that comes slowly: so many seconds pass before each piece of it."""
+    """Answer slowly: wait for some seconds before each chunk."""
 
     answer: str | Answer
     seconds: float
@@ -81,9 +81,9 @@ class Paced:
 
 @dataclass(frozen=True)
 class Endless:
-    """All of an answer but its end: nothing says how or that it ended.
+    """Send an answer without its finish reason.
 
-    With `is_closed`, the stream is closed properly all the same.
+    Without `is_closed`, a stream also lacks its last event, `[DONE]`.
     """
 
     answer: str | Answer
@@ -92,19 +92,19 @@ class Endless:
 
 @dataclass(frozen=True)
 class Lingering:
-    """A whole answer, behind which the connection stays open if it is streamed."""
+    """Stream a complete answer, then keep the connection open."""
 
     answer: str | Answer
 
 
 @dataclass(frozen=True)
 class Hollow:
-    """A reply of the protocol with no answer in it."""
+    """A valid reply without an answer."""
 
 
 @dataclass(frozen=True)
 class Garbled:
-    """An answer that is not what the protocol says."""
+    """A reply that violates the protocol."""
 
     body: str = '{"choices": [{"index": 0, '
 
@@ -113,5 +113,5 @@ Line = (
     str | Answer | HttpRefusal | Broken | Stalled | Paced | Endless | Lingering | Hollow | Garbled
 )
 
-# What a model says to requests: these lines, one after the other, or whatever a function gives.
+# The replies of a model: one for each request, in order, or a function of the request.
 Lines = Sequence[Line] | Callable[[ModelRequest], Line | Awaitable[Line]]

@@ -1,4 +1,4 @@
-"""A model on loopback: a server that speaks the protocols of OpenAI and does as told."""
+"""A server on loopback that speaks OpenAI's protocols and replies from a script."""
 
 import inspect
 import json
@@ -31,11 +31,11 @@ from turnloom.testing.loopback.script import (
 
 
 class LoopbackModel:
-    """A model behind a real server on this machine, asked by whatever speaks OpenAI's protocol.
+    """A scripted model behind a real server on loopback, for every client of OpenAI's protocols.
 
-    It says the lines that it is given, one for each request, or what a function of the request
-    gives. `url` is the base URL of its interface; `requests` holds what it was asked, in order, and
-    `abandoned` counts the clients that left before their answer was whole.
+    It replies with one line for each request, in order, or with the result of a function of the
+    request. `url` is its base URL, `requests` lists the requests in order, and `abandoned` counts
+    the clients that left before the end of a reply.
     """
 
     def __init__(self, lines: Lines, *, name: str = "loopback") -> None:
@@ -63,25 +63,25 @@ class LoopbackModel:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        await self._open.aclose()  # what the block raised is no matter of this server
+        await self._open.aclose()  # an error of the block is not passed to the server's task group
 
     @property
     def url(self) -> str:
-        """The base URL that clients are given."""
+        """The base URL for clients."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     def assert_complete(self) -> None:
-        """Fail unless every line was asked for.
+        """Fail unless every line was used.
 
         Raises:
             EngineError: some were not.
         """
         if not callable(self._lines) and len(self.requests) < len(self._lines):
             left = len(self._lines) - len(self.requests)
-            raise EngineError(f"The model on loopback has lines that nobody asked for: {left}.")
+            raise EngineError(f"Unused lines of the loopback model: {left}.")
 
     async def _attend(self, stream: ByteStream) -> None:
-        """Answer the one request of a connection."""
+        """Answer the only request of a connection."""
         async with stream:
             request = await http.read_request(stream)
             if request is None:
@@ -100,8 +100,8 @@ class LoopbackModel:
                 self.requests.append(asked)
                 await self._answer(asked, len(self.requests), stream)
             case method, path:
-                there = f"{chat.PATH} and {responses.PATH}"
-                message = f"There is no {method} {path}. A model on loopback answers at {there}."
+                served = f"{chat.PATH} and {responses.PATH}"
+                message = f"Unknown endpoint {method} {path}. The loopback model serves {served}."
                 await stream.send(_refused(HttpRefusal(404, message)))
 
     async def _answer(self, asked: ModelRequest, number: int, stream: ByteStream) -> None:
@@ -120,20 +120,20 @@ class LoopbackModel:
                 await self._send_whole(line, _reply(line, asked, number), stream)
 
     async def _line(self, asked: ModelRequest, number: int) -> Line:
-        """What the model is to do about a request."""
+        """The reply to a request."""
         if not callable(self._lines):
             if number <= len(self._lines):
                 return self._lines[number - 1]
             return HttpRefusal(
                 400,
-                f"The model on loopback has {len(self._lines)} lines, and this is request {number}."
-                " Add a line.",
+                f"The loopback model has {len(self._lines)} lines, but this is request {number}. "
+                "Add a line.",
             )
         try:
             line = self._lines(asked)
             return await line if inspect.isawaitable(line) else line
-        except Exception as error:  # noqa: BLE001 - whatever a test's function raises is told
-            return HttpRefusal(400, f"The function of the test failed: {said(error)}")
+        except Exception as error:  # noqa: BLE001 - the error goes to the client
+            return HttpRefusal(400, f"The script function of the test failed: {said(error)}")
 
     async def _send_whole(self, line: Line, reply: ProtocolReply, stream: ByteStream) -> None:
         body = json.dumps(reply.whole()).encode()
@@ -177,7 +177,7 @@ class LoopbackModel:
 
 
 def _body(data: bytes) -> dict[str, Any]:
-    """The body of a request; one that is no data asks for nothing."""
+    """The JSON object in the body of a request; empty if the body is invalid."""
     try:
         return as_object(json.loads(data)) or {}
     except ValueError:
@@ -185,16 +185,16 @@ def _body(data: bytes) -> dict[str, Any]:
 
 
 def _misformed(asked: ModelRequest) -> str | None:
-    """Why a provider would refuse a request, or nothing when it would not."""
+    """Why a provider would reject the request; None if it is valid."""
     check = chat.misformed if asked.path == chat.PATH else responses.misformed
     try:
         return check(asked.body)
     except (AttributeError, LookupError, TypeError) as error:
-        return f"The request is not of the protocol: {said(error)}"
+        return f"The request violates the protocol: {said(error)}"
 
 
 def _chunks(line: Line, reply: ProtocolReply) -> Iterator[dict[str, Any]]:
-    """What of a reply is streamed."""
+    """The chunks to stream for a line."""
     match line:
         case Broken() | Stalled():
             return reply.begun()
@@ -217,7 +217,7 @@ def _reply(line: Line, asked: ModelRequest, number: int) -> ProtocolReply:
         case Answer():
             given = line
         case _:
-            raise AssertionError(f"{line!r} is no answer")
+            raise AssertionError(f"Expected an answer, got {line!r}.")
     answer = Answer(given) if isinstance(given, str) else given
     make = chat.ChatReply if asked.path == chat.PATH else responses.ResponsesReply
     return make(answer, asked.body, number)

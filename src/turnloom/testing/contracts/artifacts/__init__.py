@@ -1,4 +1,4 @@
-"""What every store of artifacts does."""
+"""Contract suites for artifact stores."""
 
 from turnloom.testing.contracts.artifacts.indexing import IndexingContract
 from turnloom.testing.contracts.artifacts.querying import (

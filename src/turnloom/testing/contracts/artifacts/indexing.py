@@ -1,4 +1,4 @@
-"""Indexed fields change how artifacts are found, and never which ones."""
+"""Contracts of artifact stores: indexed fields change how artifacts are found, never which ones."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -16,7 +16,7 @@ from turnloom.testing.contracts.artifacts.samples import (
 )
 from turnloom.testing.contracts.facts import TENANT
 
-# Values that are equal in JSON stand beside each other; no two others are.
+# Each tuple has the values that are equal in JSON; values of different tuples are not equal.
 VALUES: tuple[tuple[Any, ...], ...] = (
     *((1, 1.0), (0, -0.0), (2**53 + 1,), (2**70, float(2**70)), (0.1,), (True,), (False,)),
     *((None,), ("1",), ("True",), ("",), ("走る \0 \U0001f600",), ("x" * 5000,)),
@@ -24,14 +24,14 @@ VALUES: tuple[tuple[Any, ...], ...] = (
 
 
 class IndexingContract:
-    """What is found by indexed fields."""
+    """Queries by indexed fields."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_a_value_is_found_by_all_that_equal_it(self) -> None:
-        """1 is 1.0 and not true, also where values are indexed."""
+        """An indexed value is compared as JSON: 1 equals 1.0, but not true."""
         async with self.fresh() as store:
             for place, (value, *_) in enumerate(VALUES):
                 payload = {"n": value, "list": [value]}
@@ -48,7 +48,7 @@ class IndexingContract:
             assert await ids(store, types={"test.Note"}, where=whole) == ["8"]
 
     async def test_a_declaration_may_come_late_and_change(self) -> None:
-        """What was kept before, or with other indexed fields, is found all the same."""
+        """A query also finds artifacts that were stored with other indexed fields, or with none."""
         async with self.fresh() as store:
             for place, indexed in enumerate([None, ("n",), ("m",), ("m", "n"), ("gone",)]):
                 more: dict[str, Any] = {"indexed": indexed} if indexed else {}
@@ -71,7 +71,7 @@ class IndexingContract:
             assert await ids(store, types=set(), where=[("n", "eq", 1)]) == []
 
     async def test_an_index_shows_nothing_that_is_hidden(self) -> None:
-        """Indexed values are looked up among what the reader may see."""
+        """A query by an indexed field finds only artifacts that the reader may see."""
         async with self.fresh() as store:
             fields: dict[str, Any] = {"payload": {"n": 1}, "indexed": ("n",)}
             await store.put(
@@ -90,7 +90,7 @@ class IndexingContract:
             assert await ids(store, ANN, **asked, tags=TagFilter(exclude={"t"})) == []
 
     async def test_what_is_indexed_is_no_content(self) -> None:
-        """The same may be put again after another declaration; the first one stays."""
+        """Indexed fields are not content: the same artifact with other ones is a repetition."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a", payload={"n": 1})])
             await store.put(TENANT, [artifact("a", payload={"n": 1}, indexed=("n",))])

@@ -34,14 +34,14 @@ from turnloom.testing.contracts.facts import TENANT, refused
 
 
 class ArtifactQueryContract:
-    """What filters find."""
+    """Filters of queries."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_each_part_of_a_filter(self) -> None:
-        """Types, producers, runs, correlation and partition are compared as they are."""
+        """Types, producers, runs, correlation and partition are compared for equality."""
         async with self.fresh() as store:
             await store.put(
                 TENANT,
@@ -72,7 +72,7 @@ class ArtifactQueryContract:
                 assert await ids(store, **asked) == list(expected), asked
 
     async def test_an_empty_set_finds_nothing(self) -> None:
-        """To ask for none of them is not to ask for all."""
+        """A filter by an empty set matches nothing; it is not the absence of a filter."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a", tags={"t"}, run="r")])
             nothing: list[dict[str, Any]] = [
@@ -84,7 +84,7 @@ class ArtifactQueryContract:
             assert await ids(store, tags=TagFilter(exclude=set())) == ["a"]
 
     async def test_tags(self) -> None:
-        """Any of them, all of them and none of them are three different things."""
+        """`include` with any or all, and `exclude`, select artifacts by their tags."""
         async with self.fresh() as store:
             for tags in ("", "x", "y", "xy", "xyz", "z"):
                 await store.put(TENANT, [artifact(f"[{tags}]", tags=set(tags))])
@@ -101,7 +101,7 @@ class ArtifactQueryContract:
                 assert await ids(store, tags=TagFilter(**asked)) == expected, asked
 
     async def test_type_and_tag_newest_first(self) -> None:
-        """The last three wins are the last three wins."""
+        """A filter by type and tag with a limit returns the newest matches."""
         async with self.fresh() as store:
             for n in range(30):
                 kind, tags = f"t.{n % 2}", {"won"} if n % 3 == 0 else {"lost"}
@@ -115,7 +115,7 @@ class ArtifactQueryContract:
             assert merged == ["29", "28", "27", "26"]
 
     async def test_a_window_includes_its_ends(self) -> None:
-        """To the microsecond, and whatever zone the ends are written in."""
+        """A time window includes both ends, to the microsecond and in any time zone."""
         tick = timedelta(microseconds=1)
         async with self.fresh() as store:
             await store.put(
@@ -136,7 +136,7 @@ class ArtifactQueryContract:
                 assert backwards == ["0"]
 
     async def test_any_time(self) -> None:
-        """The calendar's first and last moments are times like others."""
+        """The first and the last instant of the calendar are valid times."""
         async with self.fresh() as store:
             for at in (
                 datetime.max.replace(tzinfo=UTC),
@@ -149,7 +149,7 @@ class ArtifactQueryContract:
             assert await ids(store, until=NOON, order="-created_at") == ["2026", "1969", "1"]
 
     async def test_conditions_on_payloads(self) -> None:
-        """What is compared are JSON values: numbers with numbers, texts with texts."""
+        """Conditions compare JSON values: numbers with numbers, strings with strings."""
         payloads: dict[str, dict[str, Any]] = {
             "one": {"score": 1, "who": {"name": "ann"}, "list": [1, "x"]},
             "two": {"score": 2.5, "who": {"name": "bob"}, "list": []},
@@ -183,7 +183,7 @@ class ArtifactQueryContract:
             assert await ids(store, where=both, limit=1) == ["two"]
 
     async def test_any_name(self) -> None:
-        """Names are texts, whatever they look like, and none reaches another."""
+        """Any string is a valid name, and matches only itself."""
         async with self.fresh() as store:
             for word in HOSTILE:
                 fields = {"correlation_id": word, "run": word, "partition": word}
@@ -201,14 +201,14 @@ class ArtifactQueryContract:
 
 
 class PagingContract:
-    """In which order artifacts come."""
+    """Order and pages of queries."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_time_orders_and_then_coming(self) -> None:
-        """Artifacts of one moment stay in the order in which they came, in both directions."""
+        """Artifacts of the same instant stay in order of arrival, in both directions."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("late", created_at=LATER)])
             await store.put(TENANT, [artifact(id) for id in ("z", "a", "m")])
@@ -221,7 +221,7 @@ class PagingContract:
             assert await ids(store, limit=3, order="-created_at") == order[:2:-1]
 
     async def test_pages_have_no_gap_and_no_repeat(self) -> None:
-        """Pages of any size make up the whole, whatever the order."""
+        """Pages of any size make up the whole result, in both orders."""
         async with self.fresh() as store:
             await store.put(
                 TENANT, [artifact(str(n), created_at=NOON + n // 4 * SECOND) for n in range(23)]
@@ -234,7 +234,8 @@ class PagingContract:
                     assert all(len(page) == limit for page in found[:-1]) and found[-1]
 
     async def test_a_page_compares_a_bounded_number(self) -> None:
-        """Where few match, a page ends early with a cursor, and the pages make up the whole."""
+        """A page with few matches ends early with a cursor, and the pages make up the whole
+        result."""
         async with self.fresh() as store:
             rows = series(MOST_COMPARED + 2, visibility=Private({"ann"}))
             await store.put(TENANT, [*rows, artifact("last", created_at=rows[-1].created_at)])
@@ -247,11 +248,12 @@ class PagingContract:
             whole = await pages(store, FilterConfig())
             assert len(whole[0]) <= MOST_COMPARED and len(whole) > 1
             assert sum(map(len, whole)) == MOST_COMPARED + 3
-            # What a reader may not see lengthens nothing.
+            # Artifacts that the reader may not see do not add pages.
             assert await pages(store, FilterConfig(), BOB) == [["last"]]
 
     async def test_pages_while_writes_go_on(self) -> None:
-        """Whatever was there when reading began comes once, whatever comes meanwhile."""
+        """Artifacts that exist when paging starts are returned once, despite writes between
+        pages."""
         async with self.fresh() as store:
             for order in ("created_at", "-created_at"):
                 before = await ids(store, order=order)
@@ -270,7 +272,8 @@ class PagingContract:
                 assert len(found) == len(set(found)) and there | set(before) <= set(found)
 
     async def test_a_cursor_belongs_to_its_filter_and_reader(self) -> None:
-        """A cursor that means nothing, or something else, is refused; the limit may change."""
+        """A cursor that is invalid, or of another filter or reader, is rejected; the limit may
+        change."""
         async with self.fresh() as store:
             await store.put(TENANT, [*series(9), artifact("hidden", visibility=Private({"ann"}))])
             page = await store.query(FilterConfig(limit=3), ANN, LATER)
@@ -291,14 +294,14 @@ class PagingContract:
 
 
 class CountingContract:
-    """What a summary says."""
+    """Summaries of queries."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_an_empty_board_has_an_empty_summary(self) -> None:
-        """Where nothing is, nothing is counted, and nobody has a count of zero."""
+        """An empty board has empty counts; nothing is listed with a count of zero."""
         nothing = BoardSummary(total=0, by_type={}, by_producer={}, by_visibility={}, by_tag={})
         async with self.fresh() as store:
             assert await store.summary(FilterConfig(), ANN, LATER) == nothing
@@ -306,7 +309,7 @@ class CountingContract:
             assert await store.summary(FilterConfig(types=set()), ANN, LATER) == nothing
 
     async def test_each_reader_counts_its_own(self) -> None:
-        """By type, by producer, by kind of visibility and by each tag, of what a reader may see."""
+        """A summary counts visible artifacts by type, producer, kind of visibility and tag."""
         async with self.fresh() as store:
             await fill(store)
             assert await store.summary(FilterConfig(), ANN, NOON) == BoardSummary(
@@ -327,7 +330,7 @@ class CountingContract:
             assert (await store.summary(FilterConfig(), ANN, LATER)).total == 5
 
     async def test_a_filter_says_what_is_counted(self) -> None:
-        """Every part of a filter counts, but for its limit and its order."""
+        """A summary uses every part of a filter except its limit and order."""
         async with self.fresh() as store:
             await fill(store)
             for asked, total in (
@@ -341,7 +344,7 @@ class CountingContract:
 
 
 async def fill(store: ArtifactStore) -> None:
-    """Put one artifact of each visibility, and one that opens later."""
+    """Add one artifact of each visibility, and one that becomes visible later."""
     bobs, soon = Private({"bob"}), After(NOON + SECOND)
     await store.put(
         TENANT,

@@ -1,4 +1,4 @@
-"""Artifacts, readers and questions that the suites for stores of artifacts are made of."""
+"""Artifacts, readers and queries for the suites of artifact stores."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -55,28 +55,29 @@ SEEN_BY: list[tuple[Visibility, list[Reader]]] = [
 
 
 def artifact(id: str, **more: Any) -> Artifact:
-    """A public artifact of type `test.Note` by `ann`, made at noon, unless told otherwise."""
+    """A public artifact of type `test.Note` by `ann`, created at noon, unless `more` says
+    otherwise."""
     fields: dict[str, Any] = {"type": "test.Note", "payload": {"id": id}, "produced_by": "ann"}
     fields |= {"created_at": NOON, **more}
     return Artifact(id=id, **fields)
 
 
 def consumption(artifact: str, **more: Any) -> Consumption:
-    """That `ann` took an artifact into the first turn of a run at noon, unless told otherwise."""
+    """A consumption by `ann` in the first turn of a run at noon, unless `more` says otherwise."""
     fields: dict[str, Any] = {"agent": "ann", "subscription": "ann/0", "run": "run/1", "turn": 1}
     fields |= {"at": NOON, **more}
     return Consumption(artifact=artifact, **fields)
 
 
 def series(count: int, **more: Any) -> list[Artifact]:
-    """Artifacts `0`, `1` and so on, one each second from noon."""
+    """Artifacts `0`, `1` and so on, one second apart from noon on."""
     return [artifact(str(n), created_at=NOON + n * SECOND, **more) for n in range(count)]
 
 
 async def ids(
     store: ArtifactStore, reader: Reader = ANN, now: datetime = LATER, **asked: Any
 ) -> list[str]:
-    """The ids of what a reader finds; the total must agree, and so must each get."""
+    """The ids that a reader finds; checks the total, and each one by `get`."""
     filter = FilterConfig(**asked)
     page = await store.query(filter, reader, now, count=True)
     items, total = [*page.items], page.total
@@ -93,7 +94,7 @@ async def ids(
 async def pages(
     store: ArtifactStore, filter: FilterConfig, reader: Reader = ANN
 ) -> list[list[str]]:
-    """The ids of each page until there are no more."""
+    """The ids of each page, up to the last one."""
     found: list[list[str]] = []
     cursor = None
     while True:

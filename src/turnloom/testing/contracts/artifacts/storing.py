@@ -42,14 +42,14 @@ from turnloom.testing.contracts.facts import TENANT, Noted, event, key, refused
 
 
 class ArtifactStorageContract:
-    """How artifacts are kept."""
+    """Storage of artifacts."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_what_is_put_comes_back(self) -> None:
-        """An artifact comes back equal, with everything that it says."""
+        """An artifact is returned with all of its fields."""
         whole = artifact(
             "whole",
             payload=EVERYTHING,
@@ -70,7 +70,7 @@ class ArtifactStorageContract:
                 assert await store.get(missing, ANN, LATER) is None
 
     async def test_whoever_publishes_finds_what_is_there(self) -> None:
-        """The row of an artifact is found whoever may see it, and holds all that it says."""
+        """`find` returns the whole row of an artifact, regardless of visibility."""
         hidden = artifact("a", tags={"t"}, visibility=After(LATER, Tenant("acme")))
         async with self.fresh() as store:
             await store.put(TENANT, [hidden])
@@ -80,7 +80,7 @@ class ArtifactStorageContract:
             assert visibility and read_artifact(visibility, found.data) == hidden
 
     async def test_an_empty_board(self) -> None:
-        """Where nothing was put, nothing is found."""
+        """An empty store finds nothing."""
         async with self.fresh() as store:
             await store.put(TENANT, [])
             assert await ids(store) == []
@@ -88,7 +88,7 @@ class ArtifactStorageContract:
             assert list(await store.upcoming(TENANT, NOON, 5)) == []
 
     async def test_the_same_again_changes_nothing(self) -> None:
-        """One id and the same content is kept once, as it was first, however often it is put."""
+        """An artifact that is put again with the same content is stored once, as it was first."""
         async with self.fresh() as store:
             first = artifact("a", payload={"x": 1, "y": 2}, tags={"p", "q"})
             again = artifact("a", payload={"y": 2, "x": 1}, tags={"q", "p"}, created_at=LATER)
@@ -98,7 +98,8 @@ class ArtifactStorageContract:
             assert await store.get("a", ANN, LATER) == first
 
     async def test_other_content_is_refused(self) -> None:
-        """An artifact never changes, and what comes with a refused one is refused too."""
+        """An artifact never changes: other content under its id is rejected, with the whole
+        batch."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a", payload={"x": 1})])
             others: list[dict[str, Any]] = [
@@ -119,7 +120,7 @@ class ArtifactStorageContract:
             assert await store.get("a", ANN, LATER) == artifact("a", payload={"x": 1})
 
     async def test_what_is_no_json_is_refused(self) -> None:
-        """A payload that would come back as something else is not kept."""
+        """A payload that would not survive JSON is rejected."""
         bad: list[Any] = [
             float("nan"),
             float("inf"),
@@ -141,7 +142,7 @@ class ArtifactStorageContract:
             assert await ids(store) == []
 
     async def test_readers_get_copies(self) -> None:
-        """Neither what was given nor what was got is what is kept."""
+        """Changes to the stored and the returned objects do not reach the store."""
         async with self.fresh() as store:
             given = artifact("a", payload={"list": [1]})
             await store.put(TENANT, [given])
@@ -154,7 +155,7 @@ class ArtifactStorageContract:
             assert await store.get("a", ANN, LATER) == artifact("a", payload={"list": [1]})
 
     async def test_many_publishers_at_once(self) -> None:
-        """Nothing is lost, and each publisher's artifacts stay in their order."""
+        """Concurrent publishers lose nothing, and each one's artifacts stay in order."""
         async with self.fresh() as store:
 
             async def publish(name: str) -> None:
@@ -171,7 +172,7 @@ class ArtifactStorageContract:
                 assert await ids(store, produced_by={name}) == [f"{name}{n}" for n in range(10)]
 
     async def test_two_who_put_the_same(self) -> None:
-        """The same artifacts in another order at the same moment are kept once."""
+        """The same artifacts, put concurrently in different orders, are stored once."""
         async with self.fresh() as store:
             batch = [artifact(str(n)) for n in range(20)]
             async with anyio.create_task_group() as tasks:
@@ -181,14 +182,14 @@ class ArtifactStorageContract:
 
 
 class TakingContract:
-    """How consumptions are kept and read."""
+    """Storage of consumptions."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_who_took_it_comes_back(self) -> None:
-        """An envelope holds all that an artifact says, and its consumptions, the oldest first."""
+        """An envelope has all fields of its artifact, and its consumptions, oldest first."""
         async with self.fresh() as store:
             await store.put(
                 TENANT, [artifact("a", tags={"t"}, run="r"), artifact("b"), artifact("c")]
@@ -207,7 +208,7 @@ class TakingContract:
             assert await store.get("a", ANN, LATER) == plain(a)
 
     async def test_of_one_moment_the_order_is_always_the_same(self) -> None:
-        """Consumptions of one moment go by run, turn and subscription, however they came."""
+        """Consumptions of the same instant are sorted by run, turn and subscription."""
         several = [
             consumption("a", run=run, turn=turn, subscription=subscription)
             for run in ("B", "a", "b", "é")
@@ -222,7 +223,7 @@ class TakingContract:
             assert list(found.consumptions) == several
 
     async def test_the_same_again_changes_nothing(self) -> None:
-        """An artifact is taken once by a subscription in a turn of a run, as it was first said."""
+        """A repeated consumption by the same subscription, turn and run is ignored."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a")])
             await store.consume(TENANT, [])
@@ -232,7 +233,7 @@ class TakingContract:
             assert found.consumptions == (consumption("a"), consumption("a", turn=2))
 
     async def test_it_may_be_known_before_the_artifact_is(self) -> None:
-        """What was taken need not be there yet."""
+        """A consumption may be stored before its artifact."""
         async with self.fresh() as store:
             await store.consume(TENANT, [consumption("a"), consumption("never")])
             await store.put(TENANT, [artifact("a")])
@@ -240,7 +241,7 @@ class TakingContract:
             assert found.consumptions == (consumption("a"),)
 
     async def test_who_may_not_see_it_is_not_told_who_took_it(self) -> None:
-        """The consumptions of what is hidden are hidden too."""
+        """Consumptions of invisible artifacts are invisible."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a"), artifact("b", visibility=Private({"bob"}))])
             await store.consume(TENANT, [consumption("a"), consumption("b")])
@@ -248,7 +249,8 @@ class TakingContract:
             assert [len(item.consumptions) for item in await envelopes(store, BOB)] == [1, 1]
 
     async def test_pages_of_envelopes(self) -> None:
-        """Each page has the consumptions of its own, and the total and cursor that it has else."""
+        """A page of envelopes has the total and the cursor of a plain page, and its own
+        consumptions."""
         async with self.fresh() as store:
             await store.put(TENANT, series(5))
             await store.consume(TENANT, [consumption(str(n)) for n in range(5)])
@@ -262,7 +264,7 @@ class TakingContract:
             assert [item.consumptions[0].artifact for item in found] == ["4", "3", "2", "1", "0"]
 
     async def test_any_name_and_any_number(self) -> None:
-        """Odd names come back as they are, and so does a page of thousands."""
+        """Any string is a valid name, and a page may have thousands of envelopes."""
         async with self.fresh() as store:
             odd = [
                 consumption(name, agent=name, subscription=name, run=name, turn=n)
@@ -278,7 +280,7 @@ class TakingContract:
             assert all(len(item.consumptions) == 1 for item in found)
 
     async def test_two_who_say_the_same(self) -> None:
-        """The same consumptions in another order at the same moment are kept once."""
+        """The same consumptions, added concurrently in different orders, are stored once."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a")])
             taken = [consumption("a", turn=turn) for turn in range(20)]
@@ -289,7 +291,7 @@ class TakingContract:
             assert list(found.consumptions) == taken
 
     async def test_an_envelope_is_not_put(self) -> None:
-        """Who took an artifact is no part of it, so an envelope is none."""
+        """An envelope is not an artifact: it cannot be put."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a")])
             [found] = await envelopes(store)
@@ -298,7 +300,7 @@ class TakingContract:
 
 
 async def envelopes(store: ArtifactStore, reader: Reader = ANN) -> Sequence[Envelope]:
-    """All that a reader sees, with who took it."""
+    """The envelopes that a reader sees."""
     page = await store.query(FilterConfig(), reader, LATER, embed_meta=True)
     return [item for item in page.items if isinstance(item, Envelope)]
 
@@ -311,7 +313,7 @@ def plain(envelope: Envelope) -> Artifact:
 async def _page(
     store: ArtifactStore, filter: FilterConfig, cursor: str | None
 ) -> tuple[list[Envelope], str | None]:
-    """The envelopes of a page and its cursor, which are those of a page without envelopes."""
+    """The envelopes and the cursor of a page; checks them against the page without envelopes."""
     page = await store.query(filter, ANN, LATER, cursor=cursor, count=True)
     same = await store.query(filter, ANN, LATER, cursor=cursor, count=True, embed_meta=True)
     items = [item for item in same.items if isinstance(item, Envelope)]
@@ -321,14 +323,14 @@ async def _page(
 
 
 class FollowingContract:
-    """The suite for a log and the artifacts of one store."""
+    """The suite for a log and an artifact store that follows it."""
 
     def fresh(self) -> AbstractAsyncContextManager[tuple[EventLog, ArtifactStore]]:
-        """An empty log, and the artifacts that follow it."""
+        """An empty log, and the artifact store that follows it."""
         raise NotImplementedError
 
     async def test_what_the_log_holds_is_on_the_board(self) -> None:
-        """Artifacts are there once their event is, and so is who took them, from when and where."""
+        """Artifacts and consumptions are stored with their events."""
         async with self.fresh() as (log, store):
             assert store.follows_log
             await log.append(key("r"), batch("r", published("a"), Noted("x"), published("b")), 0)
@@ -341,7 +343,7 @@ class FollowingContract:
             assert len(b.consumptions) == 1
 
     async def test_who_takes_in_another_run(self) -> None:
-        """An event may name the run that takes; else it is its own."""
+        """A consumption belongs to the run that its event names, or to the run of the event."""
         async with self.fresh() as (log, store):
             taking = consumed("a", run="other")
             await log.append(key("r"), batch("r", published("a"), taking), 0)
@@ -349,7 +351,7 @@ class FollowingContract:
             assert [each.run for each in found.consumptions] == ["other"]
 
     async def test_a_batch_again_changes_nothing(self) -> None:
-        """A batch that is stored already is given back, and the board stays as it is."""
+        """A repeated batch returns the stored events and changes no artifact."""
         async with self.fresh() as (log, store):
             stored = batch("r", published("a"), consumed("a"))
             await log.append(key("r"), stored, 0)
@@ -358,7 +360,7 @@ class FollowingContract:
             assert await envelopes(store) == before
 
     async def test_other_content_is_refused_with_all_that_comes_with_it(self) -> None:
-        """An artifact that is there with other content keeps its batch out of log and board."""
+        """A batch with other content for an existing artifact is rejected by both log and store."""
         async with self.fresh() as (log, store):
             await log.append(key("r"), batch("r", published("a")), 0)
             mixed = (Noted("x"), published("b"), published("a", version=2), consumed("a"))
@@ -380,7 +382,7 @@ class FollowingContract:
             assert await ids(store) == ["a", "b"]
 
     async def test_what_the_log_refuses_is_not_on_the_board(self) -> None:
-        """A batch at a wrong position, or with an id that is taken, leaves nothing behind."""
+        """A batch that the log rejects adds no artifact."""
         async with self.fresh() as (log, store):
             await log.append(key("r"), batch("r", Noted("x")), 0)
             with refused(Conflict):
@@ -390,7 +392,8 @@ class FollowingContract:
             assert await ids(store) == []
 
     async def test_runs_that_publish_at_once(self) -> None:
-        """Of two that publish one id with other content one is refused; nobody else is."""
+        """Of two concurrent runs that publish one id with different content, exactly one is
+        rejected."""
         async with self.fresh() as (log, store):
             refusals: list[str] = []
 
@@ -408,7 +411,7 @@ class FollowingContract:
             assert len(await ids(store)) == 10
 
     async def test_the_board_is_made_again_from_the_log(self) -> None:
-        """What is on the board already stays as it is."""
+        """Rebuilding the store from the log changes nothing that is there."""
         async with self.fresh() as (log, store):
             await log.append(key("r"), batch("r", published("a", tags={"t"}), consumed("a")), 0)
             await log.append(key("s"), batch("s", Noted("x"), published("b")), 0)
@@ -419,20 +422,20 @@ class FollowingContract:
 
 
 def published(id: str, **more: Any) -> ArtifactPublished:
-    """That an artifact was published."""
+    """The event data of a published artifact."""
     return ArtifactPublished(artifact(id, **more), turn=1)
 
 
 def consumed(*ids: str, run: str = "") -> ArtifactConsumed:
-    """That `bob` took artifacts into a second turn."""
+    """The event data of artifacts that `bob` takes in a second turn."""
     return ArtifactConsumed("bob", "bob/0", ids, turn=2, run=run)
 
 
 def batch(run: str, *facts: Fact, after: int = 0) -> list[Event]:
-    """Facts as events of a run behind a position."""
+    """Events of a run after a position, one for each fact."""
     return [event(run, seq, fact) for seq, fact in enumerate(facts, after + 1)]
 
 
 async def answers(store: ArtifactStore) -> tuple[Sequence[Any], BoardSummary]:
-    """All that a store says of what it holds."""
+    """The envelopes and the summary of a store."""
     return await envelopes(store), await store.summary(FilterConfig(), ANN, LATER)

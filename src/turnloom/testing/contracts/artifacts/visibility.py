@@ -38,14 +38,14 @@ from turnloom.testing.contracts.facts import OTHER, TENANT, refused
 
 
 class ArtifactVisibilityContract:
-    """Who sees what."""
+    """Visibility of artifacts."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store of artifacts."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_each_reader_sees_its_own(self) -> None:
-        """Every way to read gives the same answer to the same reader."""
+        """Every query and `get` show a reader the same artifacts."""
         async with self.fresh() as store:
             for n, (visibility, _) in enumerate(SEEN_BY):
                 await store.put(
@@ -66,8 +66,8 @@ class ArtifactVisibilityContract:
                     assert found is None or found.visibility == visibility
 
     async def test_a_reader_without_names_has_no_names(self) -> None:
-        """Who is nobody is not an agent or a label that has no name; a name of one kind is none of
-        another."""
+        """An empty agent name matches no agent, and agents, labels and tenants of the same name
+        differ."""
         async with self.fresh() as store:
             await store.put(
                 TENANT,
@@ -84,7 +84,7 @@ class ArtifactVisibilityContract:
                 assert await ids(store, Reader("ann", {"staff"}, stranger)) == []
 
     async def test_a_limit_counts_what_is_seen(self) -> None:
-        """A hundred hidden ones before three that are not leave room for these three."""
+        """A limit counts visible artifacts only."""
         hidden = [Private({"bob"}), Labelled({"staff", "secret"}), Tenant("globex")]
         hidden += [After(NOON + timedelta(days=1), Public())]
         async with self.fresh() as store:
@@ -103,7 +103,8 @@ class ArtifactVisibilityContract:
                 assert page.total == 3 and page.cursor is None
 
     async def test_an_instant_opens_and_stays_open(self) -> None:
-        """Before its instant nobody sees it, from then on whoever may."""
+        """An artifact with an instant is invisible before it, and visible to its readers from then
+        on."""
         at, tick = NOON + 5 * SECOND, timedelta(microseconds=1)
         async with self.fresh() as store:
             await store.put(
@@ -120,7 +121,7 @@ class ArtifactVisibilityContract:
                 assert await ids(store, BOB, moment) == ["b"]
 
     async def test_upcoming_instants(self) -> None:
-        """The instants at which something opens are told in order, each once, none that passed."""
+        """`upcoming` returns future instants in order, each once."""
         async with self.fresh() as store:
             await store.put(TENANT, series(3))
             for n, second in enumerate((30, 10, 20, 10, -10, 0)):
@@ -148,14 +149,14 @@ KINDS: tuple[Visibility, ...] = (
 
 
 class TenantsContract:
-    """The part of the suite for `ArtifactStore` that is about tenants."""
+    """Tenants in one artifact store."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
-        """An empty store."""
+        """An empty artifact store."""
         raise NotImplementedError
 
     async def test_tenants_do_not_meet(self) -> None:
-        """Two tenants keep artifacts of one id, and each finds its own by every way."""
+        """Tenants may have artifacts with the same id; each finds only its own."""
         async with self.fresh() as store:
             for tenant in (TENANT, OTHER):
                 await store.put(tenant, [_of(tenant, str(n), v) for n, v in enumerate(KINDS)])
@@ -173,7 +174,7 @@ class TenantsContract:
                 assert taken == {reader.tenant}
 
     async def test_what_is_not_there_for_a_tenant_is_not_told(self) -> None:
-        """Neither an id nor an instant of another tenant is to be found, and none is taken."""
+        """Ids and instants of another tenant are invisible, and its ids are free."""
         async with self.fresh() as store:
             opening = After(LATER + SECOND, Public())
             await store.put(OTHER, [_of(OTHER, "a"), _of(OTHER, "b", opening)])
@@ -187,7 +188,7 @@ class TenantsContract:
                 await store.put(TENANT, [artifact("a", version=2)])
 
     async def test_the_empty_name_is_a_tenant(self) -> None:
-        """A tenant without a name has what is its own, and nothing else."""
+        """The empty string is a tenant like any other."""
         async with self.fresh() as store:
             await store.put("", [_of("", "a")])
             await store.put(TENANT, [_of(TENANT, "b")])
@@ -195,7 +196,7 @@ class TenantsContract:
             assert await ids(store, OURS) == ["b"]
 
     async def test_what_is_shared_is_seen_by_all(self) -> None:
-        """Every tenant finds what another shares, beside its own; who took it stays untold."""
+        """Every tenant finds shared artifacts, without their consumptions."""
         async with self.fresh() as store:
             later = After(LATER + SECOND, Shared())
             await store.put(OTHER, [_of(OTHER, "a", Shared()), _of(OTHER, "later", later)])
@@ -211,7 +212,7 @@ class TenantsContract:
             assert len(_consumptions(own)) == 1
 
     async def test_a_shared_id_does_not_hide_an_own_one(self) -> None:
-        """Of one id, a tenant gets its own artifact; both are found, page by page."""
+        """For a shared id, `get` returns the tenant's own artifact; a query returns all of them."""
         async with self.fresh() as store:
             for tenant in (TENANT, OTHER, "third"):
                 await store.put(tenant, [_of(tenant, "same", Shared())])
@@ -223,7 +224,7 @@ class TenantsContract:
             assert await _paged(store, THEIRS) == [TENANT, OTHER, "third", OTHER]
 
     async def test_a_developer_reads_all_of_its_tenant(self) -> None:
-        """Whatever the visibility, and whenever it opens; of others only what they share."""
+        """A developer reads everything of their tenant, and only shared artifacts of others."""
         hidden: list[Visibility] = [
             *KINDS,
             Private({"eve"}),
@@ -244,7 +245,7 @@ class TenantsContract:
                 assert found is not None and found.produced_by == TENANT
 
     async def test_what_others_share_later_does_not_end_a_page(self) -> None:
-        """A developer reads past artifacts of other tenants that are not open yet."""
+        """Artifacts that other tenants will share later do not end a developer's page."""
         async with self.fresh() as store:
             soon = After(LATER + SECOND, Shared())
             for tenant in (OTHER, TENANT):
@@ -255,7 +256,7 @@ class TenantsContract:
 
 
 def _of(tenant: str, id: str, visibility: Visibility | None = None) -> Artifact:
-    """An artifact that says whose it is."""
+    """An artifact that names its tenant."""
     canary = {"of": tenant}
     made_by, seen = tenant or "nobody", visibility or Public()
     return artifact(id, payload=canary, produced_by=made_by, visibility=seen)
@@ -271,7 +272,7 @@ async def _all(store: ArtifactStore, reader: Reader) -> tuple[Artifact, ...]:
 
 
 async def _paged(store: ArtifactStore, reader: Reader) -> list[str]:
-    """Who made what a reader finds, one artifact a page."""
+    """The producers of all artifacts that a reader finds, read one artifact per page."""
     found: list[str] = []
     cursor = None
     while True:

@@ -1,4 +1,4 @@
-"""What every engine does, in whole runs against a model on loopback."""
+"""Contract suite for engines: whole runs against a model on loopback."""
 
 from turnloom.testing.contracts.engines.answers import AnswersContract, EndingContract
 from turnloom.testing.contracts.engines.stage import RETRIES
@@ -9,9 +9,9 @@ from turnloom.testing.contracts.engines.trouble import TroubleContract
 class EngineContract(
     AnswersContract, CallingContract, EndingContract, ShowingContract, TroubleContract
 ):
-    """The suite for `Engine`: `fresh` gives one that asks the model it is given.
+    """The suite for `Engine`: `fresh` returns an engine that calls the given model.
 
-    An engine whose pieces cannot be heard says `streams = False`.
+    Set `streams = False` for an engine that does not stream its answers.
     """
 
 

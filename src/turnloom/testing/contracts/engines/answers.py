@@ -1,4 +1,4 @@
-"""Contracts of engines: answers, streams, outputs, usage, and how they end."""
+"""Contracts of engines: answers, streams, outputs, usage and stop reasons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,15 +21,15 @@ from turnloom.testing.loopback.script import Line
 
 SUM = {"total": 5, "remark": "easy"}
 
-# Seconds after which a request is given up, where an answer might be waited for in vain.
+# Timeout in seconds for tests in which an answer may never end.
 SOON = 2.0
 
 
 class AnswersContract(EngineSuite):
-    """An engine shows what it is given, and gives what it is shown."""
+    """Requests and answers."""
 
     async def test_a_text(self) -> None:
-        """What the model says is said, to the letter, and used tokens are on record."""
+        """The text of the model is recorded unchanged, with its usage."""
         text = "It is five.\n\n  (2 + 3 = 5: “fünf”, 五, \U0001f600)"
         async with LoopbackModel([Answer(text, Usage(21, 7))]) as model:
             done = await self.converse(model)
@@ -39,7 +39,7 @@ class AnswersContract(EngineSuite):
         assert answered.usage == Usage(21, 7)
 
     async def test_what_is_shown(self) -> None:
-        """The model is shown the instructions and what was said, and offered nothing else."""
+        """The model gets the instructions and messages, and no tools."""
         async with LoopbackModel(["Five."]) as model:
             await self.converse(model)
         (request,) = model.requests
@@ -48,7 +48,7 @@ class AnswersContract(EngineSuite):
         assert not request.tools
 
     async def test_what_was_said_before(self) -> None:
-        """In a later turn the model is shown its own words and those of the user, in order."""
+        """In a later turn, the model gets the earlier messages of both sides, in order."""
         async with LoopbackModel(["Five.", "Nine."]) as model, self.app(model) as app:
             async with written(TALKING) as folder:
                 run = await app.start(folder)
@@ -63,7 +63,7 @@ class AnswersContract(EngineSuite):
         assert places == sorted(places)
 
     async def test_pieces(self) -> None:
-        """An answer is heard while it is made, piece by piece, and is the same in the end."""
+        """An answer is streamed in several deltas, which add up to its text."""
         text = "One and two and three\nand so on."
         async with LoopbackModel([Paced(text, 0.01)]) as model:
             done = await self.converse(model)
@@ -72,7 +72,7 @@ class AnswersContract(EngineSuite):
         assert not self.streams or len(done.pieces) > 1
 
     async def test_a_piece_of_any_length(self) -> None:
-        """An answer may come in one piece, however long, even if it is then asked for again."""
+        """An answer may arrive in one chunk of any length."""
         text = 70_000 * "x"
         async with LoopbackModel([text] * 2) as model:
             done = await self.converse(model)
@@ -80,21 +80,21 @@ class AnswersContract(EngineSuite):
         assert done.texts == [text]
 
     async def test_a_connection_that_stays_open(self) -> None:
-        """An answer that says that it has ended is not waited for any longer."""
+        """A finished answer is accepted, even if the connection stays open."""
         async with LoopbackModel([Lingering("It is five.")]) as model:
             done = await self.converse(model, silence=SOON)
         assert done.end.kind == "run.finished", done.end.data
         assert done.texts == ["It is five."]
 
     async def test_an_empty_answer(self) -> None:
-        """A model that says nothing ends its turn without a word."""
+        """An empty answer finishes the turn without a text."""
         async with LoopbackModel([Answer("")]) as model:
             done = await self.converse(model)
         assert done.end.kind == "run.finished"
         assert done.texts == []
 
     async def test_an_output(self) -> None:
-        """The model is told the form that is asked for, and what it gives of it is the output."""
+        """The model gets the output schema, and its output is recorded."""
         async with LoopbackModel([Answer(output=SUM)]) as model:
             done = await self.converse(model, FORMED)
         assert done.end.kind == "run.finished"
@@ -104,7 +104,7 @@ class AnswersContract(EngineSuite):
         assert done.texts == []
 
     async def test_an_output_that_is_wrong(self) -> None:
-        """The model is told what is wrong with its output, and gives another one."""
+        """The model gets the problem with an invalid output, and tries again."""
         wrong = Answer(output={"total": "many"})
         async with LoopbackModel([wrong, Answer(output=SUM)]) as model:
             done = await self.converse(model, FORMED)
@@ -114,7 +114,7 @@ class AnswersContract(EngineSuite):
         assert refused.problem.splitlines()[0] in _plain(model.requests[1])
 
     async def test_runs_at_once(self) -> None:
-        """Runs that go on at the same time do not get each other's answers."""
+        """Concurrent runs get their own answers."""
 
         def echo(request: ModelRequest) -> Paced:
             number = request.text.partition("number ")[2].partition("!")[0]
@@ -138,7 +138,7 @@ class AnswersContract(EngineSuite):
 
 
 def _plain(request: ModelRequest) -> str:
-    """The messages of a request, with what is written as data in them read."""
+    """The messages of a request, with JSON escapes decoded."""
     return request.text.replace("\\n", "\n").replace('\\"', '"')
 
 
@@ -146,17 +146,18 @@ TEXT = "It is five."
 
 
 class EndingContract(EngineSuite):
-    """No end, no answer: what was cut off is asked for again, and never acted on."""
+    """Answers without a finish reason are retried, and their content is never used."""
 
     async def test_a_text_without_an_end(self) -> None:
-        """It is asked for again, whether or not the stream was closed properly."""
+        """A text without a finish reason is retried, with and without the last event of the
+        stream."""
         for is_closed in (True, False):
             done = await self._asked_again(Endless("It is six and", is_closed), TEXT)
             assert done.texts == [TEXT]
             assert done.heard == (TEXT if self.streams else "")
 
     async def test_an_output_without_an_end(self) -> None:
-        """It is asked for again, even though it is whole."""
+        """An output without a finish reason is retried, even if it is valid."""
         wrong = Answer(output={"total": 6, "remark": "hard"})
         for is_closed in (True, False):
             line = Endless(wrong, is_closed)
@@ -164,13 +165,13 @@ class EndingContract(EngineSuite):
             assert [fact.output for fact in done.facts("agent.output")] == [SUM]
 
     async def test_a_reply_without_an_answer(self) -> None:
-        """It is asked for again."""
+        """A reply without an answer is retried."""
         assert (await self._asked_again(Hollow(), TEXT)).texts == [TEXT]
         done = await self._asked_again(Hollow(), Answer(output=SUM), PLAIN | FORMED)
         assert [fact.output for fact in done.facts("agent.output")] == [SUM]
 
     async def test_no_answer_ever(self) -> None:
-        """The run fails in the end, and nothing of the answers is on record as said."""
+        """The run fails after the last retry, and no text of the answers is recorded."""
         for line in (Endless("It is six."), Hollow()):
             async with LoopbackModel([line] * 9) as model:
                 done = await self.converse(model)
@@ -180,7 +181,7 @@ class EndingContract(EngineSuite):
             assert done.kinds.count("model.failed") == 1
 
     async def test_why_an_answer_ended(self) -> None:
-        """It is on record, and one that was cut at its limit is taken as it is, once."""
+        """The stop reason is recorded; a text that was cut off is used as it is."""
         for stop in ("end", "length", "filter"):
             async with LoopbackModel([Answer(TEXT, stop=stop)]) as model:
                 done = await self.converse(model)
@@ -190,7 +191,7 @@ class EndingContract(EngineSuite):
             assert answered.stop == stop
 
     async def test_a_refusal(self) -> None:
-        """What the model says to it is on record as such, and is what the agent says."""
+        """A refusal is recorded with its stop reason, and is the agent's text."""
         async with LoopbackModel([Answer(refusal=TEXT)]) as model:
             done = await self.converse(model)
         assert done.end.kind == "run.finished", done.end.data
@@ -199,7 +200,7 @@ class EndingContract(EngineSuite):
         assert done.texts == [TEXT]
 
     async def test_an_output_that_is_cut_or_refused(self) -> None:
-        """It is not asked for again: the next one would end the same way."""
+        """A truncated or refused output is not retried: the run fails."""
         cut, refused = Answer('{"total": 5, "rem', stop="length"), Answer(refusal=TEXT)
         for answer, says in ((cut, "limit"), (refused, TEXT)):
             async with LoopbackModel([answer]) as model:
@@ -211,7 +212,7 @@ class EndingContract(EngineSuite):
     async def _asked_again(
         self, wrong: Line, right: Line, files: Mapping[str, str] = PLAIN
     ) -> Conversed:
-        """A run in which the first reply is no answer, and the second one is."""
+        """A run in which the first reply is retried, and the second one succeeds."""
         async with LoopbackModel([wrong, right]) as model:
             done = await self.converse(model, files)
         assert done.end.kind == "run.finished", done.end.data

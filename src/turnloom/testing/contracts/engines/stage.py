@@ -1,4 +1,4 @@
-"""The runs in which an engine under test answers: a workflow folder, an app, what came of it."""
+"""Workflow folders and apps for the suite of engines."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,7 +13,7 @@ from turnloom.runtime.spec import Delta
 from turnloom.testing.contracts.facts import PATIENCE
 from turnloom.testing.loopback import LoopbackModel
 
-# How often an engine under test tries again when a request fails in a way that may pass.
+# The number of retries that an engine under test makes after a transient failure.
 RETRIES = 2
 
 PLAIN = {
@@ -46,7 +46,7 @@ def fail(reason: str) -> None:
 
 
 async def meet(guests: int) -> str:
-    """Answer once so many calls are here."""
+    """Wait for a number of calls, then answer all of them."""
     arrived = asyncio.Event()
     ARRIVED.append(arrived)
     if len(ARRIVED) == guests:
@@ -67,67 +67,67 @@ FORMED = {
   Sum:
     type: model
     fields:
-      total: {type: int, description: What it comes to.}
+      total: {type: int, description: The sum.}
       remark: {type: str}
 """,
 }
 
 
 class Conversed(NamedTuple):
-    """A run that is over: its events, and the pieces that were heard."""
+    """A finished run: its events, and its text deltas."""
 
     events: list[Event]
     pieces: list[Delta]
 
     @property
     def end(self) -> Event:
-        """The event that ended it."""
+        """The last event."""
         return self.events[-1]
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of its events."""
+        """The kinds of the events."""
         return [event.kind for event in self.events]
 
     @property
     def texts(self) -> list[str]:
-        """What agents said, by the log."""
+        """The recorded texts of agents."""
         return [fact.text for fact in self.facts("agent.text")]
 
     @property
     def heard(self) -> str:
-        """The answer as whoever heard its pieces has it in the end."""
+        """The streamed text: the deltas, with resets applied."""
         text = ""
         for piece in self.pieces:
-            assert piece.offset in (0, len(text)), f"{piece} does not go on behind {text!r}"
+            assert piece.offset in (0, len(text)), f"{piece} does not continue {text!r}"
             text = text[: piece.offset] + piece.text
         return text
 
     def facts(self, kind: str) -> list[Any]:
-        """What the events of a kind say."""
+        """The data of the events of a kind."""
         return [event.data for event in self.events if event.kind == kind]
 
 
 class EngineSuite:
-    """What the parts of the suite for engines stand on."""
+    """The common part of the suites for engines."""
 
     streams: ClassVar[bool] = True
 
     def fresh(
         self, model: LoopbackModel, *, silence: float = PATIENCE
     ) -> AbstractAsyncContextManager[Engine]:
-        """An engine that asks this model by the real client of its library.
+        """An engine that calls this model with the real client of its library.
 
-        It gives up a request after `silence` seconds without a piece of its answer. Trouble that
-        may pass it tries again `RETRIES` times: after a fraction of a second, or when it is told
-        to.
+        It times out after `silence` seconds without a chunk. It retries transient failures
+        `RETRIES` times: after a fraction of a second, or after the delay that the provider asks
+        for.
         """
         raise NotImplementedError
 
     async def converse(
         self, model: LoopbackModel, files: Mapping[str, str] = PLAIN, *, silence: float = PATIENCE
     ) -> Conversed:
-        """A run in which the engine answers, up to its end."""
+        """Run a workflow with the engine, to its end."""
         pieces: list[Delta] = []
         async with self.app(model, silence=silence) as app, written(files) as folder:
             run = await app.start(folder)
@@ -144,8 +144,8 @@ class EngineSuite:
         store: str = "memory",
         around: Callable[[Engine], Engine] = lambda engine: engine,
     ) -> AsyncGenerator[Any]:
-        """An app whose agents the engine answers for."""
-        # An app stands above this package, so it is reached as users reach it.
+        """An app with this engine for all agents."""
+        # The app is a higher layer, so it is imported by name, as users do.
         turnloom: Any = import_module("turnloom")
         async with self.fresh(model, silence=silence) as engine:
             async with turnloom.Loom(store=store, engine=around(engine)) as app:
@@ -154,7 +154,7 @@ class EngineSuite:
 
 @asynccontextmanager
 async def written(files: Mapping[str, str]) -> AsyncGenerator[str]:
-    """A folder with these files in it."""
+    """A temporary folder with these files."""
     async with anyio.TemporaryDirectory() as folder:
         for name, text in files.items():
             await anyio.Path(folder, name).write_text(text, "utf-8")

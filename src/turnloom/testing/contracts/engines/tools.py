@@ -1,4 +1,4 @@
-"""Contracts of engines: tools, and what a model is shown."""
+"""Contracts of engines: tools, and the texts that a model gets."""
 
 import json
 import re
@@ -30,10 +30,10 @@ def calling(*calls: ToolCall, text: str = "") -> Answer:
 
 
 class CallingContract(EngineSuite):
-    """An engine has tools called by the run, never by itself."""
+    """Tool calls are made by the run, never by the engine."""
 
     async def test_a_tool(self) -> None:
-        """It is offered with its form, called, and what it gave is told."""
+        """A tool is offered with its schema and called, and the model gets its result."""
         async with LoopbackModel([calling(ADDED), "It is 5."]) as model:
             done = await self.converse(model, EQUIPPED)
         assert done.end.kind == "run.finished"
@@ -45,13 +45,13 @@ class CallingContract(EngineSuite):
         assert model.requests[-1].results == ["5"]
 
     async def test_words_beside_a_call(self) -> None:
-        """What the model says while it calls a tool is said too."""
+        """A text that comes with a tool call is recorded."""
         async with LoopbackModel([calling(ADDED, text="Let me see."), "It is 5."]) as model:
             done = await self.converse(model, EQUIPPED)
         assert done.texts == ["Let me see.", "It is 5."]
 
     async def test_tools_at_once(self) -> None:
-        """Several calls of one answer go on side by side, and each result goes to its call."""
+        """Several calls of one answer run concurrently, and each result belongs to its call."""
         calls = [ToolCall("meet", {"guests": 2}), ToolCall("meet", {"guests": 2}), ADDED]
         async with LoopbackModel([calling(*calls), "We met."]) as model:
             done = await self.converse(model, EQUIPPED)
@@ -61,7 +61,7 @@ class CallingContract(EngineSuite):
         assert "met 2" in met and "met 2" in again and five == "5"
 
     async def test_rounds_of_calls(self) -> None:
-        """Calls that follow from results are further requests, with all that came before."""
+        """Each round of calls is a further request with the earlier results."""
         more = ToolCall("add", {"a": 5, "b": 4})
         async with LoopbackModel([calling(ADDED), calling(more), "It is 9."]) as model:
             done = await self.converse(model, EQUIPPED)
@@ -70,7 +70,7 @@ class CallingContract(EngineSuite):
         assert done.kinds.count("model.called") == 3
 
     async def test_a_tool_that_fails(self) -> None:
-        """The model is told why, and goes on."""
+        """The model gets the error of a tool, and the run continues."""
         failing = ToolCall("fail", {"reason": "no such luck"})
         done, told = await self._after(failing)
         assert done.texts == ["Too bad."]
@@ -78,31 +78,31 @@ class CallingContract(EngineSuite):
         assert len(done.facts("tool.failed")) == 1
 
     async def test_a_tool_that_takes_too_long(self) -> None:
-        """The model is told so, and goes on."""
+        """The model gets the timeout of a tool as an error, and the run continues."""
         done, told = await self._after(ToolCall("wait"))
         assert done.texts == ["Too bad."]
         assert "0.2" in told or "Timeout" in told
 
     async def test_arguments_that_do_not_fit(self) -> None:
-        """The model is told what does not fit."""
+        """The model gets an error that names the invalid argument."""
         done, told = await self._after(ToolCall("add", {"a": 2, "c": 3}))
         assert done.texts == ["Too bad."]
         assert "`b`" in told
 
     async def test_a_tool_that_is_not_there(self) -> None:
-        """The model is told what there is."""
+        """The model gets an error that names the unknown tool."""
         done, told = await self._after(ToolCall("subtract", {"a": 2}))
         assert done.texts == ["Too bad."]
         assert "subtract" in told
 
     async def test_a_tool_that_has_no_possible_name(self) -> None:
-        """The model is told so too, by a name that its provider takes."""
+        """An invalid tool name is an unknown tool, and the next request has a valid name for it."""
         done, told = await self._after(ToolCall("functions.subtract?", {"a": 2}))
         assert done.texts == ["Too bad."]
         assert "subtract" in told
 
     async def test_calls_that_their_provider_does_not_tell_apart(self) -> None:
-        """Each result goes to its call all the same."""
+        """Calls with the same id get their own results."""
         calls = [ToolCall("add", {"a": a, "b": 0}, "same") for a in (1, 2)]
         async with LoopbackModel([calling(*calls), "It is 1 or 2."]) as model:
             done = await self.converse(model, EQUIPPED)
@@ -110,7 +110,7 @@ class CallingContract(EngineSuite):
         assert model.requests[-1].results == ["1", "2"]
 
     async def test_tools_and_an_output(self) -> None:
-        """A tool can be called on the way to an output."""
+        """A tool can be called before an output is returned."""
         output = {"total": 5, "remark": "added"}
         async with LoopbackModel([calling(ADDED), Answer(output=output)]) as model:
             done = await self.converse(model, EQUIPPED | FORMED)
@@ -118,13 +118,13 @@ class CallingContract(EngineSuite):
         assert [fact.output for fact in done.facts("agent.output")] == [output]
 
     async def test_why_an_answer_with_calls_ended(self) -> None:
-        """It is on record."""
+        """The stop reason of an answer with calls is recorded."""
         async with LoopbackModel([calling(ADDED), "It is 5."]) as model:
             done = await self.converse(model, EQUIPPED)
         assert [fact.stop for fact in done.facts("model.answered")] == ["tool", "end"]
 
     async def test_calls_of_an_answer_without_an_end(self) -> None:
-        """None of them is made: the answer is asked for again."""
+        """Calls of an answer without a finish reason are not made: the request is retried."""
         for is_closed in (True, False):
             async with LoopbackModel([Endless(calling(ADDED), is_closed), "It is 5."]) as model:
                 done = await self.converse(model, EQUIPPED)
@@ -133,7 +133,7 @@ class CallingContract(EngineSuite):
             assert len(model.requests) == 2
 
     async def test_a_tool_of_any_name(self) -> None:
-        """A tool may be called what no provider takes: it is offered by a name that they take."""
+        """A tool with a name that providers reject is offered under a valid name."""
         named = {"tools.yaml": "tools: [{agent: Adder, file: sums.py, function: add, name: 2 + 3}]"}
 
         def call(request: ModelRequest) -> Answer:
@@ -149,7 +149,7 @@ class CallingContract(EngineSuite):
         assert model.requests[-1].results == ["5"]
 
     async def _after(self, call: ToolCall) -> tuple[Conversed, str]:
-        """A run in which a tool cannot give anything, and what the model is told of it."""
+        """A run in which a tool call fails, and the error that the model gets."""
         async with LoopbackModel([calling(call), "Too bad."]) as model:
             done = await self.converse(model, EQUIPPED)
         (told,) = model.requests[-1].results
@@ -166,12 +166,12 @@ PAIR = PLAIN | {
 """,
 }
 
-# What a protocol says by itself: who speaks, what belongs together, of which kind a part is.
+# Keys whose values belong to the protocol: roles, ids and types.
 PROTOCOL = frozenset(("role", "type", "id", "call_id", "tool_call_id", "status"))
 
 
 class ObservedCall(NamedTuple):
-    """What an engine was given and gave, and what went to its model for it."""
+    """A task, its answer, and the request to the model."""
 
     task: Task
     answer: Answer
@@ -179,32 +179,33 @@ class ObservedCall(NamedTuple):
 
 
 class ShowingContract(EngineSuite):
-    """No text reaches a model that is neither the task's nor said to be added."""
+    """Every text in a request comes from the task or is recorded as `added`."""
 
     async def test_nothing_is_added(self) -> None:
-        """Instructions and messages go out as they are, others' words with their names."""
+        """Instructions and messages are sent unchanged; those of other agents carry their names."""
         (first, second) = await self._shown(["Five.", "Right."], PAIR)
         assert "Adder: Five." in [*_texts(second.request)]
         assert not (first.answer.added or second.answer.added)
 
     async def test_nobody_has_spoken(self) -> None:
-        """What a model is told in the place of a first message is said to be added."""
+        """A text sent in place of a missing first message is recorded as `added`."""
         await self._shown(["Five."], ALONE)
 
     async def test_calls_and_what_they_gave(self) -> None:
-        """Calls and results go out as they are on record, also where a tool failed."""
+        """Tool calls and results are sent as recorded, including errors."""
         failing = ToolCall("fail", {"reason": "no\nsuch „luck“"})
         lines = [calling(ADDED, failing, text="Let me see."), "It is 5."]
         (_, second) = await self._shown(lines, EQUIPPED)
         assert not second.answer.added
 
     async def test_a_form_and_what_was_wrong(self) -> None:
-        """What stands around the problem of an answer is said to be added."""
+        """The text around the problem of an invalid output is recorded as `added`."""
         wrong, right = Answer(output={"total": "many"}), Answer(output={"total": 5, "remark": ""})
         await self._shown([wrong, wrong, right], EQUIPPED | FORMED)
 
     async def test_the_model_that_answered(self) -> None:
-        """The model is on record as its provider names it, else as it was asked for."""
+        """The model is recorded by the name that the provider reports, else by the requested
+        name."""
         async with LoopbackModel([calling(ADDED), Answer("5.", model="dated-1")]) as model:
             done = await self.converse(model, EQUIPPED)
         first, second = done.facts("model.answered")
@@ -212,7 +213,7 @@ class ShowingContract(EngineSuite):
         assert second.model == "dated-1"
 
     async def _shown(self, lines: Sequence[Line], files: Mapping[str, str]) -> list[ObservedCall]:
-        """What was shown in the calls of a run, once every text of it is accounted for."""
+        """The calls of a run, with every text in their requests checked."""
         calls: list[tuple[Task, Answer]] = []
 
         def kept(engine: Engine) -> Engine:
@@ -241,19 +242,20 @@ class ShowingContract(EngineSuite):
 
 
 def _account(shown: ObservedCall) -> None:
-    """See that every text is the task's or added, and that what is added is there."""
+    """Check that every text comes from the task or from `added`, and that every added text was
+    sent."""
     pieces = {*_pieces(shown.task), *shown.answer.added} - {""}
-    # Blank lines between words of the same side are the library's, and say nothing.
+    # Libraries may add blank lines between texts of the same role.
     spelled = "|".join(re.escape(each) for each in sorted(pieces, key=len, reverse=True))
     known, texts = re.compile(rf"(?:{spelled}|\s)*"), [*_texts(shown.request)]
     strange = [text for text in texts if not known.fullmatch(text)]
-    assert not strange, f"neither of the task nor said to be added: {strange}"
+    assert not strange, f"Texts neither in the task nor in `added`: {strange}"
     missing = [each for each in shown.answer.added if not any(each in text for text in texts)]
-    assert not missing, f"said to be added, and not shown: {missing}"
+    assert not missing, f"Texts in `added` that were not sent: {missing}"
 
 
 def _pieces(task: Task) -> Iterator[str]:
-    """The texts that a task holds: of its frame, and of what was exchanged since."""
+    """The texts of a task: of its frame, and of the exchanges so far."""
     yield task.system
     for message in task.transcript:
         yield message.text
@@ -276,7 +278,7 @@ def _exchanged(exchange: Exchange) -> Iterator[str]:
 
 
 def _texts(request: ModelRequest) -> Iterator[str]:
-    """What a model is shown of a request: instructions, messages, and words of tools and forms."""
+    """The texts of a request: instructions, messages, and descriptions of tools and schemas."""
     yield from _said([request.body.get("instructions") or "", request.messages])
     for tool in request.body.get("tools") or ():
         yield from (tool.get("function", tool)["name"], *_words(tool))
@@ -285,7 +287,7 @@ def _texts(request: ModelRequest) -> Iterator[str]:
 
 
 def _said(value: Json, key: str = "") -> Iterator[str]:
-    """Every text of what was said; arguments as data in our spelling."""
+    """Every string in the messages; arguments in our JSON format."""
     if isinstance(value, str) and key not in PROTOCOL:
         yield as_data(json.loads(value)) if key == "arguments" else value
     for name, inner in _inside(value):
@@ -293,7 +295,7 @@ def _said(value: Json, key: str = "") -> Iterator[str]:
 
 
 def _words(value: Json, key: str = "") -> Iterator[str]:
-    """What a schema says in words."""
+    """The descriptions and titles in a schema."""
     if isinstance(value, str) and key in ("description", "title"):
         yield value
     for name, inner in _inside(value):

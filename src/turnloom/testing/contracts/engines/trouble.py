@@ -1,4 +1,4 @@
-"""What every engine makes of trouble: it waits, tries again, gives up, and leaves nothing half."""
+"""Contracts of engines: retries, timeouts, failures and cancellation."""
 
 import json
 from collections.abc import Sequence
@@ -23,25 +23,25 @@ from turnloom.testing.loopback.script import Line
 
 TEXT = "It is five."
 
-# What a provider says in the place of the rest of an answer, by either protocol.
+# An error event within a stream, valid in both protocols.
 TROUBLE = {"type": "server_error", "code": "server_error", "message": "Overloaded."}
 GIVEN_UP = json.dumps(TROUBLE | {"type": "error", "error": TROUBLE})
 
-# A date that no patience reaches to.
+# A date beyond every retry delay.
 FAR_OFF = "Wed, 21 Oct 2099 07:28:00 GMT"
 
-# Seconds after which a request is given up, where a test waits for that.
+# Timeout in seconds for tests that wait for it.
 SOON = 0.5
 
 
 class Holding:
-    """Holds the answer of an engine in hand until the process is gone."""
+    """Holds back the answer of an engine until the process ends."""
 
     def __init__(self) -> None:
         self.has_answer = False
 
     def around(self, engine: Engine) -> Engine:
-        """An engine whose answer nobody gets."""
+        """An engine that never returns its answer."""
 
         async def answer(task: Task) -> Answer:
             given = await engine(task)
@@ -53,10 +53,10 @@ class Holding:
 
 
 class TroubleContract(EngineSuite):
-    """What a call came to is on record once, or not at all."""
+    """A call is recorded once with its result, or not at all."""
 
     async def test_a_rate_limit(self) -> None:
-        """It is waited as long as the provider asks, and then tried again, which is on record."""
+        """A rate limit is retried after the delay that the provider asks for, and recorded."""
         arrivals: list[float] = []
 
         def limited(request: ModelRequest) -> Line:
@@ -73,13 +73,13 @@ class TroubleContract(EngineSuite):
         assert "429" in retried.message and "Too many." in retried.message
 
     async def test_a_server_in_trouble(self) -> None:
-        """Errors of the server are tried again."""
+        """A server error is retried."""
         for status in (408, 500, 502, 503):
             async with LoopbackModel([HttpRefusal(status), TEXT]) as model:
                 self._said_once(await self.converse(model))
 
     async def test_a_server_that_stays_in_trouble(self) -> None:
-        """It is given up in the end, and the run says what the provider said."""
+        """After the last retry the run fails with the message of the provider."""
         done, model = await self._failed([HttpRefusal(503, "Out for lunch.")] * 9)
         assert len(model.requests) == 1 + RETRIES
         assert "Out for lunch." in done.end.data.message
@@ -87,7 +87,7 @@ class TroubleContract(EngineSuite):
         assert ["Out for lunch." in each.message for each in retried] == [True] * RETRIES
 
     async def test_a_request_that_is_refused(self) -> None:
-        """What the provider does not accept is not tried again."""
+        """A rejected request is not retried."""
         for status in (400, 401, 404, 422):
             done, model = await self._failed([HttpRefusal(status, "It must not be so."), TEXT])
             assert len(model.requests) == 1
@@ -95,7 +95,8 @@ class TroubleContract(EngineSuite):
             assert "It must not be so." in done.end.data.message
 
     async def test_a_request_that_is_too_large(self) -> None:
-        """It is told apart from others that are refused, and not tried again."""
+        """A request that exceeds the context window fails with `ContextTooLarge`, and is not
+        retried."""
         message = "This model's maximum context length is 8192 tokens."
         done, model = await self._failed([HttpRefusal(400, message), TEXT])
         assert len(model.requests) == 1
@@ -103,31 +104,31 @@ class TroubleContract(EngineSuite):
         assert failed.error == "ContextTooLarge"
 
     async def test_a_page_in_the_place_of_a_refusal(self) -> None:
-        """What a proxy refuses with a page is not tried again, and its status is told."""
+        """An HTML error page is not retried, and the failure has its status."""
         page = "<html><body>It must not be so.</body></html>"
         done, model = await self._failed([HttpRefusal(400, page, is_page=True), TEXT])
         assert len(model.requests) == 1
         assert "400" in done.end.data.message
 
     async def test_a_pause_that_is_too_long(self) -> None:
-        """A provider that names a far-off date is not asked again, also if it does not say what
-        the time is."""
+        """A retry date in the far future fails the run, even if the reply has no `Date` header."""
         done, model = await self._failed([HttpRefusal(429, retry_after=FAR_OFF), TEXT])
         assert len(model.requests) == 1
         assert "429" in done.end.data.message
 
     async def test_an_event_that_is_no_data(self) -> None:
-        """One bad event in a stream is trouble that may pass."""
+        """An invalid event in a stream is retried."""
         async with LoopbackModel([Garbled(), TEXT]) as model:
             self._said_once(await self.converse(model))
 
     async def test_a_server_that_gives_up(self) -> None:
-        """It is tried again when it is the stream that says so."""
+        """An error event in a stream is retried."""
         async with LoopbackModel([Garbled(GIVEN_UP), TEXT]) as model:
             self._said_once(await self.converse(model))
 
     async def test_a_stream_that_breaks(self) -> None:
-        """It is tried again: whoever listens hears it from its beginning, and it is said once."""
+        """A broken stream is retried: listeners receive the text from the start, and it is recorded
+        once."""
         async with LoopbackModel([Broken("It is six and "), TEXT]) as model:
             done = await self.converse(model)
         self._said_once(done)
@@ -135,45 +136,44 @@ class TroubleContract(EngineSuite):
         assert len(model.requests) == 2
 
     async def test_a_stream_that_breaks_again_and_again(self) -> None:
-        """It is given up in the end, and nothing that was half said is on record."""
+        """After the last retry the run fails, and no partial text is recorded."""
         done, model = await self._failed([Broken("It is six and ")] * 9)
         assert len(model.requests) == 1 + RETRIES
         assert done.end.data.message
 
     async def test_an_answer_that_makes_no_sense(self) -> None:
-        """The run fails rather than going on with what is no answer."""
+        """An invalid answer fails the run after the last retry."""
         done, _ = await self._failed([Garbled()] * 9)
         assert done.end.data.message
 
     async def test_an_answer_that_does_not_come(self) -> None:
-        """It is given up in time, and tried again."""
+        """A request without an answer times out and is retried."""
         async with LoopbackModel([Stalled(), TEXT]) as model:
             self._said_once(await self.converse(model, silence=SOON))
             await until(lambda: model.abandoned == 1)
 
     async def test_an_answer_that_stops_coming(self) -> None:
-        """It is given up in time, and tried again."""
+        """An answer that stalls times out and is retried."""
         async with LoopbackModel([Stalled("It is six and "), TEXT]) as model:
             done = await self.converse(model, silence=SOON)
         self._said_once(done)
         assert done.heard == (TEXT if self.streams else "")
 
     async def test_an_answer_that_never_comes(self) -> None:
-        """It is given up in the end, and the run says so."""
+        """After the last timeout the run fails."""
         done, model = await self._failed([Stalled()] * 9, silence=SOON)
         assert len(model.requests) == 1 + RETRIES
         assert done.end.data.message
 
     async def test_a_model_that_is_not_there(self) -> None:
-        """The run fails when nobody listens at the address."""
+        """The run fails if no server listens at the address."""
         async with LoopbackModel([]) as model:
             pass
         done = await self.converse(model)
         assert done.end.kind == "run.failed"
 
     async def test_cancelling(self) -> None:
-        """A run that is cancelled in the middle of an answer ends at once, and the client lets go
-        of the connection."""
+        """Cancelling a run during an answer ends it at once and closes the connection."""
         async with LoopbackModel([Stalled("It is ")]) as model, self.app(model) as app:
             heard: list[Delta] = []
             async with written(PLAIN) as folder:
@@ -187,7 +187,7 @@ class TroubleContract(EngineSuite):
             assert len(model.requests) == 1
 
     async def test_leaving_and_coming_back(self) -> None:
-        """A process that ends during a call leaves nothing of it; the next one asks again."""
+        """A call interrupted by the end of its process is repeated by the next process."""
         async with anyio.TemporaryDirectory() as kept, written(PLAIN) as folder:
             store = str(Path(kept, "turnloom.db"))
             async with LoopbackModel([Stalled("It is "), TEXT]) as model:
@@ -199,7 +199,7 @@ class TroubleContract(EngineSuite):
             assert len(model.requests) == 2
 
     async def test_leaving_with_the_answer_in_hand(self) -> None:
-        """An answer that was not on record is asked for again; the same request gets another."""
+        """An answer that was not recorded is requested again, with the same messages."""
         async with anyio.TemporaryDirectory() as kept, written(PLAIN) as folder:
             store, holding = str(Path(kept, "turnloom.db")), Holding()
             async with LoopbackModel(["It is six.", TEXT]) as model:
@@ -225,7 +225,7 @@ class TroubleContract(EngineSuite):
     async def _failed(
         self, lines: Sequence[Line], *, silence: float = PATIENCE
     ) -> tuple[Conversed, LoopbackModel]:
-        """A run that fails, as the model says nothing but this, and says nothing of it."""
+        """A run that fails with these replies, and records no text."""
         async with LoopbackModel(lines) as model:
             done = await self.converse(model, silence=silence)
         assert done.end.kind == "run.failed", done.end.data

@@ -1,4 +1,4 @@
-"""What every collection does, and every embedder, counter of tokens and splitter of texts."""
+"""Contract suites for collections, embedders, token counters and splitters."""
 
 from turnloom.testing.contracts.retrieval.models import (
     EmbedderContract,
@@ -34,4 +34,4 @@ class VectorSearchContract(
     TenantDocumentsContract,
     CollectionDocumentsContract,
 ):
-    """The suite for `VectorSearch`; what it tests is made of `EMBEDDER` and `SPLITTER`."""
+    """The suite for `VectorSearch`; `fresh` makes collections with `EMBEDDER` and `SPLITTER`."""

@@ -1,4 +1,4 @@
-"""What embedders, counters of tokens and splitters of texts do."""
+"""Contract suites for embedders, token counters and splitters."""
 
 import math
 from operator import mul
@@ -28,7 +28,7 @@ class EmbedderContract:
         raise NotImplementedError
 
     async def test_every_text_has_its_vector(self) -> None:
-        """Of the size it says, of finite numbers, alone as among others, now as later."""
+        """Each text has a finite vector of the declared size, the same alone and in a batch."""
         embedder = self.fresh()
         assert embedder.name and embedder.version
         together = await embedder.embed(TEXTS)
@@ -41,7 +41,7 @@ class EmbedderContract:
         assert list(await embedder.embed([])) == []
 
     async def test_texts_that_say_the_same_are_near(self) -> None:
-        """Nearer than those that say something else."""
+        """Similar texts have nearer vectors than different ones."""
         texts = ["the cat sleeps", "a cat sleeps", "stock exchange rules"]
         cat, same, other = [unit(each) or [] for each in await self.fresh().embed(texts)]
         assert sum(map(mul, cat, same)) > sum(map(mul, cat, other))
@@ -55,7 +55,8 @@ class TokenCounterContract:
         raise NotImplementedError
 
     def test_tokens_are_counted(self) -> None:
-        """None in nothing, never more than bytes, and the same each time."""
+        """An empty text has no tokens, no text has more tokens than bytes, and counts are
+        stable."""
         counter = self.fresh()
         assert counter.name and counter.version
         assert counter.count("") == 0
@@ -65,7 +66,7 @@ class TokenCounterContract:
             assert counter.count(text) == count
 
     def test_more_text_has_more_tokens(self) -> None:
-        """About as many times more as it is longer."""
+        """The count grows in proportion to the text."""
         counter = self.fresh()
         once = counter.count("The quick brown fox jumps.")
         often = counter.count(" ".join(["The quick brown fox jumps."] * 100))
@@ -80,7 +81,7 @@ class SplitterContract:
         raise NotImplementedError
 
     def test_nothing_is_lost_and_nothing_is_blank(self) -> None:
-        """Each chunk stands in the text, in its order, and all words are in one of them."""
+        """Chunks are parts of the text in order, none is blank, and no word is lost."""
         splitter = self.fresh()
         assert splitter.name
         sentences = [f"This is sentence {n}." for n in range(400)]
@@ -94,7 +95,7 @@ class SplitterContract:
             assert splitter.split(text, format) == chunks
 
     def test_any_text_can_be_cut(self) -> None:
-        """A blank one into nothing."""
+        """Any text can be split; a blank one has no chunks."""
         splitter = self.fresh()
         for format in ("text", "markdown"):
             for text in TEXTS:

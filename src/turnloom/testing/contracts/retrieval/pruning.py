@@ -1,4 +1,4 @@
-"""Collections lose what is gone from where it came from."""
+"""Contract suite for pruning collections."""
 
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import Document
@@ -9,7 +9,7 @@ class PruningContract(Collecting):
     """The suite for `PrunableStore`, behind an `EmbeddingSearch`."""
 
     async def test_what_is_gone_from_a_root_is_removed(self) -> None:
-        """And nothing of other roots, of other tenants, or without a root."""
+        """Pruning removes missing documents of one root and tenant only."""
         async with self.fresh() as search:
             assert isinstance(search, EmbeddingSearch)
             assert await search.prune("/docs", lambda _: False) == 0

@@ -1,4 +1,4 @@
-"""Documents and questions that the suites for collections are made of."""
+"""Documents and queries for the suites of collections."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,7 +10,7 @@ from turnloom.assembly.ports import VectorSearch
 from turnloom.assembly.spec.retrieval import Document, Matching, RetrievalResult
 from turnloom.testing.retrieval import HashingEmbedder, ParagraphSplitter
 
-# What a collection under test is made of.
+# The parts of a collection under test.
 EMBEDDER = HashingEmbedder()
 SPLITTER = ParagraphSplitter()
 
@@ -19,20 +19,20 @@ VERBS = ("sees", "likes", "moves", "paints", "finds", "counts", "sells", "draws"
 QUERIES = ("cat sees moon", "salt", "the wine moves a bell", "fern fern ship", "absent words")
 HOSTILE = ("it's", 'a"b', "a; DROP TABLE chunks", "%s %(x)s", "a'); --", "走る", "{}", "*", "\\")
 
-# By how much scores may differ that are the same.
+# The largest difference between scores that count as equal.
 NEARLY = 1e-5
 
 
 class Collecting:
-    """A suite for collections."""
+    """The common part of the suites for collections."""
 
     def fresh(self, matching: Matching = "vector") -> AbstractAsyncContextManager[VectorSearch]:
-        """An empty collection, made of `EMBEDDER` and `SPLITTER`."""
+        """An empty collection with `EMBEDDER` and `SPLITTER`."""
         raise NotImplementedError
 
 
 def library(count: int) -> list[Document]:
-    """Documents `d000`, `d001` and so on: short sentences, some of which say the same."""
+    """Documents `d000`, `d001` and so on: short sentences, some of them equal."""
     documents: list[Document] = []
     for n in range(count):
         words = NOUNS[n % 10], VERBS[n // 3 % 8], NOUNS[n // 7 % 10]
@@ -48,7 +48,7 @@ def library(count: int) -> list[Document]:
 async def everything(
     documents: Sequence[Document], query: str, filters: Mapping[str, Any] | None = None
 ) -> list[RetrievalResult]:
-    """Every document that passes, by how near it is to the query."""
+    """Every document that passes the filters, best first."""
     texts = [query, *(document.text for document in documents)]
     vectors = [unit(vector) or [] for vector in await EMBEDDER.embed(texts)]
     groups = read_filters(filters)
@@ -66,7 +66,8 @@ def agree(
     top_k: int,
     min_relevance: float = 0.0,
 ) -> bool:
-    """Whether results are the first of what is wanted, to what floats of 32 bits can tell."""
+    """Whether the results are the best of the wanted ones, within the precision of 32-bit
+    floats."""
     by_id = {each.source_id: each for each in wanted}
     best = rank(wanted, top_k, min_relevance)
     return (
@@ -84,7 +85,7 @@ def _is_same(found: RetrievalResult, wanted: RetrievalResult | None) -> bool:
 
 
 async def ids(search: VectorSearch, query: str, **asked: Any) -> list[str]:
-    """The sources of what is found, whatever its score, up to a hundred of them."""
+    """The source ids of up to a hundred results with any score."""
     widely: dict[str, Any] = {"top_k": 100, "min_relevance": 0.0, **asked}
     found = await search.search(query, **widely)
     return [each.source_id for each in found]

@@ -19,10 +19,10 @@ from turnloom.testing.contracts.retrieval.samples import (
 
 
 class CollectionDocumentsContract(Collecting):
-    """What becomes of documents."""
+    """Adding and removing documents."""
 
     async def test_the_same_again_changes_nothing(self) -> None:
-        """Adding is idempotent by id and content, also within one call."""
+        """Adding the same document again changes nothing, also within one call."""
         async with self.fresh() as search:
             documents = library(5)
             assert await search.add(documents) == AddedDocuments(5, 0, 0, 5)
@@ -32,7 +32,7 @@ class CollectionDocumentsContract(Collecting):
             assert await search.add([]) == AddedDocuments()
 
     async def test_other_content_replaces_all_of_a_document(self) -> None:
-        """No chunk of what it was is found any more."""
+        """Changed content replaces all chunks of a document."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish\n\nblue birds\n\ngreen frogs")])
             found = await search.search("blue birds")
@@ -47,7 +47,7 @@ class CollectionDocumentsContract(Collecting):
             assert await ids(search, "red fish") == []
 
     async def test_removed_documents_are_gone(self) -> None:
-        """Until they are added again."""
+        """Removed documents are not found until they are added again."""
         async with self.fresh() as search:
             await search.add(library(5))
             assert await search.remove(["d001", "d003", "nobody", "d001"]) == 2
@@ -57,7 +57,7 @@ class CollectionDocumentsContract(Collecting):
             assert len(await ids(search, "the")) == 5
 
     async def test_chunks_of_one_document_are_told_apart(self) -> None:
-        """By their number; equally good ones come in their order."""
+        """Chunks have numbers, which order equal scores of one document."""
         async with self.fresh() as search:
             await search.add([Document("b", "red fish\n\nred fish"), Document("a", "red fish")])
             found = await search.search("red fish")
@@ -66,7 +66,7 @@ class CollectionDocumentsContract(Collecting):
             ]
 
     async def test_any_document_comes_back_as_it_was(self) -> None:
-        """Ids, texts and metadata are kept to the character."""
+        """Ids, texts and metadata are returned unchanged."""
         metadata: dict[str, Any] = {
             "null": None,
             "numbers": [0, -1, 2**53 + 1, 0.1, -0.5e-9],
@@ -83,7 +83,7 @@ class CollectionDocumentsContract(Collecting):
                 assert found.metadata == metadata
 
     async def test_what_cannot_be_kept_is_refused(self) -> None:
-        """And nothing of the same call is kept."""
+        """An invalid document is rejected, with all documents of the call."""
         bad: list[Any] = [
             Document("", "text"),
             Document("nul\0", "text"),
@@ -102,7 +102,7 @@ class CollectionDocumentsContract(Collecting):
             assert await ids(search, "red fish") == []
 
     async def test_adding_and_searching_at_once(self) -> None:
-        """Nothing is lost, nothing comes twice, and every search sees whole documents."""
+        """Concurrent adds lose and repeat nothing, and every search sees whole documents."""
         async with self.fresh() as search:
 
             async def add(first: int) -> None:
@@ -124,7 +124,7 @@ class CollectionDocumentsContract(Collecting):
             assert set(await ids(search, "red fish")) == {*map(str, range(15)), "shared"}
 
     async def test_a_closed_collection_refuses(self) -> None:
-        """Everything, and closing again changes nothing."""
+        """A closed collection rejects every call; closing it again does nothing."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
             await search.aclose()
@@ -137,10 +137,10 @@ class CollectionDocumentsContract(Collecting):
 
 
 class CollectionSearchContract(Collecting):
-    """What searches find."""
+    """Searching."""
 
     async def test_the_best_come_first(self) -> None:
-        """The very text is worth 1, what shares more words is better."""
+        """An identical text scores 1; texts that share more words score higher."""
         async with self.fresh() as search:
             texts = {"a": "red fish swim", "b": "red fish sleep", "c": "blue birds sing"}
             await search.add(Document(id, text) for id, text in texts.items())
@@ -150,7 +150,7 @@ class CollectionSearchContract(Collecting):
             assert 1 > found[1].score > 0.3
 
     async def test_every_search_equals_a_comparison_with_everything(self) -> None:
-        """The best k of all, in order; equally good ones by the order of their sources."""
+        """A search returns the best k of all chunks, with equal scores ordered by source."""
         documents = library(210)
         async with self.fresh() as search:
             await search.add(documents)
@@ -162,7 +162,7 @@ class CollectionSearchContract(Collecting):
                         assert agree(found, wanted, top_k, floor), (query, top_k, floor)
 
     async def test_what_is_not_relevant_enough_is_dropped(self) -> None:
-        """The floor counts as enough itself."""
+        """Results below `min_relevance` are dropped; those equal to it are kept."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish swim"), Document("b", "red fish sleep")])
             [_, second] = await search.search("red fish swim", min_relevance=0.1)
@@ -170,7 +170,8 @@ class CollectionSearchContract(Collecting):
             assert len(await search.search("red fish swim", min_relevance=1)) == 1
 
     async def test_nothing_is_found_where_nothing_is(self) -> None:
-        """An empty collection, a blank query and a query without words are no errors."""
+        """An empty collection, a blank query and a query without words find nothing, without an
+        error."""
         async with self.fresh() as search:
             assert await search.search("anything", min_relevance=0) == []
             assert await search.search("anything", filters={"x": 1}) == []
@@ -183,7 +184,7 @@ class CollectionSearchContract(Collecting):
             assert await ids(search, "red fish") == ["a"]
 
     async def test_nonsense_is_refused(self) -> None:
-        """With an error that is the caller's, and before anything is looked for."""
+        """Invalid arguments are rejected with `UsageError`."""
         nonsense: list[dict[str, Any]] = [
             *({"top_k": each} for each in (0, -1, 1.5, True, "5", None)),
             *({"min_relevance": each} for each in (-0.1, 1.1, float("nan"), True, "0.5")),
@@ -198,7 +199,7 @@ class CollectionSearchContract(Collecting):
                     await search.search(**words)
 
     async def test_any_query_is_a_query(self) -> None:
-        """Odd characters find what they find, and break nothing."""
+        """Queries may have any characters."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
             for query in (
@@ -213,7 +214,7 @@ class CollectionSearchContract(Collecting):
             assert await ids(search, "red", top_k=10**30) == ["a"]
 
     async def test_results_are_copies(self) -> None:
-        """Neither what was given nor what was got is what is kept."""
+        """Changes to the added and the returned objects do not reach the collection."""
         metadata = {"tags": ["x"]}
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", metadata)])
@@ -229,10 +230,10 @@ def _empty() -> Document:
 
 
 class FilteringContract(Collecting):
-    """What filters let through."""
+    """Filtering."""
 
     async def test_filtered_searches_equal_a_comparison_with_what_passes(self) -> None:
-        """However few pass, the best k of them are found."""
+        """A search returns the best k of the chunks that pass the filters, however few pass."""
         documents = library(210)
         filters: list[dict[str, Any]] = [
             {"tenant": "t1"},
@@ -253,7 +254,7 @@ class FilteringContract(Collecting):
                         assert agree(found, wanted, top_k), (query, asked, top_k)
 
     async def test_values_are_compared_as_json(self) -> None:
-        """Numbers with numbers, texts with texts; a list has each of its elements."""
+        """Filters compare JSON values; a list matches by each of its elements."""
         values: dict[str, Any] = {
             "one": 1,
             "true": True,
@@ -285,7 +286,7 @@ class FilteringContract(Collecting):
             assert len(await ids(search, "red fish")) == 9
 
     async def test_any_text_is_a_key_and_a_value(self) -> None:
-        """Names are texts, whatever they look like and however long, and none reaches another."""
+        """Any string is a valid key or value, and matches only itself."""
         words = (*HOSTILE, "x" * 5000, f"{'x' * 5000}y", "a.b", "a=b")
         async with self.fresh() as search:
             documents = [
@@ -298,7 +299,7 @@ class FilteringContract(Collecting):
                     assert await ids(search, "red fish", filters=asked) == [word]
 
     async def test_filters_follow_what_documents_become(self) -> None:
-        """Other metadata is other content."""
+        """Changed metadata replaces the document."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", {"tenant": "t1"})])
             await search.add([Document("a", "red fish", {"tenant": "t2"})])
@@ -307,10 +308,10 @@ class FilteringContract(Collecting):
 
 
 class WordsContract(Collecting):
-    """What collections do that are matched by words; a suite of its own, as not every one is."""
+    """The suite for collections that match by keyword; a separate suite, as this is optional."""
 
     async def test_words_are_found_whatever_their_case(self) -> None:
-        """A chunk that has all of them is worth 1, one that has the rarer ones more than others."""
+        """Keywords ignore case: a chunk with all of them scores 1, and rarer ones weigh more."""
         async with self.fresh("keyword") as search:
             texts = {"a": "The pump X-200 leaks.", "b": "The pump hums.", "c": "The Moon."}
             await search.add(Document(id, text) for id, text in texts.items())
@@ -323,7 +324,7 @@ class WordsContract(Collecting):
                 assert await ids(search, query, min_relevance=0.01) == [], query
 
     async def test_words_are_found_wherever_they_stand_and_however_they_are_spelt(self) -> None:
-        """Late in a long text, with letters of other alphabets, and joined by a low line."""
+        """Keywords are found late in a text, in any alphabet, and next to an underscore."""
         async with self.fresh("keyword") as search:
             long = " ".join(f"word{n}" for n in range(200))
             texts = {"a": f"{long} needle", "b": "Die Straße ist lang.", "c": "The ﬁnal draft_plan"}
@@ -334,7 +335,7 @@ class WordsContract(Collecting):
                 assert await ids(search, query, min_relevance=0.9) == [id], query
 
     async def test_what_does_not_pass_counts_for_nothing(self) -> None:
-        """How rare a word is goes by what passes the filters, and by nothing that is hidden."""
+        """The weight of a word depends only on chunks that pass the filters."""
         asked: dict[str, Any] = {"filters": {"tenant": "t1"}, "top_k": 100, "min_relevance": 0.01}
         async with self.fresh("keyword") as search:
             await search.add(library(60))
@@ -344,7 +345,7 @@ class WordsContract(Collecting):
             assert before and await search.search("cat sees moon", **asked) == before
 
     async def test_both_find_what_either_finds(self) -> None:
-        """A score is never below that of the better of the two."""
+        """A hybrid score is at least the better of the vector and the keyword score."""
         async with self.fresh("hybrid") as both, self.fresh() as meaning:
             async with self.fresh("keyword") as words:
                 for search in (both, meaning, words):
@@ -356,7 +357,7 @@ class WordsContract(Collecting):
                 assert max(found.values()) <= 1
 
     async def test_words_of_what_is_gone_are_not_found(self) -> None:
-        """Neither of what was replaced nor of what was removed."""
+        """Keywords of replaced and removed documents are not found."""
         async with self.fresh("keyword") as search:
             await search.add([Document("a", "red fish"), Document("b", "red fish")])
             await search.add([Document("a", "blue birds")])

@@ -50,10 +50,11 @@ READERS = (
 
 
 class CollectionVisibilityContract(Collecting):
-    """What readers find."""
+    """Visibility of documents."""
 
     async def test_searches_equal_a_comparison_with_what_may_be_seen(self) -> None:
-        """However little a reader may see, the best k of it are found, and told as they are."""
+        """A search returns the best k of the chunks that the reader may see, with their
+        visibility."""
         documents = [
             Document(each.id, each.text, each.metadata, visibility=VISIBILITIES[n % 9])
             for n, each in enumerate(library(168))
@@ -73,7 +74,7 @@ class CollectionVisibilityContract(Collecting):
                         assert all(e.visibility == by_id[e.source_id].visibility for e in found)
 
     async def test_whoever_does_not_say_who_is_looking_sees_what_is_public(self) -> None:
-        """Doubt closes."""
+        """A search without a reader finds public documents only."""
         async with self.fresh() as search:
             await search.add(
                 Document(str(n), "red fish", visibility=each) for n, each in enumerate(VISIBILITIES)
@@ -81,7 +82,7 @@ class CollectionVisibilityContract(Collecting):
             assert await ids(search, "red fish") == ["0"]
 
     async def test_visibility_follows_what_documents_become(self) -> None:
-        """Another visibility is other content, of every chunk."""
+        """A changed visibility replaces the document, with all of its chunks."""
         ann = Reader("ann")
         async with self.fresh() as search:
             for visibility in (Public(), Private({"bob"}), Private({"ann"})):
@@ -93,7 +94,7 @@ class CollectionVisibilityContract(Collecting):
             assert (await search.add([Document("a", text, visibility=visibility)])).unchanged == 1
 
     async def test_any_name_is_a_label(self) -> None:
-        """Names are texts, whatever they look like, and none reaches another."""
+        """Any string is a valid label, and matches only itself."""
         async with self.fresh() as search:
             await search.add(
                 Document(word, "red fish", visibility=Labelled({word})) for word in HOSTILE
@@ -102,7 +103,7 @@ class CollectionVisibilityContract(Collecting):
                 assert await ids(search, "red fish", reader=Reader(labels={word})) == [word]
 
     async def test_it_is_told_whether_everybody_finds_the_same(self) -> None:
-        """They do as long as nothing is kept from anybody."""
+        """`for_all` is true while no document of the tenant is restricted."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
             found = await search.search("red fish")
@@ -129,10 +130,10 @@ KINDS: tuple[Visibility, ...] = (
 
 
 class TenantDocumentsContract(Collecting):
-    """What tenants find of each other's documents."""
+    """Tenants in one collection."""
 
     async def test_tenants_do_not_meet(self) -> None:
-        """Two tenants keep documents of one id, and each finds its own, whatever the visibility."""
+        """Tenants may have documents with the same id; each finds only its own."""
         async with self.fresh() as search:
             for tenant in (TENANT, OTHER):
                 given = [
@@ -155,7 +156,7 @@ class TenantDocumentsContract(Collecting):
             assert await ids(search, "red fish") == []
 
     async def test_searches_equal_a_comparison_with_what_the_tenant_has(self) -> None:
-        """The best k of a tenant's documents are found among those of others, of the same words."""
+        """A search returns the best k of the tenant's chunks among those of other tenants."""
         documents = library(120)
         parts = {f"t{k}": documents[k::3] for k in range(3)}
         async with self.fresh() as search:
@@ -170,7 +171,7 @@ class TenantDocumentsContract(Collecting):
                         assert agree(found, wanted, top_k), (tenant, query, filters, top_k)
 
     async def test_changes_of_one_tenant_leave_the_others_alone(self) -> None:
-        """Neither replacing nor removing reaches across."""
+        """Replacing and removing documents does not affect other tenants."""
         async with self.fresh() as search:
             for tenant in (TENANT, OTHER):
                 await search.add([Document("a", "red fish"), Document("b", "red fish")], tenant)
@@ -186,7 +187,7 @@ class TenantDocumentsContract(Collecting):
             assert await _texts(search, OURS) == {"a": "blue birds"}
 
     async def test_who_names_no_tenant_is_local(self) -> None:
-        """What is added so is found so, and by no other tenant."""
+        """Without a tenant, documents belong to the tenant `local`."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
             assert await ids(search, "red fish") == ["a"]
@@ -196,7 +197,7 @@ class TenantDocumentsContract(Collecting):
             assert await search.remove(["a"]) == 1
 
     async def test_what_is_shared_is_found_by_all(self) -> None:
-        """Beside what they have, of the same ids too: then the tenant's own comes first."""
+        """Every tenant finds shared documents; with the same id and score, its own comes first."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", visibility=Shared())], TENANT)
             await search.add([Document("b", "red fish", visibility=Private({"eve"}))], TENANT)
@@ -218,7 +219,8 @@ class TenantDocumentsContract(Collecting):
             assert len(await ids(search, "red fish", reader=THEIRS)) == 1
 
     async def test_what_is_shared_from_an_instant_on_is_found_then(self) -> None:
-        """A developer reads ahead in the own tenant, and not in others."""
+        """A document shared from an instant on is found then; earlier only by developers of its
+        tenant."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", visibility=After(NOON, Shared()))], TENANT)
             own = Reader(tenant=TENANT, role="developer")
@@ -229,7 +231,7 @@ class TenantDocumentsContract(Collecting):
             assert await ids(search, "red fish", reader=own, now=NOON - SECOND) == ["a"]
 
     async def test_a_developer_finds_all_of_the_tenant(self) -> None:
-        """Whatever the visibility, and nothing of others."""
+        """A developer finds all documents of their tenant, and none of others."""
         async with self.fresh() as search:
             for tenant in (TENANT, OTHER):
                 given = enumerate((*KINDS, Private({"eve"})))
@@ -239,7 +241,7 @@ class TenantDocumentsContract(Collecting):
             assert found == [f"{OTHER}{n}" for n in range(7)]
 
     async def test_whether_all_find_the_same_goes_by_the_tenant(self) -> None:
-        """What another tenant keeps from some does not matter, nor what is for everybody."""
+        """`for_all` does not depend on restricted documents of other tenants."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", visibility=Private({"ann"}))], OTHER)
             await search.add([Document("a", "red fish", visibility=Shared())], TENANT)
@@ -248,7 +250,7 @@ class TenantDocumentsContract(Collecting):
                 assert isinstance(found, RetrievalResults) and found.for_all is same
 
     async def test_any_text_names_a_tenant(self) -> None:
-        """Whatever it looks like, and none reaches another."""
+        """Any string is a valid tenant, and matches only itself."""
         async with self.fresh() as search:
             for word in HOSTILE:
                 await search.add([Document("a", "red fish", {"whose": word})], word)
