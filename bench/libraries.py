@@ -103,7 +103,7 @@ class Sink:
 @asynccontextmanager
 async def dspy(name: str, url: str) -> AsyncIterator[Call]:
     """A call of DSPy."""
-    async with aclosing(DspyModels(url, None, PATIENCE, are_kept=False).made(name)) as asked:
+    async with aclosing(DspyModels(url, None, PATIENCE, keep_open=False).create(name)) as asked:
         request = request_of(TASK, {}, asked.name, Config())
 
         async def call() -> None:

@@ -1,4 +1,4 @@
-"""An engine in which an agent of AG2 takes the turn."""
+"""Engine in which an AG2 agent takes the turn."""
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Set
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from ag2.stream import MemoryStream
 from ag2.tools.final import ClientTool
 
 from turnloom.adapters.ag2.asking import Ag2Models, AskedModel
-from turnloom.adapters.ag2.forms import answer_of, is_unread, offer_of
+from turnloom.adapters.ag2.forms import answer_of, has_invalid_arguments, offer_of
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.spec import Answer, Patience, Task, use_ui_tool
@@ -27,10 +27,11 @@ from turnloom.kernel.values import as_data, preview, said
 
 
 class VariablesMirror(MutableMapping[str, Any]):
-    """The variables of a run over those that an agent was made with; writes go to the run's.
+    """The run's variables, layered over those that the agent was created with. Writes go to the
+    run.
 
-    What AG2 keeps there for itself stays here. A value that was read is the same object when it is
-    read again, so that code may change it in place, and `settle` writes it.
+    AG2's internal variables stay here. Repeated reads return the same object, so that code may
+    change it in place; `settle` then writes it.
     """
 
     def __init__(self, variables: MutableMapping[str, Any], own: Mapping[str, Any]) -> None:
@@ -70,14 +71,14 @@ class VariablesMirror(MutableMapping[str, Any]):
         return True
 
     def __ror__(self, own: Mapping[str, Any]) -> Self:
-        # AG2 copies what it is given over the agent's own: here those lie below already.
+        # AG2 merges the given variables over the agent's own. Here they are layered already.
         return self
 
     def settle(self) -> None:
-        """Write what was changed in place.
+        """Write values that were changed in place.
 
         Raises:
-            WriteRefused: it may not be; the value is again what it was.
+            WriteRefused: a write is refused; the value is reset.
         """
         for name, value in list(self._read.items()):
             if name in self._variables and self._variables[name] == value:
@@ -89,16 +90,16 @@ class VariablesMirror(MutableMapping[str, Any]):
                 raise
 
 
-# The tool by whose name agents ask people.
+# The name of the UI tool by which agents ask people.
 HUMAN_INPUT = "human_input"
 
 
 class AG2AgentEngine:
-    """Has an agent of AG2 take the turn: one that `make` gives, anew for each call.
+    """Lets an AG2 agent take the turn; `make` creates one for each call.
 
-    It asks the model of its own `config`, or if it has none, the one that the task names, or else
-    `model`. Its own tools run inside the call, with the run's variables as its context's; it asks
-    people by questions of the run.
+    The agent uses the model of its own `config`, or else that of the task, or else `model`. Its own
+    tools run inside the call, with the run's variables in their context. Its requests for human
+    input become questions of the run.
     """
 
     takes_variables = True
@@ -116,12 +117,12 @@ class AG2AgentEngine:
         self._patience = patience or Patience()
 
     async def __call__(self, task: Task) -> Answer:
-        """What the agent says to the task.
+        """The agent's answer to a task.
 
         Raises:
-            ContextTooLarge: what it asks does not fit into the window of its model.
-            EngineError: its model does not answer, or something else fails that it does.
-            UsageError: there is no agent, it has no model, or a tool has the name of another.
+            ContextTooLarge: a request exceeds the context window of the model.
+            EngineError: the model or the agent fails.
+            UsageError: `make` returns no agent, it has no model, or two tools have the same name.
         """
         agent = await self._agent()
         names = spelled(tool.name for tool in task.tools)
@@ -130,37 +131,37 @@ class AG2AgentEngine:
         model = AskedModel(task, self._config(agent, task), tools, self._patience)
         form = {} if offer.form is None else {"response_schema": offer.form}
         try:
-            reply = await _take(agent, model, messages_of(task, names), tools=tools, **form)
+            reply = await _run(agent, model, messages_of(task, names), tools=tools, **form)
         except TurnloomError:
             raise
         except Exception as error:
             if isinstance(error, HumanInputFailedError) and isinstance(error.cause, Interrupted):
                 raise error.cause from error
-            who = f"The agent of AG2 that answers for {task.agent!r}"
+            who = f"The AG2 agent of {task.agent!r}"
             raise EngineError(f"{who} failed: {type(error).__name__}: {said(error)}") from error
         return model.completed(
             answer_of(task, names, reply.response, model.answered, ending=model.ending)
         )
 
     async def _agent(self) -> Agent[Any]:
-        made: Any = await called(self._make)
-        if not isinstance(made, Agent):
-            raise UsageError(f"The function gives {preview(made)}. Let it give an `ag2.Agent`.")
-        return cast("Agent[Any]", made)
+        agent: Any = await called(self._make)
+        if not isinstance(agent, Agent):
+            raise UsageError(f"`make` returned {preview(agent)}. Return an `ag2.Agent`.")
+        return cast("Agent[Any]", agent)
 
     def _config(self, agent: Agent[Any], task: Task) -> ModelConfig:
         if agent.config is None and task.model is None and self._default is None:
             raise UsageError(
-                f"The agent of AG2 that answers for {task.agent!r} has no model. Give it a "
-                "`config`, or say `model` for the agent or the orchestrator."
+                f"The AG2 agent of {task.agent!r} has no model. Give it a `config`, or set `model` "
+                "for the agent or the orchestrator."
             )
         return agent.config or self._models.named(task.model)
 
 
-async def _take(
-    agent: Agent[Any], model: AskedModel, given: list[BaseEvent], **how: Any
+async def _run(
+    agent: Agent[Any], model: AskedModel, given: list[BaseEvent], **options: Any
 ) -> AgentReply[Any, Any]:
-    """What an agent replies to what was said, in a conversation of its own."""
+    """The agent's reply to the messages, in a new AG2 conversation."""
     task = model.task
     variables: Any = VariablesMirror(
         {} if task.variables is None else task.variables, agent.variables
@@ -168,60 +169,62 @@ async def _take(
     model.given = given
     reply = await agent.resume(
         *given,
-        stream=FirstListenerStream(model.hear),
+        stream=FirstListenerStream(model.on_event),
         variables=variables,
         config=model,
         plugins=[Plugin(prompt=task.system)] if task.system else (),
-        middleware=[Middleware(Contained, variables=variables, offered=model.offered)],
+        middleware=[Middleware(StopOnInterrupt, variables=variables, offered=model.offered)],
         hitl_hook=ask_person,
-        **how,
+        **options,
     )
     variables.settle()
     return reply
 
 
 async def ask_person(request: HumanInputRequest) -> str:
-    """What the person says to whom the run belongs."""
+    """The answer of the run's user."""
     payload = {"prompt": request.content}
     answer = await use_ui_tool(HUMAN_INPUT, payload, timeout=request.timeout)
     return answer if isinstance(answer, str) else as_data(answer)
 
 
 class FirstListenerStream(MemoryStream):
-    """A stream that one function hears before anybody else, in the order of what happens.
+    """A stream that calls one listener before all others, in the order of events.
 
-    What AG2 does not keep, such as pieces of answers, goes to those only who want it: to offer it
-    takes threads, and whoever is cancelled meanwhile does not let go of its connection.
+    Transient events, such as text chunks, go only to subscribers that match them: sending them
+    takes threads, and a sender that is cancelled meanwhile does not release its connection.
     """
 
-    __slots__ = ("_hear", "_wanted")
+    __slots__ = ("_conditions", "_listener")
 
-    def __init__(self, hear: Callable[[BaseEvent], None]) -> None:
-        self._wanted: list[Condition | None] = []
+    def __init__(self, listener: Callable[[BaseEvent], None]) -> None:
+        self._conditions: list[Condition | None] = []
         super().__init__()
-        self._wanted.clear()  # of the history, which keeps none of this
-        self._hear = hear
+        self._conditions.clear()  # the history's, which stores no transient events
+        self._listener = listener
 
-    def subscribe(self, func: Any = None, *, condition: Condition | None = None, **how: Any) -> Any:
-        """Let somebody else hear what the condition is met by."""
-        self._wanted.append(condition)
-        return cast("Any", super()).subscribe(func, condition=condition, **how)
+    def subscribe(
+        self, func: Any = None, *, condition: Condition | None = None, **options: Any
+    ) -> Any:
+        """Add a subscriber for events that meet the condition."""
+        self._conditions.append(condition)
+        return cast("Any", super()).subscribe(func, condition=condition, **options)
 
     async def send(self, event: BaseEvent, context: ConversationContext) -> None:
-        """Let the function hear an event, then all others."""
-        self._hear(event)
+        """Send an event to the listener, then to the subscribers."""
+        self._listener(event)
         if getattr(event, "__transient__", False) and not self._is_wanted(event):
             return
         await super().send(event, context)
 
     def _is_wanted(self, event: BaseEvent) -> bool:
-        return any(condition is None or condition(event) for condition in self._wanted)
+        return any(condition is None or condition(event) for condition in self._conditions)
 
 
-class Contained(BaseMiddleware):
-    """Sees to it that what ends a call of the engine ends all that goes on in it.
+class StopOnInterrupt(BaseMiddleware):
+    """Ends all concurrent tool calls when one of them is interrupted.
 
-    To AG2, only people who cannot be asked are a reason to stop the tools beside the one that asks.
+    AG2 only stops them for a failed human input.
     """
 
     def __init__(
@@ -238,7 +241,7 @@ class Contained(BaseMiddleware):
     async def on_turn(
         self, call_next: AgentTurn, event: BaseEvent, context: ConversationContext
     ) -> ModelResponse:
-        """What the agent says."""
+        """The agent's response."""
         try:
             return await call_next(event, context)
         except Interrupted as interrupted:
@@ -247,10 +250,10 @@ class Contained(BaseMiddleware):
     async def on_tool_execution(
         self, call_next: ToolExecution, event: ToolCallEvent, context: ConversationContext
     ) -> ToolResultType:
-        """What a tool gives, with what it changed in place written; one of the agent's own is not
-        called with arguments that are no data."""
-        if event.name not in self._offered and is_unread(event):
-            wrong = ValueError("The arguments are no JSON object. Write them again.")
+        """The tool's result, after writing variables changed in place. The agent's own tools are
+        not called with invalid arguments."""
+        if event.name not in self._offered and has_invalid_arguments(event):
+            wrong = ValueError("The arguments are not a JSON object. Write them again.")
             return ToolErrorEvent.from_call(event, error=wrong)
         try:
             given = await call_next(event, context)

@@ -1,4 +1,4 @@
-"""Models of AG2: found by name, asked with patience, and how their answers end."""
+"""AG2 models: lookup by name, requests with retries, and how answers end."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -17,12 +17,12 @@ from ag2.tools.final import ClientTool
 from ag2.tools.schemas import ToolSchema
 
 from turnloom.adapters.ag2.forms import (
+    checked_response,
     exchanges_of,
-    set_apart,
+    normalized,
     texts_of,
     tool_texts,
     usage_of,
-    whole,
 )
 from turnloom.agents.logic.dialogues import added_to
 from turnloom.agents.logic.endings import Ending, note, noting
@@ -34,8 +34,8 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data
 
 
-def tap(client: Any) -> Any:
-    """A client of AG2 whose answers are noted, if it asks by one of OpenAI's protocols."""
+def note_endings(client: Any) -> Any:
+    """Make an AG2 client note how its answers end, if it speaks one of OpenAI's protocols."""
     inner = getattr(client, "_client", None)
     for name in ("chat.completions", "responses"):
         asks: Any = inner
@@ -43,14 +43,14 @@ def tap(client: Any) -> Any:
             asks = getattr(asks, part, None)
         create = getattr(asks, "create", None)
         if create is not None and not hasattr(create, "is_noting"):
-            asks.create = _noting(create)
+            asks.create = _with_notes(create)
     return client
 
 
-def _noting(create: Any) -> Any:
+def _with_notes(create: Any) -> Any:
     async def noted(**request: Any) -> Any:
         given = await create(**request)
-        if hasattr(given, "_iterator"):  # a stream, which AG2 knows by its class
+        if hasattr(given, "_iterator"):  # a stream, which AG2 recognizes by its class
             given._iterator = _streamed(given._iterator)
         else:
             note(given)
@@ -71,10 +71,10 @@ T = TypeVar("T")
 
 
 class AskedModel(ModelConfig):
-    """A configuration whose model is asked for a task, and what came of that.
+    """Model configuration for one task, which records the model's responses.
 
-    `tools` are the task's, which the agent does not call itself, and `offered` their names; `given`
-    is what the task says, as AG2 has it.
+    `tools` are the task's, which the agent does not call itself; `offered` are their names. `given`
+    are the task's messages as AG2 events.
     """
 
     def __init__(
@@ -90,30 +90,30 @@ class AskedModel(ModelConfig):
         self._waiting: anyio.CancelScope | None = None
         self._responses: list[ModelResponse] = []
         self._results: dict[str, ToolResultEvent] = {}
-        self.ending = Ending()  # of the last answer, if it was asked for here
+        self.ending = Ending()  # of the last answer, unless it was recorded
         self._usage = Usage()
         self._added = dict.fromkeys(added_to(task))
 
     @property
     def provider(self) -> ModelProvider:
-        """Who has the model."""
+        """The provider of the model."""
         return self._config.provider
 
     @property
     def model(self) -> str:
-        """What the model is called."""
+        """The name of the model."""
         return self._config.model
 
     @property
     def answered(self) -> str:
-        """The model that answered last, by its provider's word, else as it was asked for."""
+        """The model that answered last, as the provider names it, or else the requested one."""
         last = self._responses[-1].model if self._responses else None
         return last or _name(self._config)
 
     def completed(self, answer: Answer) -> Answer:
-        """The answer with what came before it, which an agent's reply does not tell."""
+        """The answer with the earlier exchanges, which an agent's reply does not contain."""
         words = [*(response.content or "" for response in self._responses), answer.text]
-        if answer.calls:  # the reply has the calls alone of what the model said at last
+        if answer.calls:  # the reply has only the calls of the last response, not its text
             words[-2:] = ["", words[-2]]
         return msgspec.structs.replace(
             answer,
@@ -124,27 +124,27 @@ class AskedModel(ModelConfig):
         )
 
     def copy(self) -> Self:
-        """The same: it is for one call of an engine."""
+        """This object: it serves one engine call."""
         return self
 
     def create(self) -> LLMClient:
-        """What asks the model: this."""
-        self._client = tap(self._config.create())
+        """The client of the model: this object."""
+        self._client = note_endings(self._config.create())
         return self
 
     def create_files_client(self) -> Any:
-        """What reaches files of the provider."""
+        """A client for the provider's files."""
         return self._config.create_files_client()
 
-    def hear(self, event: BaseEvent) -> None:
-        """Take note of something that happens while the agent works."""
+    def on_event(self, event: BaseEvent) -> None:
+        """Handle an event of the running agent."""
         if self._waiting is not None:
             self._waiting.deadline = anyio.current_time() + self._patience.timeout
         if isinstance(event, UsageEvent):
             self._usage += usage_of(event.usage)
         elif isinstance(event, ToolResultEvent):
             self._results[event.parent_id] = event
-        # Nobody reads half an output.
+        # A partial output is of no use.
         elif isinstance(event, ModelMessageChunk) and self.task.output is None:
             self.task.say(event.content)
 
@@ -154,13 +154,13 @@ class AskedModel(ModelConfig):
         context: ConversationContext,
         *,
         tools: Iterable[ToolSchema],
-        **how: Any,
+        **options: Any,
     ) -> ModelResponse:
-        """What the model says, from the record if it is there: the agent asked a person since."""
+        """The model's response; a recorded one if the call was repeated after a question."""
         listed = [*tools]
-        later = [text for event in _beyond(messages, self.given) for text in texts_of(event)]
+        later = [text for event in _not_in(messages, self.given) for text in texts_of(event)]
         self._show([*context.prompt], listed, later)
-        ask = partial(self._ask, messages, context, tools=listed, **how)
+        ask = partial(self._ask, messages, context, tools=listed, **options)
         response = await (ask() if self.task.variables is None else self._once(ask, later))
         self._responses.append(response)
         return response
@@ -168,8 +168,8 @@ class AskedModel(ModelConfig):
     async def _once(
         self, ask: Callable[[], Awaitable[ModelResponse]], later: Sequence[str]
     ) -> ModelResponse:
-        """The response that is on record, or the one that is made now: if tools of the agent's own
-        gave something else this time, it is another request."""
+        """The recorded response, or a new one. If the agent's own tools returned something else
+        this time, the request differs."""
         assert self.task.variables is not None
 
         async def effect() -> Any:
@@ -181,53 +181,55 @@ class AskedModel(ModelConfig):
         return cast("ModelResponse", ModelResponse.from_dict(kept))
 
     def _show(self, prompt: list[str], tools: Sequence[ToolSchema], later: Sequence[str]) -> None:
-        """Note what the model is shown beside the task."""
-        for schema in _beyond(self._offered, tools):
+        """Record what the model is shown in addition to the task."""
+        for schema in _not_in(self._offered, tools):
             raise UsageError(
-                f"Tool {schema.function.name!r} is the workflow's, and the agent of AG2 has one of "
-                "that name too. Give one of them another name."
+                f"Tool {schema.function.name!r} exists both in the workflow and in the AG2 agent. "
+                "Rename one of them."
             )
         texts = [text for text in prompt if text != self.task.system]
-        for schema in _beyond(tools, self._offered):
+        for schema in _not_in(tools, self._offered):
             texts += tool_texts(schema)
         self._added |= dict.fromkeys(filter(None, (*texts, *later)))
 
-    async def _ask(self, *what: Any, **how: Any) -> ModelResponse:
-        """One request, made again after trouble that may pass."""
+    async def _ask(self, *arguments: Any, **options: Any) -> ModelResponse:
+        """Send one request; transient failures are retried."""
         trying = attempts(self.task, self._patience, may_pass)
         try:
-            return await trying(partial(self._request, *what, **how))
+            return await trying(partial(self._request, *arguments, **options))
         except Exception as error:
             tried = trying.statistics["attempt_number"]
             name = _name(self._config)
             raise failure(error, name, tried, self._patience) from error
 
-    async def _request(self, *what: Any, **how: Any) -> ModelResponse:
+    async def _request(self, *arguments: Any, **options: Any) -> ModelResponse:
         assert self._client is not None
         self.task.say(None)
         try:
             with anyio.fail_after(self._patience.timeout) as self._waiting:
                 self.ending = noting()
-                return set_apart(whole(await self._client(*what, **how), self.ending))
+                return normalized(
+                    checked_response(await self._client(*arguments, **options), self.ending)
+                )
         finally:
             self._waiting = None
 
 
-def _beyond(items: Sequence[T], known: Sequence[object]) -> list[T]:
-    """The items that are none of those known; what looks the same may be another."""
+def _not_in(items: Sequence[T], known: Sequence[object]) -> list[T]:
+    """The items that are not among the known ones, by identity."""
     ids = {id(each) for each in known}
     return [each for each in items if id(each) not in ids]
 
 
 def _name(config: ModelConfig) -> str:
-    """What a model is called; configurations for tests need not say it."""
+    """The name of a model; configurations for tests may have none."""
     try:
         return config.model
     except NotImplementedError:
         return type(config).__name__
 
 
-# The providers that names begin with, and what AG2 calls the configuration of each.
+# Provider prefixes of model names, and the AG2 configuration class of each.
 PROVIDERS = {
     "anthropic": "AnthropicConfig",
     "bedrock": "BedrockConfig",
@@ -244,9 +246,9 @@ PROVIDERS = {
 
 
 class Ag2Models:
-    """The models that one engine asks, the default one looked for at once.
+    """The models of one engine. The default model is created at once.
 
-    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
+    A name includes the provider, as in `openai:gpt-5`, unless all models share one `base_url`.
     """
 
     def __init__(
@@ -263,45 +265,46 @@ class Ag2Models:
             self.client(None)
 
     def named(self, name: str | None) -> ModelConfig:
-        """The configuration of the model of that name, or of the one asked when none is named.
+        """The configuration of the model with this name, or of the default model.
 
         Raises:
-            UsageError: there is none, or its provider is not known.
+            UsageError: no model is configured, or its provider is unknown.
         """
         chosen = name or self._default
         if chosen is None:
             raise UsageError(
-                "No model is named. Say `model` for the agent or the orchestrator, as in "
-                "'openai:gpt-5', or give the engine one."
+                "No model is configured. Set `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or pass one to the engine."
             )
         return self._configured(chosen) if isinstance(chosen, str) else chosen
 
     def client(self, name: str | None) -> LLMClient:
-        """What asks the model of that name.
+        """A client for the model with this name.
 
         Raises:
-            UsageError: it cannot be asked.
+            UsageError: the model is not configured.
         """
         config = self.named(name)
         try:
-            return tap(config.create())
-        except Exception as error:  # whatever a provider's library says to a lack of settings
+            return note_endings(config.create())
+        except Exception as error:  # provider libraries raise any kind for missing settings
             chosen = name or self._default
-            named = chosen if isinstance(chosen, str) else config.model
-            raise UsageError(f"Model {named!r} cannot be asked. {reason_of(error)}") from error
+            model = chosen if isinstance(chosen, str) else config.model
+            raise UsageError(f"Cannot use model {model!r}. {reason_of(error)}") from error
 
     def _configured(self, name: str) -> ModelConfig:
-        """A configuration that streams, and leaves trying again to us: two who do try often."""
+        """A configuration that streams, with the client's own retries turned off: the engine
+        retries."""
         provider, _, model = ("openai-chat", "", name) if self._common else name.partition(":")
         if provider not in PROVIDERS or not model:
             known = ", ".join(PROVIDERS)
             raise UsageError(
-                f"Model {name!r} cannot be asked. Say its provider, as in 'openai:gpt-5'. AG2 "
-                f"knows: {known}."
+                f"Cannot use model {name!r}. Name its provider, as in 'openai:gpt-5'. Providers of "
+                f"AG2: {known}."
             )
         wanted: dict[str, Any] = {"streaming": True, "max_retries": 0, **self._common}
         try:
-            made: Any = getattr(configs, PROVIDERS[provider])(model=model)
+            config: Any = getattr(configs, PROVIDERS[provider])(model=model)
         except ImportError as error:
-            raise UsageError(f"Model {name!r} cannot be asked. {reason_of(error)}") from error
-        return replace(made, **{key: wanted[key] for key in wanted if hasattr(made, key)})
+            raise UsageError(f"Cannot use model {name!r}. {reason_of(error)}") from error
+        return replace(config, **{key: wanted[key] for key in wanted if hasattr(config, key)})

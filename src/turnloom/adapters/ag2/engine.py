@@ -1,4 +1,4 @@
-"""An engine that asks models through AG2's clients, one request for each call of a turn."""
+"""Engine that calls models through AG2's clients, one request per model call of a turn."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from ag2.stream import MemoryStream
 from fast_depends.pydantic import PydanticSerializer
 
 from turnloom.adapters.ag2.asking import Ag2Models
-from turnloom.adapters.ag2.forms import OfferedTools, answer_of, offer_of, whole
+from turnloom.adapters.ag2.forms import OfferedTools, answer_of, checked_response, offer_of
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.logic.endings import Ending, noting
@@ -22,11 +22,11 @@ from turnloom.agents.spec import Answer, Patience, Task
 
 
 class AG2Engine:
-    """Asks the model that the agent names, or else this one.
+    """Calls the model of the agent, or else the default model.
 
-    Models are named with their provider, as in `openai:gpt-5`, or are configurations of AG2; with
-    `base_url`, they are those of one server that speaks OpenAI's protocol. With `keep_open`, a
-    client is kept between calls, until `aclose`.
+    A model is a name with its provider, as in `openai:gpt-5`, or a configuration of AG2. With
+    `base_url`, every model is on that one server, which speaks OpenAI's protocol. With `keep_open`,
+    clients are kept between calls, until `aclose`.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class AG2Engine:
         self._kept: dict[str | None, LLMClient] | None = {} if keep_open else None
 
     async def __call__(self, task: Task) -> Answer:
-        """What the model says to the task, asked again after trouble that may pass.
+        """The model's answer to a task; transient failures are retried.
 
         Raises:
-            ContextTooLarge: the task does not fit into the window of the model.
-            EngineError: it does not answer, or refuses to.
-            UsageError: no model is named, or there is none of that name.
+            ContextTooLarge: the task exceeds the model's context window.
+            EngineError: the model fails or refuses the request.
+            UsageError: the model is unknown, or none is configured.
         """
         client = self._client(task.model)
         names = spelled(tool.name for tool in task.tools)
@@ -65,7 +65,7 @@ class AG2Engine:
         return answer_of(task, names, response, model, ending=ending)
 
     async def aclose(self) -> None:
-        """Part from the providers: clients that nobody keeps close by themselves."""
+        """Drop the clients, which then close by themselves."""
         if self._kept is not None:
             self._kept.clear()
 
@@ -79,40 +79,40 @@ class AG2Engine:
     async def _ask(
         self, task: Task, client: LLMClient, messages: list[BaseEvent], offer: OfferedTools
     ) -> tuple[ModelResponse, Ending]:
-        """One request, heard while it is answered."""
+        """Send one request and stream its answer."""
         task.say(None)
         ending = noting()
         with anyio.fail_after(self._patience.timeout) as waiting:
 
-            def hear(event: BaseEvent) -> None:
+            def on_event(event: BaseEvent) -> None:
                 waiting.deadline = anyio.current_time() + self._patience.timeout
-                # Nobody reads half an output.
+                # A partial output is of no use.
                 if isinstance(event, ModelMessageChunk) and task.output is None:
                     task.say(event.content)
 
             response = await client(
                 messages,
-                ConversationContext(SingleListenerStream(hear), prompt=[task.system]),
+                ConversationContext(SingleListenerStream(on_event), prompt=[task.system]),
                 tools=offer.tools,
                 response_schema=offer.form,
                 serializer=PydanticSerializer(),
             )
-        return whole(response, ending), ending
+        return checked_response(response, ending), ending
 
 
 class SingleListenerStream(MemoryStream):
-    """A stream that one function hears: to subscribe to one costs more than a whole request."""
+    """A stream with one listener: a subscription would cost more than the whole request."""
 
-    __slots__ = ("_hear",)
+    __slots__ = ("_listener",)
 
-    def __init__(self, hear: Callable[[BaseEvent], None]) -> None:
+    def __init__(self, on_event: Callable[[BaseEvent], None]) -> None:
         super().__init__()
-        self._hear = hear
+        self._listener = on_event
 
     def subscribe(self, func: Any = None, **how: Any) -> Any:
-        """Take nobody else: every stream subscribes a history of its own when it is made."""
+        """Ignore subscribers: every stream subscribes its own history when it is created."""
         return self.id
 
     async def send(self, event: BaseEvent, context: ConversationContext) -> None:
-        """Let the function hear an event."""
-        self._hear(event)
+        """Send an event to the listener."""
+        self._listener(event)

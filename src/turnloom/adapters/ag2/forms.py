@@ -1,4 +1,4 @@
-"""What a model may call and how it is to answer, and its responses as answers."""
+"""Tools and output schemas for models, and their responses as answers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from turnloom.kernel.values import as_data
 
 
 def tool_texts(schema: ToolSchema) -> Iterator[str]:
-    """What is said of a tool: its name first; of one of the provider's own, its kind."""
+    """The texts of a tool, its name first; for a provider's built-in tool, its type."""
     if not isinstance(schema, FunctionToolSchema):
         yield schema.type
         return
@@ -38,7 +38,7 @@ def tool_texts(schema: ToolSchema) -> Iterator[str]:
 
 
 def texts_of(event: BaseEvent) -> Iterator[str]:
-    """What an event says: words, calls of tools, and what they gave."""
+    """The texts of an event: messages, tool calls and tool results."""
     match event:
         case ModelResponse():
             yield event.content or ""
@@ -50,11 +50,11 @@ def texts_of(event: BaseEvent) -> Iterator[str]:
             for each in event.results:
                 yield from map(text_of, each.result.parts)
         case _:
-            pass  # what happened beside the conversation is not shown
+            pass  # other events are not shown to the model
 
 
 def text_of(part: Input) -> str:
-    """A part of what is shown, as text; of pictures and the like, nothing."""
+    """A part as text; empty for images and other media."""
     match part:
         case TextInput():
             return part.content
@@ -64,24 +64,24 @@ def text_of(part: Input) -> str:
             return ""
 
 
-# What AG2 calls the providers that always say how an answer ended.
-ENDING = frozenset(
+# Providers, by their names in AG2, that always send a finish reason.
+FINISH_PROVIDERS = frozenset(
     ("anthropic", "bedrock", "dashscope", "google", "mistral", "openai", "xai", "zai")
 )
 
-# What stands in the place of an end in a response that has none.
-UNENDED = (None, "", "cancelled", "failed", "in_progress", "queued")
+# Finish reasons of unfinished responses.
+UNFINISHED = (None, "", "cancelled", "failed", "in_progress", "queued")
 
 
 class OfferedTools(NamedTuple):
-    """The tools that a model may call, and the form that its answer is to have."""
+    """The tools that a model may call, and the schema of its output."""
 
     tools: list[FunctionToolSchema]
     form: RawSchema | None
 
 
 def offer_of(task: Task, names: Mapping[str, str]) -> OfferedTools:
-    """What the task lets a model call and asks it for."""
+    """The tools and the output schema of a task."""
     tools = [
         FunctionToolSchema(
             FunctionDefinition(
@@ -98,13 +98,13 @@ def offer_of(task: Task, names: Mapping[str, str]) -> OfferedTools:
 def answer_of(
     task: Task, names: Mapping[str, str], response: ModelResponse, model: str, ending: Ending
 ) -> Answer:
-    """What a response of a model says, calls and gives."""
+    """The answer in a response: text, tool calls and output."""
     text = response.content or ending.refusal
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(
         ToolCall(tools.get(call.name, call.name), read_arguments(call.arguments), call.id)
         for call in response.tool_calls.calls
-        if call.id or call.name  # else AG2 fills a gap in the numbers of a provider
+        if call.id or call.name  # AG2 fills gaps in a provider's numbering with empty calls
     )
     output = None if calls or task.output is None else given_output(task.output, text)
     reason = ending.reason or response.finish_reason
@@ -120,21 +120,21 @@ def answer_of(
     )
 
 
-def whole(response: ModelResponse, ending: Ending) -> ModelResponse:
-    """The response, if it says how it ended or its provider never does.
+def checked_response(response: ModelResponse, ending: Ending) -> ModelResponse:
+    """The response, if it has a finish reason or its provider never sends one.
 
     Raises:
-        EOFError: it was cut off, or holds no answer.
+        EOFError: the response is truncated.
     """
     reason = response.finish_reason or ending.reason
-    if response.provider in ENDING and reason in UNENDED:
-        raise EOFError("The answer has no end.")
+    if response.provider in FINISH_PROVIDERS and reason in UNFINISHED:
+        raise EOFError("The answer is truncated: it has no finish reason.")
     return response
 
 
-def set_apart(response: ModelResponse) -> ModelResponse:
-    """A response whose calls have names that providers take, ids of their own and arguments that
-    are data: an agent says them again, as they are, when its next request goes out."""
+def normalized(response: ModelResponse) -> ModelResponse:
+    """A response in which tool calls have valid names, unique ids and JSON arguments, since an
+    agent repeats them in its next request."""
     taken: set[str] = set()
     for number, call in enumerate(response.tool_calls.calls):
         if call.id or call.name:
@@ -145,20 +145,20 @@ def set_apart(response: ModelResponse) -> ModelResponse:
     return response
 
 
-def is_unread(call: ToolCallEvent) -> bool:
-    """Whether what the model wrote as the arguments of a call was no data."""
+def has_invalid_arguments(call: ToolCallEvent) -> bool:
+    """Whether the arguments of a call are not valid JSON."""
     return read_arguments(call.arguments).keys() == {UNREAD}
 
 
 def usage_of(used: Used) -> Usage:
-    """What was used, in our words."""
+    """Token usage."""
     return Usage(int(used.prompt_tokens or 0), int(used.completion_tokens or 0))
 
 
 def exchanges_of(
     responses: Iterable[ModelResponse], words: Iterable[str], results: Mapping[str, ToolResultEvent]
 ) -> tuple[Exchange, ...]:
-    """What an agent itself called with these words, as far as there are results of it."""
+    """The exchanges with the agent's own tools, for calls that have results."""
     found: list[Exchange] = []
     for response, text in zip(responses, words, strict=False):
         own = [call for call in response.tool_calls.calls if call.id in results]

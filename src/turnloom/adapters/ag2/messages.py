@@ -1,4 +1,4 @@
-"""Tasks as the events that AG2 shows to a model."""
+"""Tasks as AG2 events."""
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
@@ -22,12 +22,12 @@ from turnloom.kernel.values import as_data
 
 
 def messages_of(task: Task, names: Mapping[str, str]) -> list[BaseEvent]:
-    """What the model is shown; `names` says how tools are called there."""
+    """The messages for a task; `names` maps tools to the names that the provider accepts."""
     return [_event(kind, [*parts]) for kind, parts in groupby(dialogue_of(task, names), _kind)]
 
 
 def _kind(part: Part) -> type[BaseEvent]:
-    """What holds such a part, beside its neighbours."""
+    """The type of event that holds a part."""
     match part:
         case Own() | Called():
             return ModelResponse
@@ -48,7 +48,7 @@ def _event(kind: type[BaseEvent], parts: list[Part]) -> BaseEvent:
 
 
 def _response(parts: Iterable[Part]) -> ModelResponse:
-    """What the model said and called, as one response of it."""
+    """The model's text and tool calls as one response."""
     words: list[str] = []
     calls: list[ToolCallEvent] = []
     for part in parts:
@@ -57,8 +57,8 @@ def _response(parts: Iterable[Part]) -> ModelResponse:
         elif isinstance(part, Called):
             data = as_data(part.arguments)
             calls.append(ToolCallEvent(part.name, id=part.id, arguments=data))
-    said = ModelMessage("\n\n".join(words)) if words else None
-    return ModelResponse(said, tool_calls=ToolCallsEvent(calls))
+    message = ModelMessage("\n\n".join(words)) if words else None
+    return ModelResponse(message, tool_calls=ToolCallsEvent(calls))
 
 
 def _result(part: Returned) -> ToolResultEvent:

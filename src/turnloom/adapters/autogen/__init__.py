@@ -1,4 +1,4 @@
-"""The classic line of AG2: its clients, agents and group chats. Needs the extra `autogen`."""
+"""AutoGen, the classic line of AG2: clients, agents and group chats. Needs the extra `autogen`."""
 
 from turnloom.agents.spec import Patience
 from turnloom.errors import UsageError
@@ -8,7 +8,7 @@ try:
     from turnloom.adapters.autogen.attaching import attach
     from turnloom.adapters.autogen.engine import AutogenEngine
 except ImportError as error:
-    # Another 'autogen' is there but has not what is imported.
+    # Another package 'autogen' lacks imported names.
     if (error.name or "").partition(".")[0] not in ("autogen", "httpx2", "openai", "tenacity"):
         raise
     raise UsageError(

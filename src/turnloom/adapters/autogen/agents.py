@@ -1,4 +1,4 @@
-"""An engine whose turns are taken by agents of AG2's classic line."""
+"""Engine in which agents of AutoGen take turns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
@@ -14,19 +14,19 @@ from autogen.agentchat.group.reply_result import ReplyResult
 from autogen.fast_depends.utils import is_coroutine_callable
 from autogen.io.base import IOStream
 
-from turnloom.adapters.autogen.asking import CallTransport, Hearing, ModelAsker
+from turnloom.adapters.autogen.asking import CallTransport, DeltaStream, ModelAsker
 from turnloom.adapters.autogen.clients import Clients, Config
-from turnloom.adapters.autogen.engine import alone
+from turnloom.adapters.autogen.engine import without_retries
 from turnloom.adapters.autogen.forms import (
     Response,
-    demands_of,
-    ended,
     messages_of,
     read_message,
+    request_options,
     usage_of,
+    with_stop,
 )
-from turnloom.adapters.autogen.mirrors import ContextVariablesMirror, LentVariables
-from turnloom.adapters.autogen.tools import sharing
+from turnloom.adapters.autogen.mirrors import ContextVariablesMirror, RunVariables
+from turnloom.adapters.autogen.tools import with_context
 from turnloom.agents.logic.dialogues import Called, added_to, dialogue_of, exchanged, spelled
 from turnloom.agents.logic.endings import Ending
 from turnloom.agents.logic.outputs.forms import given_output
@@ -45,53 +45,53 @@ from turnloom.kernel.threads import in_thread, threads
 from turnloom.kernel.values import as_data, preview, said
 from turnloom.variables.spec import Context
 
-# What asks, when an agent wants input: the name of its questions.
+# The name of the UI tool by which agents ask people.
 INPUT = "human_input"
 
 
 async def ask(prompt: str) -> str:
-    """What the person answers that the run belongs to; the run waits for it."""
+    """The answer of the run's user; the run waits for it."""
     answer = await use_ui_tool(INPUT, {"prompt": prompt})
     return answer if isinstance(answer, str) else as_data(answer)
 
 
-class Silent:
-    """A stream that nobody reads: what is to be known of a call is on record."""
+class SilentStream:
+    """An I/O stream that discards output: the log records what matters."""
 
     def print(self, *objects: Any, sep: str = " ", end: str = "\n", flush: bool = False) -> None:
-        """Print nothing."""
+        """Discard the output."""
 
     def send(self, message: Any) -> None:
-        """Tell nobody."""
+        """Discard the message."""
 
 
-class InLoop(Silent):
-    """The stream of what runs in the event loop."""
+class LoopStream(SilentStream):
+    """The I/O stream for code in the event loop."""
 
     async def input(self, prompt: str = "", *, password: bool = False) -> str:
-        """What the person answers."""
+        """The user's answer."""
         return await ask(prompt)
 
 
-class InThread(Silent):
-    """The stream of what runs in a thread of the call."""
+class ThreadStream(SilentStream):
+    """The I/O stream for code in a thread."""
 
     def input(self, prompt: str = "", *, password: bool = False) -> str:
-        """What the person answers."""
+        """The user's answer."""
         return from_thread.run(ask, prompt)
 
 
-# What configurations hold that is not for one model: tools are the request's.
+# Keys of a configuration that do not belong to one model.
 SHARED = ("config_list", "tools", "functions", "routing_method")
 
 Schemas = Sequence[Mapping[str, Any]]
 
 
 class Relay:
-    """Stands where an agent has its client: the task's tools and form go with each request.
+    """Replaces an agent's client. It adds the task's tools and output schema to each request.
 
-    `usage` is that of all requests, `model` who answered last, if one was made, and `ending` how
-    that answer ended.
+    `usage` is the total of all requests. `model` is the model that answered last, and `ending` is
+    how that answer ended.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class Relay:
         self.usage, self.model, self.ending = Usage(), "", Ending()
         self._asking = asking
         self._task = task
-        self._line: tuple[CallTransport, Hearing] | None = None
+        self._connection: tuple[CallTransport, DeltaStream] | None = None
         if agent.llm_config:
-            self._demands = demands_of(task, names, own)
+            self._demands = request_options(task, names, own)
             self._clients = Clients(_configs(agent.llm_config, self._demands))
             agent.client = self
             for each in agent._reply_func_list:
@@ -112,115 +112,117 @@ class Relay:
     async def reply(
         self, agent: ConversableAgent, messages: Any, sender: Any, config: Any
     ) -> tuple[bool, Any]:
-        """What the agent makes of its model's answer: in a thread, as it waits for it."""
+        """The agent's reply, made in a thread, since its client blocks."""
 
-        def ask(way: CallTransport, hearing: Hearing) -> tuple[bool, Any]:
-            self._line = way, hearing
+        def ask(transport: CallTransport, deltas: DeltaStream) -> tuple[bool, Any]:
+            self._connection = transport, deltas
             return agent.generate_oai_reply(messages, sender)
 
         return await self._asking(self._task, self._clients.model, ask)
 
     def create(self, *, messages: Any, **more: Any) -> Response:
-        """What the model answers, as the agent's own client would give it.
+        """The model's response, in the format of the agent's own client.
 
         Raises:
-            EngineError: the agent asks although no reply is wanted of it.
+            EngineError: the agent calls its model outside of a reply.
         """
-        if self._line is None:
-            raise EngineError("The agent asked its model outside of a reply. Give it another one.")
-        response = self._clients.ask({"messages": messages, **self._demands}, *self._line)
+        if self._connection is None:
+            raise EngineError("The agent called its model outside of a reply. Use another agent.")
+        response = self._clients.ask({"messages": messages, **self._demands}, *self._connection)
         self.usage, self.model = self.usage + usage_of(response), response.model
         self.ending = response.ending
         return response
 
     def extract_text_or_completion_object(self, response: Response) -> list[Any]:
-        """The message of an answer."""
+        """The message of a response."""
         return [response.message]
 
 
 def _configs(own: Any, demands: Config) -> list[Config]:
-    """The configurations of an agent's models, each whole."""
+    """The configurations of an agent's models, with shared settings merged in."""
     common = {key: value for key, value in own.model_dump().items() if key not in SHARED}
-    found = [alone(common | each.model_dump(exclude_none=True)) for each in own.config_list]
+    found = [
+        without_retries(common | each.model_dump(exclude_none=True)) for each in own.config_list
+    ]
     if any("response_format" in each for each in found):
-        demands["stream"] = False  # nobody reads half an output
+        demands["stream"] = False  # a partial output is of no use
     return found
 
 
-def awaited_in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain function of the library or its user, as something to await; it may ask people."""
+def run_in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A synchronous function as an async one that runs in a thread and may ask people."""
 
     @wraps(function)
     async def called(*args: Any, **arguments: Any) -> Any:
-        with IOStream.set_default(InThread()):
+        with IOStream.set_default(ThreadStream()):
             return await in_thread(partial(function, *args, **arguments))
 
     return called
 
 
-def free_loop(agent: Any) -> None:
-    """Let what an agent does without awaiting leave the event loop alone."""
+def unblock_loop(agent: Any) -> None:
+    """Move an agent's synchronous reply functions to threads."""
     functions = [each["reply_func"] for each in agent._reply_func_list]
     named = {function.__name__ for function in functions}
     for function in functions:
         if not is_coroutine_callable(function) and f"a_{function.__name__}" not in named:
-            agent.replace_reply_func(function, awaited_in_thread(function))
+            agent.replace_reply_func(function, run_in_thread(function))
 
 
 class AgentTools:
-    """An agent's own tools, called one after the other, with the variables of the run.
+    """An agent's own tools, called one after the other, with the run's variables.
 
-    `schemas` tell the model of them.
+    `schemas` are their schemas for the model.
     """
 
     def __init__(self, agent: Any, variables: Context | None) -> None:
         self._agent = agent.name
-        self._lent = LentVariables(variables) if variables is not None else None
-        if self._lent is not None:
-            _begin(agent.context_variables, self._lent)
-            agent.context_variables = ContextVariablesMirror(self._lent)
+        self._variables = RunVariables(variables) if variables is not None else None
+        if self._variables is not None:
+            _add_missing(agent.context_variables, self._variables)
+            agent.context_variables = ContextVariablesMirror(self._variables)
         self._executor: Any = GroupToolExecutor()
         self._executor.context_variables = agent.context_variables
         self._executor.register_function(agent.function_map)
-        shared = [sharing(tool, agent.context_variables) for tool in agent.tools]
+        shared = [with_context(tool, agent.context_variables) for tool in agent.tools]
         for tool in shared:
             self._executor.register_for_execution(serialize=False, silent_override=True)(tool)
         own = {name: self._called(each) for name, each in self._executor.function_map.items()}
         self._executor.register_function(own, silent_override=True)
-        told = {tool.name: tool.tool_schema for tool in shared}
+        schemas = {tool.name: tool.tool_schema for tool in shared}
         offered: list[dict[str, Any]] = agent.llm_config.tools if agent.llm_config else []
-        self.schemas = [told.get(each["function"]["name"]) or each for each in offered]
+        self.schemas = [schemas.get(each["function"]["name"]) or each for each in offered]
 
     def __contains__(self, name: str) -> bool:
         return name in self._executor.function_map
 
     async def call(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
-        """What the tools give; one that fails says why.
+        """The results of tool calls; errors are results too.
 
         Raises:
-            EngineError: one of them decides who is next.
+            EngineError: a tool selects the next speaker.
         """
         (message,) = messages_of(Called(call.id, call.tool, call.arguments) for call in calls)
         given = await self._executor.a_generate_reply([message])
         if self._executor.has_next_target():
             target = self._executor.get_next_target()
             raise EngineError(
-                f"A tool of agent {self._agent!r} hands over to {target.display_name()!r}, and "
-                "whose turn it is, is decided by the workflow. Let the tool write a variable, and "
-                "declare a handoff that depends on it."
+                f"A tool of agent {self._agent!r} hands over to {target.display_name()!r}, but the "
+                "workflow decides the next turn. Write a variable in the tool, and declare a "
+                "handoff that depends on it."
             )
         return tuple(ToolResult(each["content"]) for each in given["tool_responses"])
 
     def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        function = function if iscoroutinefunction(function) else awaited_in_thread(function)
+        function = function if iscoroutinefunction(function) else run_in_thread(function)
 
         @wraps(function)
         async def called(*args: Any, **arguments: Any) -> Any:
             try:
                 given = await function(*args, **arguments)
             finally:
-                if self._lent is not None:
-                    self._lent.settle()
+                if self._variables is not None:
+                    self._variables.settle()
             if isinstance(given, ReplyResult) and given.context_variables is not None:
                 self._executor.context_variables.update(given.context_variables.to_dict())
             return given
@@ -228,39 +230,39 @@ class AgentTools:
         return called
 
 
-def _begin(own: ContextVariables, lent: LentVariables) -> None:
-    """Let values that an agent was made with begin in the run, unless it has them."""
+def _add_missing(own: ContextVariables, variables: RunVariables) -> None:
+    """Set variables that the agent was created with, unless the run has them."""
     for name, value in own.items():
-        if name not in lent:
-            lent[name] = value
+        if name not in variables:
+            variables[name] = value
 
 
 class Instructions:
-    """What an agent is told: its own instructions of the moment, and behind them the task's."""
+    """Combines an agent's own system message with the task's."""
 
     def __init__(self, system: str) -> None:
         self._system = system
-        self._told: str | None = None
+        self._system_message: str | None = None
         self.own: list[str] = []
 
     def update(self, agent: ConversableAgent, messages: Any) -> None:
-        """Tell the agent the task's instructions beside its own."""
-        if agent.system_message != self._told:  # which it is by itself at first, or was told since
+        """Append the task's instructions to the agent's own."""
+        if agent.system_message != self._system_message:  # its own, at first or after a change
             self.own.append(agent.system_message)
-        self._told = "\n\n".join(filter(None, (self.own[-1], self._system)))
-        agent.update_system_message(self._told)
+        self._system_message = "\n\n".join(filter(None, (self.own[-1], self._system)))
+        agent.update_system_message(self._system_message)
 
 
-# Whose word an agent answers to.
+# The name of the sender to whom an agent replies.
 USER = "user"
 
 
 class ConversableAgentEngine:
-    """Lets an agent take the turn that `make` gives, anew for each call.
+    """Lets an agent take the turn; `make` creates one for each call.
 
-    It has its own model, instructions and tools; its `ContextVariables` are those of the run, and
-    what it asks people is asked by the run. With `keep_open`, connections stay open between calls,
-    until `aclose`.
+    The agent has its own model, instructions and tools. Its `ContextVariables` are the run's
+    variables, and its requests for input become questions of the run. With `keep_open`, connections
+    stay open between calls, until `aclose`.
     """
 
     takes_variables = True
@@ -276,16 +278,16 @@ class ConversableAgentEngine:
         self._asking = ModelAsker(patience or Patience(), keep_open)
 
     async def __call__(self, task: Task) -> Answer:
-        """What the agent says to the task, or which of the task's tools it wants called.
+        """The agent's answer to a task, or its calls of the task's tools.
 
         Raises:
-            EngineError: it does not answer; the message says why, in the library's words.
+            EngineError: the agent fails; the message has the library's reason.
         """
         try:
             turn = await to_thread.run_sync(
                 AgentTurn, self._make, task, self._asking, limiter=threads()
             )
-            with IOStream.set_default(InLoop()):
+            with IOStream.set_default(LoopStream()):
                 return await turn.take()
         except TurnloomError:
             raise
@@ -296,31 +298,31 @@ class ConversableAgentEngine:
             ) from error
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the connections to providers."""
         await self._asking.aclose()
 
 
 class AgentTurn:
-    """A call of an agent, which goes on until it says something or calls tools of the task."""
+    """One call of an agent, until it answers or calls tools of the task."""
 
     def __init__(
         self, make: Callable[[], ConversableAgent], task: Task, asking: ModelAsker
     ) -> None:
         agent: Any = make()
-        _refuse_unheard(agent)
+        _check_agent(agent)
         self._agent = agent
         self._task = task
         self._tools = AgentTools(agent, task.variables)
         self._names = spelled(tool.name for tool in task.tools)
-        self._refuse_doubles()
+        self._check_tool_names()
         self._instructions = Instructions(task.system)
         agent.register_hook("update_agent_state", self._instructions.update)
         self._relay = Relay(agent, task, self._names, self._tools.schemas, asking=asking)
-        free_loop(agent)
+        unblock_loop(agent)
         self._sender = ConversableAgent(USER, llm_config=False, human_input_mode="NEVER")
 
     async def take(self) -> Answer:
-        """What the agent answers, after its own tools were called."""
+        """The agent's answer, after calls of its own tools."""
         parts = dialogue_of(self._task, self._names)
         done: list[Exchange] = []
         while True:
@@ -333,50 +335,48 @@ class AgentTurn:
                 results = await self._tools.call(own)
                 done.append(Exchange("" if others else text, own, results))
             if others or not own:
-                answer = self._answered(text, others, done[:shown])
+                answer = self._answer(text, others, done[:shown])
                 return msgspec.structs.replace(answer, before=tuple(done))
             parts += exchanged(done[-1], len(self._task.exchanges) + shown, {})
             self._task.say(None)
 
-    def _answered(
-        self, text: str, calls: tuple[ToolCall, ...], shown: Sequence[Exchange]
-    ) -> Answer:
+    def _answer(self, text: str, calls: tuple[ToolCall, ...], shown: Sequence[Exchange]) -> Answer:
         relay, task = self._relay, self._task
         output = None if calls or task.output is None else given_output(task.output, text)
         own = (*self._instructions.own, *map(as_data, self._tools.schemas)) if relay.model else ()
         given = [str(result.value) for each in shown for result in each.results]
         added = (*own, *added_to(task), *given)
         answer = Answer(text, relay.usage, calls, output, model=relay.model, added=added)
-        return ended(answer, relay.ending) if relay.model else answer
+        return with_stop(answer, relay.ending) if relay.model else answer
 
-    def _refuse_doubles(self) -> None:
+    def _check_tool_names(self) -> None:
         for name, plain in self._names.items():
             if plain in self._tools:
                 raise UsageError(
-                    f"Tool {name!r} is offered by the workflow, and agent {self._agent.name!r} has "
-                    "one of that name. Rename one of them."
+                    f"Tool {name!r} exists both in the workflow and in agent {self._agent.name!r}. "
+                    "Rename one of them."
                 )
 
 
-def _refuse_unheard(agent: Any) -> None:
-    """Refuse an agent with something that only a group chat would do.
+def _check_agent(agent: Any) -> None:
+    """Refuse an agent with features that only work in a group chat.
 
     Raises:
-        UsageError: it has handoffs, guardrails, or functions of the protocol before tools.
+        UsageError: it has handoffs, guardrails, or tools of the old function protocol.
     """
     if not isinstance(agent, ConversableAgent):
-        raise UsageError(f"An agent is to take the turn, and `make` gave {preview(agent)}.")
+        raise UsageError(f"`make` returned {preview(agent)}. Return a `ConversableAgent`.")
     handoffs = agent.handoffs
     if handoffs.llm_conditions or handoffs.context_conditions or handoffs.after_works:
         raise UsageError(
-            f"Agent {agent.name!r} has handoffs of its own, and whose turn it is, is decided by "
-            "the workflow. Declare them there."
+            f"Agent {agent.name!r} has its own handoffs, but the workflow decides the next turn. "
+            "Declare them in the workflow."
         )
     if agent.input_guardrails or agent.output_guardrails:
         raise UsageError(
-            f"Agent {agent.name!r} has guardrails, which only a group chat heeds. Use a hook."
+            f"Agent {agent.name!r} has guardrails, which only work in a group chat. Use a hook."
         )
     if agent.llm_config and agent.llm_config.functions:
         raise UsageError(
-            f'Agent {agent.name!r} has tools of `api_style="function"`. Register them as tools.'
+            f'Agent {agent.name!r} has functions of `api_style="function"`. Register them as tools.'
         )

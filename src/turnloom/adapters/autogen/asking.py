@@ -1,4 +1,4 @@
-"""Ask models of the classic line in threads, with patience and streaming."""
+"""Call AutoGen's models in threads, with retries and streaming."""
 
 import asyncio
 from collections import deque
@@ -18,45 +18,45 @@ from turnloom.agents.spec import Patience, Task
 from turnloom.errors import EngineError
 from turnloom.kernel.threads import in_thread, threads
 
-# What the clients call a piece of an answer.
+# The type of a client's message that contains a text delta.
 STREAM = "stream"
 
 
-class Hearing:
-    """A stream for what a client says in a thread; nobody types into it.
+class DeltaStream:
+    """I/O stream of a client in a thread, which forwards text deltas.
 
-    Pieces are heard in the event loop, in their order, and before the answer; the thread does not
-    wait for it. Those of a call that is over are not heard.
+    Deltas are delivered in the event loop, in order and before the answer, without blocking the
+    thread. Deltas of an ended call are dropped.
     """
 
-    def __init__(self, hear: Callable[[str], None]) -> None:
-        self._hear = hear
+    def __init__(self, on_delta: Callable[[str], None]) -> None:
+        self._listener = on_delta
         self._loop = asyncio.get_running_loop()
-        self._said = deque[str]()
-        self._is_over = False
+        self._pending = deque[str]()
+        self._is_closed = False
 
     def end(self) -> None:
-        """Hear nothing more."""
-        self._is_over = True
+        """Drop later deltas."""
+        self._is_closed = True
 
     def send(self, message: Any) -> None:
-        """Have a piece of an answer heard."""
+        """Queue a text delta."""
         if message.type == STREAM:
-            self._said.append(message.content.content)
-            if len(self._said) == 1:  # else the loop has been woken, and is not through
-                self._loop.call_soon_threadsafe(self._hear_all)
+            self._pending.append(message.content.content)
+            if len(self._pending) == 1:  # otherwise the loop is already notified
+                self._loop.call_soon_threadsafe(self._deliver)
 
-    def _hear_all(self) -> None:
-        while self._said:
-            words = self._said.popleft()
-            if not self._is_over:
-                self._hear(words)
+    def _deliver(self) -> None:
+        while self._pending:
+            words = self._pending.popleft()
+            if not self._is_closed:
+                self._listener(words)
 
     def print(self, *objects: Any, sep: str = " ", end: str = "\n", flush: bool = False) -> None:
-        """Print nothing: what is to be known of a call is on record."""
+        """Discard the output: the log records what matters."""
 
     def input(self, prompt: str = "", *, password: bool = False) -> str:
-        """Refuse: a model client asks nobody.
+        """Refuse: a model client cannot ask for input.
 
         Raises:
             EngineError: always.
@@ -64,64 +64,64 @@ class Hearing:
         raise EngineError(f"A model client asked for input: {prompt!r}. Use another client.")
 
 
-# What comes back of a request, in a row: the response, the pieces of its body, and what ended it:
-# trouble, or nothing.
-Arrived = SimpleQueue[httpx2.Response | bytes | Exception | None]
+# The response to a request, then the pieces of its body, and at last the error or None.
+ResponseQueue = SimpleQueue[httpx2.Response | bytes | Exception | None]
 
 
 class CallTransport:
-    """The way of one call: what its thread asks, tasks of the event loop send and receive.
+    """The HTTP transport of one call: its thread makes requests, and tasks of the event loop send
+    them.
 
-    A thread cannot be stopped, but what it waits for can: when the call ends, its connections are
-    let go at once. What has arrived waits for the thread, which is woken for no more than that.
+    A thread cannot be stopped, but its requests can: when the call ends, its connections are closed
+    at once. Received data is queued for the thread.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_over = False
+        self._is_closed = False
 
     def fetch(self, request: httpx2.Request) -> httpx2.Response:
-        """The response to a request of the thread, as soon as it begins."""
-        arrived = Arrived()
-        from_thread.run_sync(self._start, request, arrived)
-        begun = arrived.get()
+        """The response to a request from the thread, as soon as its headers arrive."""
+        queue = ResponseQueue()
+        from_thread.run_sync(self._start, request, queue)
+        begun = queue.get()
         if isinstance(begun, Exception):
             raise begun
         assert isinstance(begun, httpx2.Response)
         return httpx2.Response(
             begun.status_code,
             headers=begun.headers,
-            stream=_Body(arrived),
+            stream=_Body(queue),
             extensions=begun.extensions,
         )
 
-    def _start(self, request: httpx2.Request, arrived: Arrived) -> None:
-        if self._is_over:  # before its thread got so far
+    def _start(self, request: httpx2.Request, queue: ResponseQueue) -> None:
+        if self._is_closed:  # the call ended before its thread got here
             raise CancelledError
-        self._tasks.append(asyncio.create_task(self._carry(request, arrived)))
+        self._tasks.append(asyncio.create_task(self._forward(request, queue)))
 
-    async def _carry(self, request: httpx2.Request, arrived: Arrived) -> None:
-        """Send a request, and hand over what comes back as it arrives."""
+    async def _forward(self, request: httpx2.Request, queue: ResponseQueue) -> None:
+        """Send a request, and queue its response as it arrives."""
         end: Exception | None = CancelledError()
         try:
             response = await self._inner.handle_async_request(request)
             body = cast("httpx2.AsyncByteStream", response.stream)
             try:
-                arrived.put(response)
+                queue.put(response)
                 async for piece in body:
-                    arrived.put(piece)
+                    queue.put(piece)
             finally:
                 await body.aclose()
             end = None
-        except Exception as error:  # noqa: BLE001 - raised where the thread waits
+        except Exception as error:  # noqa: BLE001 - raised in the waiting thread
             end = error
         finally:
-            arrived.put(end)
+            queue.put(end)
 
     async def end(self) -> None:
-        """Let go of all connections; whoever still waits is told."""
-        self._is_over = True
+        """Close all connections; waiting threads get an error."""
+        self._is_closed = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -129,53 +129,53 @@ class CallTransport:
 
 
 class _Body(httpx2.SyncByteStream):
-    """The body of a response, as a thread reads it."""
+    """A response body that a thread reads."""
 
-    def __init__(self, arrived: Arrived) -> None:
-        self._arrived = arrived
+    def __init__(self, queue: ResponseQueue) -> None:
+        self._queue = queue
 
     def __iter__(self) -> Iterator[bytes]:
-        while isinstance(piece := self._arrived.get(), bytes):
+        while isinstance(piece := self._queue.get(), bytes):
             yield piece
         if isinstance(piece, Exception):
             raise piece
 
 
 class LoopTransport(httpx2.BaseTransport):
-    """Sends what a client asks by the way of the call that the client is lent to."""
+    """Sends a client's requests through the transport of the current call."""
 
-    way: CallTransport
+    transport: CallTransport
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The response to a request, as soon as it begins."""
-        return self.way.fetch(request)
+        """The response to a request, as soon as its headers arrive."""
+        return self.transport.fetch(request)
 
 
-# How many models are asked at a time for a tenant: each holds a thread, as the clients block.
+# How many models are called at once per tenant: each needs a thread, since the clients block.
 THREADS = 256
 
 T = TypeVar("T")
 
 
 class ModelAsker:
-    """How one engine asks; with `keep_open`, its connections stay open until `aclose`."""
+    """Calls models for one engine. With `keep_open`, connections stay open until `aclose`."""
 
     def __init__(self, patience: Patience, keep_open: bool) -> None:
         self._patience = patience
-        self._trusted = httpx2.create_ssl_context()  # which takes longer than most calls
-        self._kept = self._transport() if keep_open else None
+        self._trusted = httpx2.create_ssl_context()  # slower than most calls
+        self._shared_transport = self._transport() if keep_open else None
 
     async def __call__(
         self,
         task: Task,
         model: str,
-        ask: Callable[[CallTransport, Hearing], T],
+        ask: Callable[[CallTransport, DeltaStream], T],
     ) -> T:
-        """What `ask` gives in a thread, called again after trouble that may pass.
+        """The result of `ask` in a thread; transient failures are retried.
 
         Raises:
-            ContextTooLarge: the request does not fit into the window of the model.
-            EngineError: the model does not answer, or refuses to.
+            ContextTooLarge: the request exceeds the model's context window.
+            EngineError: the model fails or refuses the request.
         """
         trying = attempts(task, self._patience, may_pass)
         try:
@@ -186,36 +186,36 @@ class ModelAsker:
         return given
 
     async def aclose(self) -> None:
-        """Part from the providers."""
-        if self._kept is not None:
-            await self._kept.aclose()
+        """Close the connections to providers."""
+        if self._shared_transport is not None:
+            await self._shared_transport.aclose()
 
     async def _ask(
-        self, ask: Callable[[CallTransport, Hearing], T], say: Callable[[str | None], None]
+        self, ask: Callable[[CallTransport, DeltaStream], T], say: Callable[[str | None], None]
     ) -> T:
-        """One request, heard while it is answered."""
+        """Send one request and stream its answer."""
         say(None)
-        inner = self._kept or self._transport()
-        way = CallTransport(inner)
+        inner = self._shared_transport or self._transport()
+        transport = CallTransport(inner)
         now = asyncio.get_running_loop().time
         with anyio.fail_after(self._patience.timeout) as waiting:
 
-            def hear(words: str) -> None:
+            def on_delta(words: str) -> None:
                 waiting.deadline = now() + self._patience.timeout
                 say(words)
 
-            hearing = Hearing(hear)
+            deltas = DeltaStream(on_delta)
             try:
-                # A thread that is left alone ends by itself: at once, if it goes by the way.
-                call = partial(ask, way, hearing)
+                # An abandoned thread ends at once, because its transport is closed.
+                call = partial(ask, transport, deltas)
                 return await in_thread(call, threads("autogen", THREADS))
             finally:
-                hearing.end()
+                deltas.end()
                 with anyio.CancelScope(shield=True):
-                    await way.end()
-                    if inner is not self._kept:
+                    await transport.end()
+                    if inner is not self._shared_transport:
                         await inner.aclose()
 
     def _transport(self) -> httpx2.AsyncHTTPTransport:
-        """What opens connections, and closes them."""
+        """A new connection pool."""
         return httpx2.AsyncHTTPTransport(verify=self._trusted)

@@ -10,10 +10,14 @@ from autogen import ConversableAgent, GroupChatManager
 from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
 from autogen.agentchat.group.patterns.pattern import Pattern
 
-from turnloom.adapters.autogen.beginnings import begin, lacking, looks_outside
-from turnloom.adapters.autogen.chats import Chat, Showing
-from turnloom.adapters.autogen.diaries import ChatRunStore, Unrecorded, recorded
-from turnloom.adapters.autogen.tools import overheard, share
+from turnloom.adapters.autogen.chats import Chat, ExposureHook
+from turnloom.adapters.autogen.initial_values import (
+    has_external_source,
+    initial_values,
+    missing_variables,
+)
+from turnloom.adapters.autogen.recorders import ChatRunStore, NoRecord, recorded
+from turnloom.adapters.autogen.tools import observed, share_context
 from turnloom.agents.spec import Toolkit
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
@@ -33,106 +37,111 @@ from turnloom.variables.spec import (
     VariableDefinition,
 )
 
-# The id by which nothing can be looked up before a chat began.
+# The lookup key that does not exist before a chat begins.
 CHAT_ID = "chat_id"
 
-# The triggers that what happens in a chat is enough for.
-HEARD = (AgentTextTrigger, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
+# The triggers that a chat supports.
+SUPPORTED = (AgentTextTrigger, AgentTurnCount, ContextChange, ToolResponse, UiResponse)
 
-# Why others are not.
-UNHEARD = {
-    "timer_expired": "and a chat keeps no time. Set it from a tool.",
-    "function": "which is asked about events, and a chat asks no functions. Set it from a tool.",
+# Why other triggers are not supported.
+UNSUPPORTED = {
+    "timer_expired": "but a chat has no timers. Set the variable in a tool.",
+    "function": "but a chat does not call trigger functions. Set the variable in a tool.",
 }
-FOREIGN = "of which the chat knows nothing. Set it from a tool."
+UNKNOWN = "which does not exist in a chat. Set the variable in a tool."
 
 
-def refuse_misfits(
-    pattern: Pattern, workflow: LoadedWorkflow, *, is_recorded: bool
-) -> Conversation:
-    """The conversation of a workflow that the chat can follow.
+def check_fit(pattern: Pattern, workflow: LoadedWorkflow, *, is_recorded: bool) -> Conversation:
+    """The conversation of a workflow that fits the chat.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: the workflow does not fit.
     """
     deciding: Any = workflow.workflow
     conversation = getattr(deciding, "conversation", None)
     if not isinstance(conversation, Conversation):
-        raise UsageError(f"{deciding.name!r} is no conversation. Attach a workflow folder.")
-    problems = [*_misfits(pattern, conversation), *_unread(pattern, conversation, is_recorded)]
+        raise UsageError(f"{deciding.name!r} is not a conversation. Attach a workflow folder.")
+    problems = [
+        *_misfit_problems(pattern, conversation),
+        *_missing_values(pattern, conversation, is_recorded),
+    ]
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
-        raise UsageError(f"The chat cannot have workflow {conversation.name!r}:\n{lines}")
+        raise UsageError(f"Workflow {conversation.name!r} does not fit the chat:\n{lines}")
     return conversation
 
 
-def _misfits(pattern: Pattern, conversation: Conversation) -> Iterator[str]:
+def _misfit_problems(pattern: Pattern, conversation: Conversation) -> Iterator[str]:
     there = {agent.name for agent in pattern.agents}
     for name in sorted(conversation.agents.keys() - there):
-        yield f"It has no agent {name!r}. Give it one, or drop it from the workflow."
+        yield f"The chat has no agent {name!r}. Add it, or remove it from the workflow."
     for agent in pattern.agents:
-        yield from _used(agent)
+        yield from _reuse_problems(agent)
     for definition in conversation.variables.definitions.values():
         if isinstance(definition.source, Derived):
             for trigger in definition.source.triggers:
-                yield from _unheard(pattern, conversation.toolkit, definition, trigger)
+                yield from _trigger_problems(pattern, conversation.toolkit, definition, trigger)
 
 
-def _unread(pattern: Pattern, conversation: Conversation, is_recorded: bool) -> Iterator[str]:
-    """Why variables that the chat has no values of would have none."""
-    for name, definition in lacking(pattern.context_variables, conversation.variables).items():
+def _missing_values(
+    pattern: Pattern, conversation: Conversation, is_recorded: bool
+) -> Iterator[str]:
+    """Why variables without values in the chat cannot be initialized."""
+    for name, definition in missing_variables(
+        pattern.context_variables, conversation.variables
+    ).items():
         source = definition.source
         if isinstance(source, DatabaseSource) and source.search_by == CHAT_ID:
             yield (
-                f"Variable {name!r} is looked up by {CHAT_ID!r}, and a chat has none when it is "
-                "attached. Give the chat a value of it."
+                f"Variable {name!r} is looked up by {CHAT_ID!r}, which does not exist before the "
+                "chat begins. Set its value in the chat."
             )
-        elif looks_outside(definition) and not is_recorded:
+        elif has_external_source(definition) and not is_recorded:
             yield (
-                f"Variable {name!r} is read from outside ({source.type}), and the chat has no "
-                "value of it. Attach with `Records`, or give the chat a value."
+                f"Variable {name!r} has an external source ({source.type}), and no value in the "
+                "chat. Attach with `Records`, or set its value in the chat."
             )
 
 
-def _used(agent: ConversableAgent) -> Iterator[str]:
-    """Why an agent cannot take part: what it learned in one run would leak into the next."""
+def _reuse_problems(agent: ConversableAgent) -> Iterator[str]:
+    """Why an agent cannot be reused: its state would leak into the next run."""
     hooks = agent.hook_lists["process_message_before_send"]
     is_attached = any(isinstance(getattr(hook, "__self__", None), Chat) for hook in hooks)
     if is_attached or any(agent.chat_messages.values()):
         yield (
-            f"Agent {agent.name!r} was in a chat before; its tools and messages are still of that "
-            "one. Make agents for each run."
+            f"Agent {agent.name!r} was in a chat before, and still has its tools and messages. "
+            "Create new agents for each run."
         )
 
 
-def _unheard(
+def _trigger_problems(
     pattern: Pattern, toolkit: Toolkit, definition: VariableDefinition, trigger: Trigger
 ) -> Iterator[str]:
     """Why a trigger would never fire."""
     about = f"Variable {definition.name!r}"
-    if not isinstance(trigger, HEARD):
-        yield f"{about} has a trigger {trigger.type!r}, {UNHEARD.get(trigger.type, FOREIGN)}"
+    if not isinstance(trigger, SUPPORTED):
+        yield f"{about} has a trigger {trigger.type!r}, {UNSUPPORTED.get(trigger.type, UNKNOWN)}"
     if isinstance(trigger, UiResponse) and trigger.apply == "auto":
         yield (
-            f"{about} takes the answer that tool {trigger.tool!r} gets, and what people answer a "
-            "tool of the chat is known to that tool alone. Let it set the variable: drop `apply`."
+            f"{about} takes the answer to tool {trigger.tool!r}, but only the tool itself sees it "
+            "in a chat. Set the variable in the tool, and remove `apply`."
         )
     if isinstance(trigger, (ToolResponse, UiResponse)):
         tool = toolkit.called(trigger.tool)
         if tool not in _tools(pattern):
             yield (
-                f"{about} waits for tool {tool!r}, and no agent of the chat has it. Register it "
+                f"{about} waits for tool {tool!r}, which no agent of the chat has. Register it "
                 "with an agent before you attach."
             )
     if isinstance(trigger, AgentTextTrigger) and _ends(pattern, trigger):
         yield (
-            f"{about} waits for {ENDING!r}, which ends the chat before anything is decided. Choose "
-            "another word, or give the manager and the agents an `is_termination_msg` of your own."
+            f"{about} waits for {ENDING!r}, which ends the chat before variables change. Choose "
+            "another word, or set your own `is_termination_msg` for the manager and the agents."
         )
 
 
 def _tools(pattern: Pattern) -> set[str]:
-    """The tools that agents of the chat have."""
+    """The tools of the chat's agents."""
     return {
         name
         for agent in pattern.agents
@@ -145,7 +154,7 @@ def _ends(pattern: Pattern, trigger: AgentTextTrigger) -> bool:
     return is_usual and ends_chats(trigger)
 
 
-# What message hooks give, as the classic line has messages.
+# The return types of message hooks in AutoGen.
 RETURNED: Mapping[str, tuple[type, ...]] = {
     "process_all_messages_before_reply": (list,),
     "process_last_received_message": (str, list),
@@ -154,70 +163,70 @@ RETURNED: Mapping[str, tuple[type, ...]] = {
 
 
 def attach(pattern: Pattern, workflow: LoadedWorkflow, records: ChatRunStore | None = None) -> None:
-    """Let a chat have the derived variables, the exposure and the hooks of a workflow, and be on
-    record as a run of it.
+    """Attach a workflow's derived variables, exposure and hooks to a group chat, and record it as a
+    run.
 
-    A variable changes while what changes it happens, so that whatever is decided after it sees the
-    change. Whose turn it is, tools and models stay the chat's own; attach when the agents have
-    their tools.
+    A variable changes as soon as its trigger fires, so that all later decisions see the change.
+    Speaker selection, tools and models remain the chat's own. Attach after the agents have their
+    tools.
 
-    Variables that the chat has no values of begin as in a run; those of the environment and of
-    databases need `records`, which knows where these are.
+    Variables without values in the chat are initialized as in a run. Those from the environment or
+    from databases need `records`, which knows how to load them.
 
     Raises:
         UsageError: the chat and the workflow do not fit; the message says why.
-        MissingContext: a variable that is required has no value.
+        MissingContext: a required variable has no value.
     """
-    conversation = refuse_misfits(pattern, workflow, is_recorded=records is not None)
+    conversation = check_fit(pattern, workflow, is_recorded=records is not None)
     functions = _functions(workflow, conversation)
-    beginning = begin(pattern.context_variables, workflow, conversation.variables, records)
-    keep = Unrecorded if records is None else recorded(records, workflow)
-    chat = Chat(pattern.context_variables, conversation, workflow.hooks, beginning, begin=keep)
+    initial = initial_values(pattern.context_variables, workflow, conversation.variables, records)
+    keep = NoRecord if records is None else recorded(records, workflow)
+    chat = Chat(pattern.context_variables, conversation, workflow.hooks, initial, begin=keep)
     for agent in pattern.agents:
-        share(agent, pattern.context_variables)
+        share_context(agent, pattern.context_variables)
         _register(agent, chat, conversation, functions)
-    _follow(pattern, chat)
+    _attach_on_prepare(pattern, chat)
 
 
 def _register(
-    agent: Any,  # the types of hooks are not known there
+    agent: Any,  # AutoGen does not type its hooks
     chat: Chat,
     conversation: Conversation,
     functions: Mapping[MessageHook, Callable[..., Any]],
 ) -> None:
-    """Hooks of the folder come first: what they leave of a message is what is said."""
+    """Register the folder's hooks first, so that triggers see the message as the hooks leave it."""
     for hook, function in functions.items():
         if hook.goes_with(agent.name):
             agent.register_hook(hook.hook_type, function)
     agent.register_hook("process_message_before_send", chat.say)
-    # Before whatever else an agent does with the values of the moment.
-    agent.hook_lists["update_agent_state"].insert(0, chat.take)
+    # Before the agent's other hooks, which use the current values.
+    agent.hook_lists["update_agent_state"].insert(0, chat.begin_turn)
     if agent.name in conversation.variables.exposures:
-        showing = Showing(agent.name, conversation.variables, chat)
+        showing = ExposureHook(agent.name, conversation.variables, chat)
         agent.register_hook("update_agent_state", showing.update)
 
 
 def _functions(
     workflow: LoadedWorkflow, conversation: Conversation
 ) -> dict[MessageHook, Callable[..., Any]]:
-    """The functions of message hooks, as the chat calls them: without awaiting anything."""
+    """The functions of message hooks, which must be synchronous."""
     modules: Any = workflow.modules
     found: dict[MessageHook, Callable[..., Any]] = {}
     for hook in conversation.message_hooks:
         function = modules.function(hook.filename, hook.function)
         if inspect.iscoroutinefunction(function):
             raise UsageError(
-                f"Message hook {hook.function!r} of {hook.filename} is `async`, and a chat of the "
-                "classic line awaits no hooks. Make it a plain function."
+                f"Message hook {hook.function!r} in {hook.filename} is `async`, but AutoGen does "
+                "not await hooks. Make it a plain function."
             )
         found[hook] = _checked(hook, function)
     return found
 
 
 def _checked(hook: MessageHook, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a hook, which fails if it gives what a hook of its kind cannot.
+    """A hook's function that raises on a result of the wrong type.
 
-    The chat would go on with what the hook was to change.
+    Otherwise the chat would continue with the unchanged message.
     """
     kinds = RETURNED.get(hook.hook_type)
     if kinds is None:
@@ -228,60 +237,61 @@ def _checked(hook: MessageHook, function: Callable[..., Any]) -> Callable[..., A
         given = function(*args, **more)
         if not isinstance(given, kinds):
             raise TypeError(
-                f"Message hook {hook.function!r} of {hook.filename} gave {preview(given)}. Let it "
-                "return what is to take the place of what it is given."
+                f"Message hook {hook.function!r} in {hook.filename} returned {preview(given)}. "
+                "Return the replacement of its argument."
             )
         return given
 
     return called
 
 
-def _follow(pattern: Any, chat: Chat) -> None:
-    """Be there when the chat is prepared, by whichever runner: who runs it is made then."""
+def _attach_on_prepare(pattern: Any, chat: Chat) -> None:
+    """Attach to the manager and executor when any runner prepares the chat, since they are created
+    then."""
     prepare = pattern.prepare_group_chat
 
     @wraps(prepare)
     def prepared(*args: Any, **more: Any) -> Any:
-        made = prepare(*args, **more)
-        (manager,) = (each for each in made if isinstance(each, GroupChatManager))
-        everybody: list[Any] = manager.groupchat.agents
-        for each in everybody:
+        parts = prepare(*args, **more)
+        (manager,) = (each for each in parts if isinstance(each, GroupChatManager))
+        agents: list[Any] = manager.groupchat.agents
+        for each in agents:
             if isinstance(each, GroupToolExecutor):
-                _listen(each, chat)
+                _observe_tools(each, chat)
             elif each not in pattern.agents:
-                each.hook_lists["update_agent_state"].insert(0, chat.leave)
-                each.register_hook("process_message_before_send", chat.hear)
-        _accompany(manager, chat, {agent.name for agent in pattern.agents})
-        return made
+                each.hook_lists["update_agent_state"].insert(0, chat.end_turn)
+                each.register_hook("process_message_before_send", chat.note_message)
+        _observe_run(manager, chat, {agent.name for agent in pattern.agents})
+        return parts
 
     pattern.prepare_group_chat = prepared
 
 
-def _listen(executor: Any, chat: Chat) -> None:
-    """Tell the chat what tools give, and when the executor made something of it."""
+def _observe_tools(executor: Any, chat: Chat) -> None:
+    """Report tool results to the chat, and check for writes after the executor's message."""
     tools = executor.function_map.items()
-    heard = {name: overheard(name, function, chat) for name, function in tools}
-    executor.register_function(heard, silent_override=True)
-    executor.register_hook("process_message_before_send", chat.pass_on)
+    observed_tools = {name: observed(name, function, chat) for name, function in tools}
+    executor.register_function(observed_tools, silent_override=True)
+    executor.register_hook("process_message_before_send", chat.check_writes_hook)
 
 
-def _accompany(manager: Any, chat: Chat, agents: Set[str]) -> None:
-    """Tell the chat when it goes on, and how it ended; it is run in one of two ways."""
+def _observe_run(manager: Any, chat: Chat, agents: Set[str]) -> None:
+    """Report the start and the end of the chat, for synchronous and async runs."""
     run, run_async = GroupChatManager.run_chat, GroupChatManager.a_run_chat
 
-    def going_on(messages: Any, sender: Any) -> AbstractContextManager[None]:
-        said = [(each.get("name") or "", each) for each in manager.groupchat.messages]
-        earlier = [*said, (sender.name, messages[-1])]
-        return chat.going_on(manager, [(name, each, name in agents) for name, each in earlier])
+    def running(messages: Any, sender: Any) -> AbstractContextManager[None]:
+        history = [(each.get("name") or "", each) for each in manager.groupchat.messages]
+        earlier = [*history, (sender.name, messages[-1])]
+        return chat.running(manager, [(name, each, name in agents) for name, each in earlier])
 
     @wraps(run)
     def run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:
-        with going_on(messages, sender):
+        with running(messages, sender):
             return run(recipient, messages=messages, sender=sender, config=config)
 
     @wraps(run_async)
     async def a_run_chat(recipient: Any, messages: Any, sender: Any, config: Any) -> Any:
-        with going_on(messages, sender):
+        with running(messages, sender):
             return await run_async(recipient, messages=messages, sender=sender, config=config)
 
     manager.replace_reply_func(run, run_chat)

@@ -1,4 +1,4 @@
-"""Clients of the classic line: made when they are missing, and lent to one call at a time."""
+"""AutoGen's clients, created on demand and used by one call at a time."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ from autogen import OpenAIWrapper
 from autogen.io.base import IOStream
 from pydantic import ValidationError
 
-from turnloom.adapters.autogen.asking import CallTransport, Hearing, LoopTransport
+from turnloom.adapters.autogen.asking import CallTransport, DeltaStream, LoopTransport
 from turnloom.adapters.autogen.forms import Response
 from turnloom.agents.logic.endings import Ending
 from turnloom.errors import EngineError
 from turnloom.kernel.values import said
 
-# The reasons that the classic line takes for an end; it fails at any other.
-KNOWN = ("stop", "length", "tool_calls", "content_filter", "function_call")
+# Finish reasons that AutoGen accepts; it fails on any other.
+KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter", "function_call")
 
 
 class Endings:
-    """Notes how the answers of a wrapper's clients end; `last` is that of the last one."""
+    """Notes how the answers of a wrapper's clients end; `last` is the last ending."""
 
     def __init__(self, wrapper: OpenAIWrapper) -> None:
         self.last = Ending()
@@ -29,9 +29,9 @@ class Endings:
         for client in clients:
             if (inner := getattr(client, "_oai_client", None)) is not None:
                 completions = inner.chat.completions
-                completions.create = self._noting(completions.create)
+                completions.create = self._with_notes(completions.create)
 
-    def _noting(self, create: Any) -> Any:
+    def _with_notes(self, create: Any) -> Any:
         def noted(*args: Any, **kwargs: Any) -> Any:
             self.last = Ending()
             given = create(*args, **kwargs)
@@ -44,33 +44,33 @@ class Endings:
             yield self._note(chunk)
 
     def _note(self, given: Any) -> Any:
-        """Note what a piece of an answer, or a whole one, says of its end."""
+        """Note the finish reason in a chunk or in a whole answer."""
         self.last.note(given)
         for choice in getattr(given, "choices", None) or ():
-            if choice.finish_reason and choice.finish_reason not in KNOWN:
+            if choice.finish_reason and choice.finish_reason not in KNOWN_REASONS:
                 choice.finish_reason = "stop"
         return given
 
 
 Config = dict[str, Any]
 
-# What is reached by OpenAI's client, which takes a transport.
+# Values of `api_type` that use OpenAI's client, which accepts a transport.
 BRIDGED = ("openai", "azure", "deepseek")
 
-# What the newer protocol of OpenAI calls a response that has not come to its end.
-UNENDED = ("cancelled", "failed", "in_progress", "queued")
+# Statuses of an unfinished response in OpenAI's Responses API.
+UNFINISHED = ("cancelled", "failed", "in_progress", "queued")
 
-# What a request says, by key.
-Said = frozenset[str]
+# The keys of a request.
+RequestKeys = frozenset[str]
 
 
 class Client:
-    """What asks the models of a `config_list`, in a thread, for one call at a time.
+    """Client for the models of a `config_list`; it blocks, and serves one call at a time.
 
-    Its configurations are without what the requests say, since it would win over them.
+    Keys of the requests are removed from its configurations, because those would win.
     """
 
-    def __init__(self, configs: list[Config], said: Said) -> None:
+    def __init__(self, configs: list[Config], said: RequestKeys) -> None:
         self._transport = LoopTransport()
         self._http = httpx2.Client(transport=self._transport, timeout=None)
         bridge = {"http_client": self._http}
@@ -83,48 +83,48 @@ class Client:
         self._endings = Endings(self._wrapper)
         self._model = str(configs[-1]["model"])
 
-    def ask(self, request: Config, way: CallTransport, hearing: Hearing) -> Response:
-        """The message that a model answers with, and its usage.
+    def ask(self, request: Config, transport: CallTransport, deltas: DeltaStream) -> Response:
+        """The model's message and its usage.
 
         Raises:
-            EngineError: what came is no answer; another one may be.
+            EngineError: the response is invalid or truncated; a retry may succeed.
         """
-        self._transport.way = way
-        self._http.cookies.clear()  # those of the call before
+        self._transport.transport = transport
+        self._http.cookies.clear()  # of the previous call
         try:
-            with IOStream.set_default(hearing):
+            with IOStream.set_default(deltas):
                 response: Any = self._wrapper.create(**request)
         except (JSONDecodeError, ValidationError) as error:
-            raise EngineError(f"It sent what is no answer. {said(error)}") from error
-        if not _is_ended(response):
-            raise EngineError("The answer has no end.")
+            raise EngineError(f"The response is not valid: {said(error)}") from error
+        if not _is_finished(response):
+            raise EngineError("The answer is truncated: it has no finish reason.")
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)
         model = response.model or self._model
         return Response(message, response.usage, model, self._endings.last)
 
 
-def _is_ended(response: Any) -> bool:
-    """Whether a response says how it ended, as those of either protocol of OpenAI do."""
+def _is_finished(response: Any) -> bool:
+    """Whether a response has a finish reason, in either of OpenAI's protocols."""
     if (choices := getattr(response, "choices", None)) is None:
-        return getattr(response, "status", None) not in UNENDED
+        return getattr(response, "status", None) not in UNFINISHED
     return any(choice.finish_reason for choice in choices)
 
 
 class Clients:
     """The clients of one `config_list`.
 
-    To make one costs as much as to ask a quick model, so it is kept for the next call when it is
-    back. It holds no connection, which is why clients of other providers, who do, are not kept.
+    Creating a client is as expensive as a fast request, so it is reused. Only clients of OpenAI's
+    kind are: they hold no connections.
     """
 
     def __init__(self, configs: list[Config]) -> None:
         self.model = str(configs[-1]["model"])
         self._configs = configs
-        self._are_kept = all(config["api_type"] in BRIDGED for config in configs)
-        self._idle: dict[Said, deque[Client]] = {}
+        self._are_reused = all(config["api_type"] in BRIDGED for config in configs)
+        self._idle: dict[RequestKeys, deque[Client]] = {}
 
-    def ask(self, request: Config, way: CallTransport, hearing: Hearing) -> Response:
-        """The message that a model answers with, and its usage; waits for it in this thread."""
+    def ask(self, request: Config, transport: CallTransport, deltas: DeltaStream) -> Response:
+        """The model's message and its usage; blocks this thread."""
         said = frozenset(request)
         idle = self._idle.setdefault(said, deque())
         try:
@@ -132,7 +132,7 @@ class Clients:
         except IndexError:
             client = Client(self._configs, said)
         try:
-            return client.ask(request, way, hearing)
+            return client.ask(request, transport, deltas)
         finally:
-            if self._are_kept:
+            if self._are_reused:
                 idle.append(client)

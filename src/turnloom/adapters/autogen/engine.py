@@ -1,4 +1,4 @@
-"""An engine that asks models through AutoGen's clients, one request for each call of a turn."""
+"""Engine that calls models through AutoGen's clients, one request per model call of a turn."""
 
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ from turnloom.agents.logic.trouble import reason_of, unset
 from turnloom.agents.spec import Answer, Patience, Task
 from turnloom.errors import UsageError
 
-# What `openai` is called where both of OpenAI's protocols are spoken.
+# The provider prefix for OpenAI's chat protocol, as in other engines.
 CHAT = "openai-chat"
 
-# The values of `api_type` that names may begin with.
+# Provider prefixes of model names: values of `api_type`.
 PROVIDERS = (
     *BRIDGED,
     *("anthropic", "bedrock", "cerebras", "cohere", "google", "groq", "mistral"),
@@ -27,9 +27,9 @@ PROVIDERS = (
 
 
 class AutogenModels:
-    """The models that one engine asks, the default one looked for at once.
+    """The models of one engine. The default model is created at once.
 
-    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
+    A name includes the provider, as in `openai:gpt-5`, unless all models share one `base_url`.
     """
 
     def __init__(
@@ -47,48 +47,48 @@ class AutogenModels:
             self.named(None)
 
     def named(self, name: str | None) -> Clients:
-        """What asks the model of that name, or the one that is asked when none is named.
+        """The clients of the model with this name, or of the default model.
 
         Raises:
-            UsageError: there is none, or it cannot be asked.
+            UsageError: the model is unknown or not configured.
         """
-        if name not in self._found:  # to look for one costs as much as to ask it
-            self._found[name] = self._looked_up(name or self._default)
+        if name not in self._found:  # creating one is as expensive as a call
+            self._found[name] = self._create(name or self._default)
         return self._found[name]
 
-    def _looked_up(self, chosen: str | dict[str, Any] | LLMConfig | None) -> Clients:
+    def _create(self, chosen: str | dict[str, Any] | LLMConfig | None) -> Clients:
         if chosen is None:
             raise UsageError(
-                "No model is named. Say `model` for the agent or the orchestrator, as in "
-                "'openai:gpt-5', or give the engine one."
+                "No model is configured. Set `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or pass one to the engine."
             )
         entry = self._entry(chosen) if isinstance(chosen, str) else chosen
         try:
             entries = LLMConfig.ensure_config(entry).config_list
-            found = [alone(each.model_dump(exclude_none=True)) for each in entries]
+            found = [without_retries(each.model_dump(exclude_none=True)) for each in entries]
             OpenAIWrapper(config_list=found)
-        except Exception as error:  # whatever a provider's library says to a lack of settings
-            raise UsageError(f"Model {str(chosen)!r} cannot be asked. {_reason(error)}") from error
+        except Exception as error:  # provider libraries raise any kind for missing settings
+            raise UsageError(f"Cannot use model {str(chosen)!r}. {_reason(error)}") from error
         return Clients(found)
 
     def _entry(self, name: str) -> dict[str, Any]:
-        """The entry of a `config_list` that a name stands for."""
+        """The `config_list` entry for a name."""
         provider, _, model = (CHAT, "", name) if self._common else name.partition(":")
         if provider not in (CHAT, *PROVIDERS) or not model:
             raise UsageError(
-                f"Model {name!r} cannot be asked. Say its provider, as in 'openai:gpt-5'. The "
-                f"classic line of AG2 knows: {', '.join(PROVIDERS)}."
+                f"Cannot use model {name!r}. Name its provider, as in 'openai:gpt-5'. Providers of "
+                f"AutoGen: {', '.join(PROVIDERS)}."
             )
         kind = "openai" if provider == CHAT else provider
         return {"api_type": kind, "model": model, **self._common}
 
 
 def _reason(error: Exception) -> str:
-    """Why a model cannot be asked, where its client does not say it in words for people, too."""
+    """Why a model cannot be used, in plain words if its client has none."""
     if isinstance(error, ValidationError):
-        lacking = ", ".join(str(each["loc"][-1]) for each in error.errors() if each["loc"])
+        missing = ", ".join(str(each["loc"][-1]) for each in error.errors() if each["loc"])
         return (
-            f"It needs settings that its name does not give: {lacking}. Give them to "
+            f"It needs settings that are not part of its name: {missing}. Pass them to "
             "`AutogenEngine` as an entry of a `config_list`."
         )
     if isinstance(error, ValueError) and "Anthropic API" in str(error):
@@ -96,18 +96,18 @@ def _reason(error: Exception) -> str:
     return reason_of(error)
 
 
-def alone(config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration whose client leaves trying again to us: two who do would try often."""
+def without_retries(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with the client's own retries turned off: the engine retries."""
     return config | {"max_retries": 0} if config["api_type"] in BRIDGED else config
 
 
 class AutogenEngine:
-    """Asks the model that the agent names, or else this one.
+    """Calls the model of the agent, or else the default model.
 
-    Models are named with the `api_type` of the classic line, as in `openai:gpt-5`, or are a
-    configuration of it: an entry of a `config_list`, or an `LLMConfig`. With `base_url`, they are
-    those of one server that speaks OpenAI's protocol. With `keep_open`, connections stay open
-    between calls, until `aclose`.
+    A model is a name with its `api_type`, as in `openai:gpt-5`, or a configuration of AutoGen: a
+    `config_list` entry, or an `LLMConfig`. With `base_url`, every model is on that one server,
+    which speaks OpenAI's protocol. With `keep_open`, connections stay open between calls, until
+    `aclose`.
     """
 
     def __init__(
@@ -123,12 +123,12 @@ class AutogenEngine:
         self._asking = ModelAsker(patience or Patience(), keep_open)
 
     async def __call__(self, task: Task) -> Answer:
-        """What the model says to the task, asked again after trouble that may pass.
+        """The model's answer to a task; transient failures are retried.
 
         Raises:
-            ContextTooLarge: the task does not fit into the window of the model.
-            EngineError: it does not answer, or refuses to.
-            UsageError: no model is named, or there is none of that name.
+            ContextTooLarge: the task exceeds the model's context window.
+            EngineError: the model fails or refuses the request.
+            UsageError: the model is unknown, or none is configured.
         """
         clients = self._models.named(task.model)
         names = spelled(tool.name for tool in task.tools)
@@ -136,5 +136,5 @@ class AutogenEngine:
         return answer_of(task, names, await self._asking(task, clients.model, ask))
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the connections to providers."""
         await self._asking.aclose()

@@ -1,4 +1,4 @@
-"""Tasks as requests of the classic line, and what comes back as answers."""
+"""Tasks as requests of AutoGen, and its responses as answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ from turnloom.kernel.values import as_data, as_object
 
 
 class Response(NamedTuple):
-    """What a client got: a text or a message with calls, what it used, whose it is, and how it
-    ended."""
+    """A client's response: a text or a message with tool calls, its usage, its model, and its
+    ending."""
 
     message: Any
     usage: Any
@@ -32,23 +32,22 @@ class Response(NamedTuple):
 
 
 def request_of(task: Task, names: Mapping[str, str]) -> dict[str, Any]:
-    """What a client is asked with; `names` says how tools are called there.
+    """The request for a task; `names` maps tools to the names that the provider accepts.
 
-    The client's own cache is off, since the log holds the answers; so are its prices, which know
-    few models and warn of the others.
+    The client's cache is off, since the log stores answers. So are its prices, which cover few
+    models and warn about others.
     """
     system = [{"role": "system", "content": task.system}] if task.system else []
     messages = [*system, *messages_of(dialogue_of(task, names))]
-    return {"messages": messages, **demands_of(task, names)}
+    return {"messages": messages, **request_options(task, names)}
 
 
-def demands_of(
+def request_options(
     task: Task, names: Mapping[str, str], own: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """What a task asks of an answer: its form, and the tools that may be called, also `own` ones of
-    who asks."""
+    """The options of a request: its output schema, and its tools, with the agent's `own` tools."""
     asked: dict[str, Any] = {
-        "stream": task.output is None,  # nobody reads half an output
+        "stream": task.output is None,  # a partial output is of no use
         "cache_seed": None,
         "price": [0.0, 0.0],
     }
@@ -71,7 +70,7 @@ def _function(name: str, description: str, parameters: Mapping[str, Any]) -> dic
 
 
 def messages_of(parts: Iterable[Part]) -> list[dict[str, Any]]:
-    """What was said and called, as messages of OpenAI's protocol."""
+    """Messages of OpenAI's protocol."""
     found: list[dict[str, Any]] = []
     for part in parts:
         match part:
@@ -82,14 +81,15 @@ def messages_of(parts: Iterable[Part]) -> list[dict[str, Any]]:
             case Called(id, name, arguments):
                 function = {"name": name, "arguments": as_data(arguments)}
                 call = {"id": id, "type": "function", "function": function}
-                _calling(found)["tool_calls"].append(call)
+                _calling_message(found)["tool_calls"].append(call)
             case Returned(id, name, text):
                 found.append({"role": "tool", "tool_call_id": id, "name": name, "content": text})
     return found
 
 
-def _calling(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message of the model that a call stands in: its last words, or one without any."""
+def _calling_message(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The model's message to which a tool call belongs: its last text, or a new one without
+    text."""
     if not found or found[-1]["role"] != "assistant":
         found.append({"role": "assistant", "content": None})
     found[-1].setdefault("tool_calls", [])
@@ -97,16 +97,16 @@ def _calling(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response) -> Answer:
-    """What a response says, calls and gives."""
+    """The answer in a response: text, tool calls and output."""
     text, calls = read_message(response.message, names)
     output = None if calls or task.output is None else given_output(task.output, text)
     ending, usage = response.ending, usage_of(response)
     answer = Answer(text, usage, calls, output, model=response.model, added=added_to(task))
-    return ended(answer, ending)
+    return with_stop(answer, ending)
 
 
-def ended(answer: Answer, ending: Ending) -> Answer:
-    """An answer with why it ended."""
+def with_stop(answer: Answer, ending: Ending) -> Answer:
+    """An answer with its stop reason."""
     refusal = ending.refusal
     stop = stop_of(ending.reason, calls=bool(answer.calls), refusal=refusal)
     text = answer.text or refusal
@@ -114,7 +114,7 @@ def ended(answer: Answer, ending: Ending) -> Answer:
 
 
 def read_message(message: Any, names: Mapping[str, str]) -> tuple[str, tuple[ToolCall, ...]]:
-    """What a message says and calls; `names` says how tools are called there."""
+    """The text and tool calls of a message; `names` maps tools to the provider's names."""
     data = _data(message)
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(_call(call, tools) for call in data.get("tool_calls") or ())
@@ -122,7 +122,7 @@ def read_message(message: Any, names: Mapping[str, str]) -> tuple[str, tuple[Too
 
 
 def usage_of(response: Response) -> Usage:
-    """What a response used."""
+    """The token usage of a response."""
     used = response.usage
     return Usage(_tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
 
@@ -135,13 +135,13 @@ def _call(call: Mapping[str, Any], tools: Mapping[str, str]) -> ToolCall:
 
 
 def _data(message: Any) -> Mapping[str, Any]:
-    """A message as data: clients and agents give texts, mappings, models or nothing."""
+    """A message as data: clients and agents return texts, mappings, models or None."""
     if message is None or isinstance(message, str):
         return {"content": message}
     return as_object(message) or message.model_dump()
 
 
 def _tokens(usage: Any, kind: str) -> int:
-    """So many tokens of a kind; clients give mappings or models."""
+    """The number of tokens of a kind; clients return mappings or models."""
     given = as_object(usage)
     return int((given.get(kind) if given is not None else getattr(usage, kind, None)) or 0)

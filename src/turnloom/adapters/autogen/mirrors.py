@@ -1,4 +1,4 @@
-"""The variables of a run where agents of the classic line look for them."""
+"""The run's variables in the form that AutoGen's agents expect."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, cast
@@ -10,26 +10,26 @@ from turnloom.variables.logic.types import apart, is_json, same
 from turnloom.variables.spec import Context
 
 
-class LentVariables(MutableMapping[str, Any]):
-    """The variables of a run; lists and objects may be changed in place, as tools there do."""
+class RunVariables(MutableMapping[str, Any]):
+    """The run's variables. Lists and objects may be changed in place, as AutoGen's tools do."""
 
     def __init__(self, variables: Context) -> None:
         self._variables = variables
-        self._open: dict[str, tuple[Any, Json]] = {}
+        self._tracked: dict[str, tuple[Any, Json]] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._open:
-            return self._open[name][0]
-        return self._lend(name, self._variables[name])
+        if name in self._tracked:
+            return self._tracked[name][0]
+        return self._track(name, self._variables[name])
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._variables[name] = value
-        self._open.pop(name, None)
-        self._lend(name, value)
+        self._tracked.pop(name, None)
+        self._track(name, value)
 
     def __delitem__(self, name: str) -> None:
         del self._variables[name]
-        self._open.pop(name, None)
+        self._tracked.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._variables)
@@ -37,41 +37,41 @@ class LentVariables(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._variables)
 
-    def _lend(self, name: str, value: Any) -> Any:
+    def _track(self, name: str, value: Any) -> Any:
         if (as_object(value) is not None or as_array(value) is not None) and is_json(value):
-            self._open[name] = value, apart(value)
+            self._tracked[name] = value, apart(value)
         return value
 
     def copy(self) -> dict[str, Any]:
-        """All values of this moment."""
+        """All current values."""
         return dict(self)
 
     def settle(self) -> None:
-        """Write what was changed in place.
+        """Write values that were changed in place.
 
         Raises:
-            WriteRefused: it cannot be written, or not with this value.
+            WriteRefused: a variable cannot be written, or not with this value.
         """
-        lent, self._open = self._open, {}
-        for name, (value, before) in lent.items():
+        tracked, self._tracked = self._tracked, {}
+        for name, (value, before) in tracked.items():
             if not same(value, before):
                 self._variables[name] = value
 
 
 class ContextVariablesMirror(ContextVariables):
-    """The variables of a run, by the methods that agents and tools of the classic line use."""
+    """The run's variables with the interface of AutoGen's `ContextVariables`."""
 
-    def __init__(self, lent: LentVariables) -> None:
+    def __init__(self, tracked: RunVariables) -> None:
         super().__init__()
-        self.data = cast("dict[str, Any]", lent)
+        self.data = cast("dict[str, Any]", tracked)
 
     def update(self, other: Mapping[str, Any]) -> None:
-        """Write what differs: who gives back all that there is has not written all of it."""
+        """Write values that differ: tools often return all variables, changed or not."""
         for name, value in dict(other).items():
             if name not in self.data or not alike(self.data[name], value):
                 self.data[name] = value
 
 
 def alike(value: Any, other: Any) -> bool:
-    """Whether nothing changed: what is not JSON is alike only if it is the same object."""
+    """Whether two values are equal; values that are not JSON must be the same object."""
     return value is other or (is_json(value) and same(value, other))

@@ -1,4 +1,4 @@
-"""The tools of a group chat: what they are given, and what becomes known of what they give."""
+"""The tools of a group chat: their context variables, and reports of their results."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -14,17 +14,17 @@ from pydantic_core import to_jsonable_python
 
 from turnloom.kernel.values import Json
 
-# The parameter by which a tool of a chat is given the variables.
+# The parameter by which a tool of a chat receives the variables.
 CONTEXT = "context_variables"
 
 Function = Callable[..., Any]
 
 
-class Audience(Protocol):
-    """Who is told what tools give."""
+class ToolObserver(Protocol):
+    """Receives the results of tools."""
 
     def returned(self, tool: str, arguments: Json, result: Json) -> None:
-        """A tool gave something."""
+        """A tool returned a result."""
         ...
 
     def failed(self, tool: str, arguments: Json, error: Exception) -> None:
@@ -32,74 +32,74 @@ class Audience(Protocol):
         ...
 
 
-def share(agent: ConversableAgent, context: ContextVariables) -> None:
-    """Give an agent's tools the chat's own variables; of themselves they would get a copy."""
+def share_context(agent: ConversableAgent, context: ContextVariables) -> None:
+    """Give an agent's tools the chat's variables; by default, AutoGen gives them a copy."""
     for tool in agent.tools:
-        shared = sharing(tool, context)
+        shared = with_context(tool, context)
         if shared is not tool:
             agent.remove_tool_for_llm(tool)
             agent.register_for_llm()(shared)
 
 
-def sharing(tool: Tool, context: ContextVariables) -> Tool:
-    """A tool that is given these variables, if it takes any; else the tool itself."""
+def with_context(tool: Tool, context: ContextVariables) -> Tool:
+    """A tool bound to these variables, if it has a parameter for them; else the tool itself."""
     form = signature(tool.func)
     if CONTEXT not in form.parameters:
         return tool
     if iscoroutinefunction(tool.func):
 
-        async def asked(**arguments: Any) -> Any:
+        async def call_async(**arguments: Any) -> Any:
             return await tool.func(**arguments, **{CONTEXT: context})
 
-        function: Any = asked
+        function: Any = call_async
     else:
 
-        def called(**arguments: Any) -> Any:
+        def call(**arguments: Any) -> Any:
             return tool.func(**arguments, **{CONTEXT: context})
 
-        function = called
+        function = call
     rest = [each for name, each in form.parameters.items() if name != CONTEXT]
     function.__signature__ = form.replace(parameters=rest)
     return Tool(name=tool.name, description=tool.description, func_or_tool=function)
 
 
-def overheard(name: str, function: Function, audience: Audience) -> Function:
-    """A tool as the chat calls it, of which an audience is told what comes of it."""
+def observed(name: str, function: Function, observer: ToolObserver) -> Function:
+    """A tool that reports its results and failures to an observer."""
 
     async def awaited(given: Awaitable[Any], arguments: Any) -> Any:
         try:
-            return _tell(name, arguments, await given, audience)
+            return _report(name, arguments, await given, observer)
         except Exception as error:
-            audience.failed(name, _plain(arguments), error)
+            observer.failed(name, _plain(arguments), error)
             raise
 
     if iscoroutinefunction(function):
 
         @wraps(function)
-        async def asked(*args: Any, **arguments: Any) -> Any:
+        async def call_async(*args: Any, **arguments: Any) -> Any:
             return await awaited(function(*args, **arguments), arguments)
 
-        return asked
+        return call_async
 
     @wraps(function)
-    def called(*args: Any, **arguments: Any) -> Any:
+    def call(*args: Any, **arguments: Any) -> Any:
         try:
             given = function(*args, **arguments)
         except Exception as error:
-            audience.failed(name, _plain(arguments), error)
+            observer.failed(name, _plain(arguments), error)
             raise
         if isawaitable(given):
             return awaited(given, arguments)
-        return _tell(name, arguments, given, audience)
+        return _report(name, arguments, given, observer)
 
-    return called
+    return call
 
 
-def _tell(name: str, arguments: Any, given: Any, audience: Audience) -> Any:
-    """Tell what a tool gives the model to read; a handoff is no tool."""
+def _report(name: str, arguments: Any, given: Any, observer: ToolObserver) -> Any:
+    """Report a tool's result, unless it is a handoff."""
     if not isinstance(given, TransitionTarget):
         result = given.message if isinstance(given, ReplyResult) else given
-        audience.returned(name, _plain(arguments), _plain(result))
+        observer.returned(name, _plain(arguments), _plain(result))
     return given
 
 

@@ -1,4 +1,4 @@
-"""Models of many providers and programs that ask them, through DSPy. Needs the extra `dspy`."""
+"""Models of many providers, and programs that call them, through DSPy. Needs the extra `dspy`."""
 
 from turnloom.agents.spec import Patience
 from turnloom.errors import UsageError

@@ -1,4 +1,4 @@
-"""An engine that asks models through DSPy, one request for each call of a turn."""
+"""Engine that calls models through DSPy, one request per model call of a turn."""
 
 import json
 import re
@@ -31,7 +31,7 @@ from dspy.utils.exceptions import (
     is_retryable_lm_error,
 )
 
-from turnloom.adapters.dspy.models import DspyModels, named
+from turnloom.adapters.dspy.models import DspyModels, model_name
 from turnloom.agents.logic import trouble
 from turnloom.agents.logic.dialogues import (
     Called,
@@ -51,47 +51,46 @@ from turnloom.agents.spec import Answer, Patience, Task, ToolCall, ToolSchema, U
 from turnloom.errors import ContextTooLarge, EngineError, TurnloomError
 from turnloom.kernel.values import Json, as_data, as_object
 
-# What DSPy adds to the words of a provider, for those who ask by DSPy alone.
+# Advice for users of DSPy that DSPy appends to a provider's error message.
 _ADVICE = re.compile(r"\n\n  (credential came from|To fix):.*", re.DOTALL)
 
-# What DSPy says of events that it does not read.
+# Part of DSPy's error message for a stream event above its size limit.
 OVERSIZED = "exceeds limit ("
 
 
-async def ask(model: LM, request: Request, ear: Any = None) -> Response:
-    """One request, heard by `ear` while it is answered; DSPy would keep what was shown in its
-    history.
+async def ask(model: LM, request: Request, sink: Any = None) -> Response:
+    """Send one request and stream the answer to `sink`; keep it out of DSPy's history.
 
     Raises:
-        LMError: the model does not answer, or refuses to.
-        TimeoutError: it was silent.
+        LMError: the model fails or refuses the request.
+        TimeoutError: the model sent nothing in time.
     """
-    with context(send_stream=ear, disable_history=True):
+    with context(send_stream=sink, disable_history=True):
         try:
             return await model.acall(request)
         except LMError as error:
-            if _is_silence(error):
+            if _is_timeout(error):
                 raise TimeoutError from error
             raise
 
 
-def _is_silence(error: BaseException | None) -> bool:
-    """Whether it began with a wait in vain: DSPy has no error of its own for that."""
-    return error is not None and (isinstance(error, TimeoutError) or _is_silence(error.__cause__))
+def _is_timeout(error: BaseException | None) -> bool:
+    """Whether a timeout caused the error; DSPy has no error class for timeouts."""
+    return error is not None and (isinstance(error, TimeoutError) or _is_timeout(error.__cause__))
 
 
 def is_oversized(error: LMError) -> bool:
-    """Whether an event of a stream was longer than DSPy reads: 64 KiB a line, 1 MiB in all."""
+    """Whether a stream event exceeds DSPy's limits: 64 KiB per line, 1 MiB in total."""
     return OVERSIZED in str(error)
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether it may be gone when the same request is made again; a stream may have broken."""
+def is_transient(error: BaseException) -> bool:
+    """Whether a retry of the same request may succeed. Broken streams count as transient."""
     if isinstance(error, LMBillingError) or trouble.is_untrusted(error):
         return False
     is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
     is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
-    # A provider that gives up in the middle of an answer has no status to say so.
+    # Errors in the middle of a stream carry no HTTP status.
     is_late = type(error) is LMProviderError
     if (status := trouble.status_of(error)) is not None:
         return is_known or trouble.passes(status)
@@ -99,39 +98,38 @@ def may_pass(error: BaseException) -> bool:
 
 
 def failure(error: BaseException, model: str, tried: int, patience: Patience) -> TurnloomError:
-    """The error of a call whose model does not answer, in the provider's words and without DSPy's
-    advice."""
+    """The error to raise for a failed call: the provider's message without DSPy's advice."""
     known = isinstance(error, ContextWindowExceededError) or trouble.is_too_large(error)
     kind = ContextTooLarge if known else EngineError
     return kind(_ADVICE.sub("", trouble.failure_message(error, model, tried, patience)))
 
 
 def describe(error: BaseException, patience: Patience) -> str:
-    """What a model did instead of answering, in the provider's words and without DSPy's advice."""
+    """How a model failed: the provider's message without DSPy's advice."""
     return _ADVICE.sub("", trouble.describe(error, patience))
 
 
-# What DSPy calls arguments that it could not read.
+# The key under which DSPy returns arguments that are not valid JSON.
 UNREAD = "partial_json"
 
-# Under which name DSPy gives arguments that are data and no object.
+# The key under which DSPy returns arguments that are not a JSON object.
 WRAPPED = "value"
 
 
 def request_of(task: Task, names: Mapping[str, str], model: str, config: Config) -> Request:
-    """What the model is asked: `names` says how tools are called there."""
+    """The request for a task; `names` maps tools to the names that the provider accepts."""
     tools = tuple(
         FunctionTool(names[tool.name], tool.description, tool.parameters) for tool in task.tools
     )
     messages = tuple(
-        Message(role, tuple(map(_told, parts)))
+        Message(role, tuple(map(_content, parts)))
         for role, parts in groupby(dialogue_of(task, names), _role)
     )
-    return Request(model, messages, task.system or None, tools, _formed(task, config))
+    return Request(model, messages, task.system or None, tools, _with_output_schema(task, config))
 
 
-def _formed(task: Task, config: Config) -> Config:
-    """The settings, with the form that the answer is to have."""
+def _with_output_schema(task: Task, config: Config) -> Config:
+    """The settings, with the schema of the output if the task has one."""
     if task.output is None:
         return config
     form = {"type": "json_schema", "name": task.output.name, "schema": form_of(task.output)}
@@ -139,7 +137,7 @@ def _formed(task: Task, config: Config) -> Config:
 
 
 def _role(part: Part) -> Role:
-    """Whose a part is."""
+    """The role of the message that holds a part."""
     match part:
         case Own() | Called():
             return "assistant"
@@ -149,7 +147,7 @@ def _role(part: Part) -> Role:
             return "tool"
 
 
-def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
+def _content(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
     match part:
         case Own(text) | OthersMessage(text):
             return TextPart(text)
@@ -160,7 +158,7 @@ def _told(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
 
 
 def answer_of(task: Task, names: Mapping[str, str], response: Response, ending: Ending) -> Answer:
-    """What a response says, calls and gives."""
+    """The answer in a response: text, tool calls and output."""
     tools = {plain: name for name, plain in names.items()}
     schemas = {tool.name: tool for tool in task.tools}
     called = [part for part in response.message.parts if isinstance(part, ToolCallPart)]
@@ -186,23 +184,24 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response, ending: 
 
 
 def refusal_of(response: Response) -> str:
-    """Why the model refused to answer, if it did."""
+    """The reason of a refusal; empty if the model did not refuse."""
     parts = response.message.parts
     return "".join(part.text for part in parts if isinstance(part, RefusalPart))
 
 
 def text_of(response: Response) -> str:
-    """What a response says in words, also if it refuses to."""
+    """The text of a response, including refusals."""
     return "".join(map(_words, response.message.parts))
 
 
 def usage_of(response: Response) -> Usage:
-    """The tokens that a response took."""
+    """The tokens that a response used."""
     return Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
 
 
 def _words(part: Any) -> str:
-    """What a part of a response says; DSPy reads answers itself whose form has choices in it."""
+    """The text of a part. DSPy decodes structured answers itself, so their data is encoded
+    again."""
     match part:
         case TextPart(text) | RefusalPart(text):
             return text
@@ -213,7 +212,7 @@ def _words(part: Any) -> str:
 
 
 def _arguments(given: Mapping[str, Any], tool: ToolSchema | None) -> dict[str, Json]:
-    """The arguments of a call, those that are no data or no object as other engines have them."""
+    """The arguments of a call; invalid JSON and non-objects look the same as from other engines."""
     ((key, only), *more) = given.items() if given else [("", None)]
     if more or not given:
         return read_arguments(given)
@@ -225,16 +224,16 @@ def _arguments(given: Mapping[str, Any], tool: ToolSchema | None) -> dict[str, J
 
 
 def model_of(response: Response) -> str:
-    """Who answered: where an answer came in pieces, DSPy itself may only say who was asked."""
-    named = (as_object(response.provider_data) or {}).get("model")
-    return named if isinstance(named, str) and named else response.model
+    """The model that answered. For streams, DSPy's own field names the requested model."""
+    model_name = (as_object(response.provider_data) or {}).get("model")
+    return model_name if isinstance(model_name, str) and model_name else response.model
 
 
 class DSPyEngine:
-    """Asks the model that the agent names, or else this one.
+    """Calls the model of the agent, or else the default model.
 
-    Models are named with their provider, as in `openai:gpt-5`; with `base_url`, they are those of
-    one server that speaks OpenAI's protocol. `settings` go into each request. With `keep_open`,
+    Model names include the provider, as in `openai:gpt-5`. With `base_url`, every model is on that
+    one server, which speaks OpenAI's protocol. `settings` apply to each request. With `keep_open`,
     connections stay open between calls, until `aclose`.
     """
 
@@ -251,22 +250,22 @@ class DSPyEngine:
         self._default = model
         self._settings = settings or Config()
         self._patience = patience or Patience()
-        self._models = DspyModels(base_url, api_key, self._patience.timeout, are_kept=keep_open)
+        self._models = DspyModels(base_url, api_key, self._patience.timeout, keep_open=keep_open)
         if model is not None:
-            self._models.made(model)  # whether it can be asked shows before a run starts
+            self._models.create(model)  # reports a missing key before a run starts
 
     async def __call__(self, task: Task) -> Answer:
-        """What the model says to the task, asked again after trouble that may pass.
+        """The model's answer to a task; transient failures are retried.
 
         Raises:
-            ContextTooLarge: the task does not fit into the window of the model.
-            EngineError: it does not answer, or refuses to.
-            UsageError: no model is named, or there is none of that name.
+            ContextTooLarge: the task exceeds the model's context window.
+            EngineError: the model fails or refuses the request.
+            UsageError: the model is unknown, or none is configured.
         """
-        name = named(task, self._default)
+        name = model_name(task, self._default)
         names = spelled(tool.name for tool in task.tools)
-        trying = attempts(task, self._patience, may_pass, describe)
-        async with self._models.opened(name) as model:
+        trying = attempts(task, self._patience, is_transient, describe)
+        async with self._models.open(name) as model:
             request = request_of(task, names, model.name, self._settings)
             try:
                 asked: tuple[Response, Ending] = await trying(
@@ -278,31 +277,31 @@ class DSPyEngine:
         return answer_of(task, names, *asked)
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the connections to providers."""
         await self._models.aclose()
 
 
-class _Ear:
-    """Hears an answer while it is made, in the place of one of DSPy's streams."""
+class _StreamSink:
+    """Sends text deltas to the task, in place of a DSPy stream."""
 
     def __init__(self, task: Task) -> None:
         self._say = task.say
-        self._is_heard = task.output is None  # nobody reads half an output
+        self._streams = task.output is None  # a partial output is of no use
 
     async def send(self, chunk: Any) -> None:
-        """Take a piece."""
+        """Forward one chunk."""
         words = chunk.choices[0].delta.content
-        if words and self._is_heard:
+        if words and self._streams:
             self._say(words)
 
 
 async def _ask(task: Task, model: LM, request: Request) -> tuple[Response, Ending]:
-    """One request, heard from its beginning while it is answered; one whose answer comes in larger
-    pieces than DSPy reads is made again for a whole answer, which nobody hears."""
+    """Send one request and stream its answer. If an event exceeds DSPy's limits, repeat the request
+    without streaming."""
     task.say(None)
     ending = noting()
     try:
-        return await ask(model, request, _Ear(task)), ending
+        return await ask(model, request, _StreamSink(task)), ending
     except LMError as error:
         if not is_oversized(error):
             raise

@@ -1,4 +1,4 @@
-"""Models by their names."""
+"""DSPy models by name, and the connections to their providers."""
 
 import json
 import os
@@ -27,24 +27,24 @@ from turnloom.agents.spec import Task
 from turnloom.errors import UsageError
 from turnloom.kernel.values import as_array, as_object
 
-# The provider that one server for all models is asked as: OpenAI's protocol that all speak.
+# The DSPy provider for `base_url`: OpenAI's chat protocol, which all compatible servers speak.
 COMPATIBLE = "openai-chat"
 
 
-# The line by which a stream says that no more comes.
+# The last line of a stream.
 DONE = b"data: [DONE]"
 
-# What an event begins with, and the words of those that say why an answer ended.
+# Prefix of an event line, and words that occur in events about the end of an answer.
 EVENT, INCOMPLETE = b"data: ", b"response.incomplete"
 ENDINGS = (b"refusal", INCOMPLETE)
 
-# What the newer protocol of OpenAI calls a response that has not come to its end.
-UNENDED = ("cancelled", "failed", "in_progress", "queued")
+# Statuses of an unfinished response in OpenAI's Responses API.
+UNFINISHED = ("cancelled", "failed", "in_progress", "queued")
 
 
 class Transport:
-    """A transport of DSPy whose streams end where they say so: DSPy waits until the other side
-    closes the connection."""
+    """DSPy transport that ends a stream at its end marker. DSPy waits for the server to close the
+    connection."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -60,7 +60,7 @@ class Transport:
 
 
 class EndedResponse:
-    """A response, read up to the line that says that no more comes."""
+    """A response that is read up to its end marker."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -75,24 +75,24 @@ class EndedResponse:
             rest += piece
             *lines, rest = rest.split(b"\n")
             for line in lines:
-                yield _noted(bytes(line))
+                yield _note_ending(bytes(line))
                 if line.rstrip() == DONE:
                     return
         if rest:
             yield bytes(rest)
 
 
-def _noted(line: bytes) -> bytes:
-    """A line of a stream, with what it says of the end of the answer noted.
+def _note_ending(line: bytes) -> bytes:
+    """Note how the answer ended, and return the line for DSPy.
 
-    DSPy reads no refusal, and by the newer protocol of OpenAI no answer that was cut at its limit:
-    that is shown to it as a whole one.
+    DSPy ignores refusals, and rejects answers of OpenAI's Responses API that were cut at their
+    token limit. It receives those as completed ones.
     """
     if not line.startswith(EVENT) or not any(word in line for word in ENDINGS):
         return line
     try:
         event = json.loads(line.removeprefix(EVENT), object_hook=lambda each: Namespace(**each))
-    except ValueError:  # which DSPy tells
+    except ValueError:  # reported by DSPy
         return line
     note(event)
     is_cut = getattr(event, "type", "") == INCOMPLETE.decode()
@@ -100,11 +100,11 @@ def _noted(line: bytes) -> bytes:
 
 
 class CheckedConnections(AsyncLM15Engine):
-    """Connections to a provider that give an answer only if it says how it ended: DSPy takes one
-    that was cut off for whole when the stream is closed properly."""
+    """Connections that reject answers without a finish reason. DSPy accepts a truncated answer if
+    the stream closes properly."""
 
     def _target(self, request: Request, *, streaming: bool = False) -> Any:
-        """Who is asked, by connections that end with the answer."""
+        """The provider for a request, with a transport that ends with the answer."""
         base: Any = super()
         found: tuple[Any, Request] = base._target(request, streaming=streaming)
         provider, _ = found
@@ -113,42 +113,41 @@ class CheckedConnections(AsyncLM15Engine):
         return found
 
     async def complete(self, request: Request) -> Response:
-        """A whole answer.
+        """A complete answer.
 
         Raises:
-            StreamAssemblyError: it has no end.
+            StreamAssemblyError: the answer is truncated.
         """
         response = await super().complete(request)
-        if not _is_ended(as_object(response.provider_data) or {}):
-            raise StreamAssemblyError("The answer has no end.")
+        if not _is_finished(as_object(response.provider_data) or {}):
+            raise StreamAssemblyError("The answer is truncated: it has no finish reason.")
         return response
 
     async def stream(self, request: Request) -> AsyncGenerator[Any]:
         """The events of an answer.
 
         Raises:
-            StreamAssemblyError: the last of them does not say how it ended.
+            StreamAssemblyError: the answer is truncated.
         """
         async with aclosing(super().stream(request)) as events:
             async for event in events:
                 if event.type == "end" and event.finish_reason is None:
-                    raise StreamAssemblyError("The answer has no end.")
+                    raise StreamAssemblyError("The answer is truncated: it has no finish reason.")
                 yield event
 
 
-def _is_ended(body: dict[str, Any]) -> bool:
-    """Whether a body says how its answer ended; only protocols of OpenAI are read."""
+def _is_finished(body: dict[str, Any]) -> bool:
+    """Whether a body has a finish reason; bodies of protocols other than OpenAI's pass."""
     if (choices := as_array(body.get("choices"))) is not None:
         return any((as_object(each) or {}).get("finish_reason") for each in choices)
-    return body.get("object") != "response" or body.get("status") not in UNENDED
+    return body.get("object") != "response" or body.get("status") not in UNFINISHED
 
 
 class Model:
-    """A model of DSPy, with the connections to its provider.
+    """A DSPy model with the connections to its provider.
 
-    It is given its connections, since DSPy would look up prices on the internet for one that makes
-    its own. It remembers nothing and tries nothing again by itself: the log remembers, and two who
-    try again would try often.
+    It gets explicit connections because DSPy downloads a price list for a model that creates them
+    itself. Its cache and retries are off: the log stores results, and the engine retries.
     """
 
     def __init__(self, name: str, config: RouterConfig) -> None:
@@ -163,63 +162,64 @@ class Model:
         )
 
     async def aclose(self) -> None:
-        """Part from the provider."""
+        """Close the connections to the provider."""
         await self._connections.aclose()
 
 
 class DspyModels:
-    """The models that one engine asks, each waited for as long as `timeout` says.
+    """The models of one engine.
 
-    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`. Those
-    that are kept have their connections open until `aclose`.
+    A name includes the provider, as in `openai:gpt-5`, unless all models share one `base_url`. With
+    `keep_open`, connections stay open until `aclose`.
     """
 
     def __init__(
-        self, base_url: str | None, api_key: str | None, timeout: float, *, are_kept: bool
+        self, base_url: str | None, api_key: str | None, timeout: float, *, keep_open: bool
     ) -> None:
         self._base_url = base_url
         self._api_key = api_key or ("none" if base_url else None)
         self._timeouts = Timeouts(read=timeout, write=timeout)
-        self._kept: dict[str, Model] | None = {} if are_kept else None
+        self._kept: dict[str, Model] | None = {} if keep_open else None
 
     @asynccontextmanager
-    async def opened(self, name: str) -> AsyncGenerator[Model]:
-        """A model for one call.
+    async def open(self, name: str) -> AsyncGenerator[Model]:
+        """Open a model for one call.
 
         Raises:
-            UsageError: there is none of that name, or its provider cannot be asked.
+            UsageError: the model is unknown, or its provider is not configured.
         """
         if self._kept is None:
-            async with aclosing(self.made(name)) as model:
+            async with aclosing(self.create(name)) as model:
                 yield model
             return
         if name not in self._kept:
-            self._kept[name] = self.made(name)
+            self._kept[name] = self.create(name)
         yield self._kept[name]
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the connections to providers."""
         while self._kept:
             await self._kept.popitem()[1].aclose()
 
-    def made(self, name: str) -> Model:
-        """A model that nobody has asked yet.
+    def create(self, name: str) -> Model:
+        """Create a model without connecting to its provider.
 
         Raises:
-            UsageError: there is none of that name, or its provider cannot be asked.
+            UsageError: the model is unknown, or its provider is not configured.
         """
         routed = name if self._base_url is None else f"{COMPATIBLE}:{name}"
         try:
             return Model(routed, self._config(routed))
         except LM15Error as error:
-            raise UsageError(f"Model {name!r} cannot be asked. {_reason(error)}") from error
+            raise UsageError(f"Cannot use model {name!r}. {_reason(error)}") from error
 
     def _config(self, name: str) -> RouterConfig:
-        """How the provider of a model is reached: as we are told, or as the environment says."""
+        """How to reach a model's provider: by the engine's arguments, or else by the
+        environment."""
         router = LM15Engine(RouterConfig())
         found = router.resolve(name)
         if self._api_key is None:
-            router.router.lm(f"{found.provider}:{found.model}")  # its key is looked for
+            router.router.lm(f"{found.provider}:{found.model}")  # raises if its key is missing
         family = found.provider.partition("-")[0].upper()
         url = self._base_url or os.environ.get(f"{family}_BASE_URL")
         return RouterConfig(
@@ -229,30 +229,30 @@ class DspyModels:
         )
 
 
-def named(task: Task, default: str | None) -> str:
-    """The model that is asked for a task.
+def model_name(task: Task, default: str | None) -> str:
+    """The name of the model to call for a task.
 
     Raises:
-        UsageError: neither its agent nor the engine names one.
+        UsageError: neither the agent nor the engine names one.
     """
     if name := task.model or default:
         return name
     raise UsageError(
-        "No model is named. Say `model` for the agent or the orchestrator, as in "
-        "'openai:gpt-5', or give the engine one."
+        "No model is configured. Set `model` for the agent or the orchestrator, as in "
+        "'openai:gpt-5', or pass one to the engine."
     )
 
 
-# A variable of the environment in a sentence.
+# The name of an environment variable in a message.
 _VARIABLE = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")
 
 
 def _reason(error: LM15Error) -> str:
-    """Why a model cannot be asked, without advice that is DSPy's own."""
+    """Why a model cannot be used, without DSPy's advice."""
     if isinstance(error, NotConfiguredError) and error.env_keys:
         return unset(*error.env_keys)
     if isinstance(error, UnknownModelError):
-        return "DSPy knows no provider for it. Name one, as in 'openai:gpt-5'."
+        return "DSPy does not know its provider. Name one, as in 'openai:gpt-5'."
     words = str(error).splitlines()[0]
     variables = _VARIABLE.findall(words)
     return unset(*variables) if variables else words

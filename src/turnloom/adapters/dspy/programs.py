@@ -1,4 +1,4 @@
-"""An engine that lets a DSPy program take the turn."""
+"""Engine in which a DSPy program takes the turn."""
 
 import asyncio
 import inspect
@@ -19,19 +19,19 @@ from turnloom.adapters.dspy.engine import (
     ask,
     describe,
     failure,
-    may_pass,
+    is_transient,
     model_of,
     refusal_of,
     text_of,
     usage_of,
 )
-from turnloom.adapters.dspy.models import DspyModels, Model, named
+from turnloom.adapters.dspy.models import DspyModels, Model, model_name
 from turnloom.adapters.dspy.signatures import (
     ANSWER,
     added_to,
-    exchanged,
+    corrections,
     fields_of,
-    held_by,
+    inputs_of,
     signature_of,
 )
 from turnloom.agents.logic.endings import stop_of
@@ -43,35 +43,35 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.threads import in_thread, threads
 from turnloom.kernel.values import Json, as_data, as_object, preview, said
 
-# Parameters of these names get the run's variables.
+# Parameters with these names receive the run's variables.
 INJECTED = ("context_variables", "ctx")
 
 
 class PreparedProgram(NamedTuple):
-    """A program for one task: its inputs, and what goes before its instructions."""
+    """A program for one task, with its inputs and a preamble for its instructions."""
 
     module: Module
     inputs: Mapping[str, Any]
-    before: str = ""
+    preamble: str = ""
 
 
-class Maker:
-    """What makes programs: `make` is given a signature if it has a parameter for one, and the run's
-    variables if it has one for them.
+class ProgramFactory:
+    """Creates programs. `make` receives a signature and the run's variables if it has parameters
+    for them.
 
     Raises:
-        UsageError: it needs more than that.
+        UsageError: `make` requires other parameters.
     """
 
     def __init__(self, make: Callable[..., Module]) -> None:
         self._make = make
         self._signature, self._injected = _parameters(make)
 
-    def made(self, task: Task) -> PreparedProgram:
-        """The program for a task, made anew.
+    def create(self, task: Task) -> PreparedProgram:
+        """Create the program for a task.
 
         Raises:
-            UsageError: it is none, or the task cannot fill its inputs.
+            UsageError: `make` returns no `dspy.Module`, or the task has no value for an input.
         """
         own = dict.fromkeys(self._injected, task.variables)
         if self._signature:
@@ -79,33 +79,33 @@ class Maker:
             given = {self._signature: signature, **own}
             return PreparedProgram(_checked(task, self._make(**given)), inputs)
         module = _checked(task, self._make(**own))
-        inputs = dict(_filled(task, module))
-        return PreparedProgram(module, inputs, "\n\n".join(_untaken(task, inputs)))
+        inputs = dict(_named_inputs(task, module))
+        return PreparedProgram(module, inputs, "\n\n".join(_preamble_of(task, inputs)))
 
 
 def _parameters(make: Callable[..., Module]) -> tuple[str, list[str]]:
-    """The parameters of `make` for a signature, if it has one, and for the run's variables.
+    """The parameters of `make` for a signature, if any, and for the run's variables.
 
     Raises:
-        UsageError: it needs more than that.
+        UsageError: `make` requires other parameters.
     """
     names = {
         each.name: each.default is each.empty
-        for each in inspect.signature(_plain(make)).parameters.values()
+        for each in inspect.signature(_inspectable(make)).parameters.values()
         if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     }
     needed = [name for name, is_needed in names.items() if is_needed and name not in INJECTED]
     if len(needed) > 1:
         raise UsageError(
-            f"What makes a program is given a signature, and not {', '.join(needed[1:])!r} too. "
-            "Give a function that fills in the rest: `lambda signature: dspy.ReAct(signature, …)`."
+            f"`make` may require one parameter, a signature, but also requires "
+            f"{', '.join(needed[1:])}. Wrap it: `lambda signature: dspy.ReAct(signature, …)`."
         )
     return "".join(needed), [name for name in names if name in INJECTED]
 
 
-def _plain(make: Callable[..., Module]) -> Callable[..., Any]:
-    """What has the signature of `make`: that of DSPy's classes is hidden by their own class."""
-    filled = partial(make)  # which is flat, if it was one already
+def _inspectable(make: Callable[..., Module]) -> Callable[..., Any]:
+    """A callable with the real signature of `make`; DSPy's metaclass hides those of its classes."""
+    filled = partial(make)  # flattens nested partials
     if not inspect.isclass(filled.func):
         return make
     begin: Any = filled.func.__init__
@@ -113,45 +113,45 @@ def _plain(make: Callable[..., Module]) -> Callable[..., Any]:
 
 
 def _checked(task: Task, module: Any) -> Module:
-    """The program, if it is one that asks the models that it is told to ask."""
+    """The program, if it is a module whose predictors have no model."""
     if not isinstance(module, Module):
-        gave = f"What makes the program of {task.agent!r} gave {preview(module)}."
-        raise UsageError(f"{gave} Let it give a dspy.Module.")
+        gave = f"`make` returned {preview(module)} for agent {task.agent!r}."
+        raise UsageError(f"{gave} Return a dspy.Module.")
     for name, predictor in module.named_predictors():
         if predictor.lm is not None:
             raise UsageError(
-                f"{name!r} in the program of {task.agent!r} has a model of its own, which would be "
-                "asked past the record. Say `program.set_lm(None)`, and name the model for the "
-                "agent or the engine."
+                f"Predictor {name!r} of agent {task.agent!r} has its own model, whose calls would "
+                "not be recorded. Call `program.set_lm(None)`, and set the model of the agent or "
+                "the engine."
             )
     return module
 
 
-def _filled(task: Task, module: Module) -> Iterator[tuple[str, Any]]:
-    """The inputs of a program with its own signature, by their names."""
-    held = held_by(task)
+def _named_inputs(task: Task, module: Module) -> Iterator[tuple[str, Any]]:
+    """The inputs of a program that has its own signature, matched by name."""
+    inputs = inputs_of(task)
     for name, is_needed in _inputs(task, module).items():
-        if name in held:
-            yield name, held[name]
+        if name in inputs:
+            yield name, inputs[name]
         elif is_needed:
             raise UsageError(
-                f"The program of {task.agent!r} has an input {name!r}, and the task holds none of "
-                f"that name. Call it one of: {', '.join(held)}; or give it a default."
+                f"The program of {task.agent!r} requires an input {name!r}, which the task does "
+                f"not have. Rename it to one of: {', '.join(inputs)}; or give it a default."
             )
 
 
-def _untaken(task: Task, inputs: Mapping[str, Any]) -> Iterator[str]:
-    """What a program is to know, and has no input for: who it is, and what it did wrong before."""
+def _preamble_of(task: Task, inputs: Mapping[str, Any]) -> Iterator[str]:
+    """What the program has no input for: its system prompt, and corrections to earlier answers."""
     if task.system and "system" not in inputs:
         yield task.system
     if "conversation" not in inputs:
-        yield from exchanged(task)
+        yield from corrections(task)
 
 
 def _inputs(task: Task, module: Module) -> Mapping[str, bool]:
-    """The inputs of a program, and which of them it needs: as `forward` names them, or else as the
-    signature does."""
-    # DSPy warns of whoever looks at `forward` of the module itself.
+    """The inputs of a program, and whether each is required: by its `forward`, or else by its
+    signature."""
+    # DSPy warns when `forward` is read from the instance.
     forward: Any = getattr(type(module), "aforward", None) or type(module).forward
     _, *parameters = inspect.signature(forward).parameters.values()
     if not any(each.kind is each.VAR_KEYWORD for each in parameters):
@@ -160,43 +160,43 @@ def _inputs(task: Task, module: Module) -> Mapping[str, bool]:
     signature = getattr(module, "signature", None) or (within.pop() if len(within) == 1 else None)
     if signature is None:
         raise UsageError(
-            f"What the program of {task.agent!r} takes is not clear. Let its `forward` name its "
-            "parameters."
+            f"Cannot tell the inputs of the program of {task.agent!r}. Name the parameters of its "
+            "`forward`."
         )
     return {name: field.is_required() for name, field in signature.input_fields.items()}
 
 
-class Wire:
-    """An engine of DSPy for one call of ours, with what went over it.
+class RecordingEngine:
+    """DSPy engine that records the model calls of one program.
 
-    What a model answered is on record at once, where the run's variables are: a program that
-    is entered again hears it again. `before` goes before the instructions of each request.
+    Each answer is recorded at once if the run has variables, so a program that is called again gets
+    the same answers. `preamble` precedes the instructions of each request.
     """
 
     def __init__(
-        self, task: Task, name: str, model: Model, patience: Patience, before: str
+        self, task: Task, name: str, model: Model, patience: Patience, preamble: str
     ) -> None:
         self.usage = Usage()
         self.model = self.ends = self.refusal = ""
         self.shown: list[str] = []
-        self.trouble: TurnloomError | None = None
+        self.error: TurnloomError | None = None
         self._task = task
         self._asked = model
         self._patience = patience
         self._name = name
-        self._before = before
+        self._preamble = preamble
         self._counted: Counter[str] = Counter()
-        self._threads = _Threads(self)
+        self._blocking = _BlockingEngine(self)
 
     def lm(self) -> LM:
-        """The model as programs ask it, in the loop or from threads."""
+        """The model as programs call it, from the event loop or from threads."""
         name = self._asked.name
-        return LM(name, engine=self._threads, async_engine=self, cache=False, num_retries=0)
+        return LM(name, engine=self._blocking, async_engine=self, cache=False, num_retries=0)
 
     async def complete(self, request: Request) -> Response:
-        """The answer to a request: on record, or asked for with patience."""
-        if self._before:
-            system = f"{self._before}\n\n{_joined(request.system)}".strip()
+        """The recorded answer to a request, or else a new one with retries."""
+        if self._preamble:
+            system = f"{self._preamble}\n\n{_joined(request.system)}".strip()
             request = replace(request, system=system)
         self.shown += filter(None, (_joined(request.system), *map(_text, request.messages)))
         given = await self._once(request)
@@ -217,12 +217,12 @@ class Wire:
         return await self._task.variables.once(f"model:{name}#{self._counted[name]}", effect)
 
     async def _answer(self, request: Request) -> Json:
-        trying = attempts(self._task, self._patience, may_pass, describe)
+        trying = attempts(self._task, self._patience, is_transient, describe)
         try:
             response: Response = await trying(partial(ask, self._asked.lm, request))
         except (LMError, TimeoutError) as error:
             tried = trying.statistics["attempt_number"]
-            self.trouble = failure(error, self._name, tried, self._patience)
+            self.error = failure(error, self._name, tried, self._patience)
             raise
         usage = usage_of(response)
         return {
@@ -234,37 +234,37 @@ class Wire:
             "output_tokens": usage.output_tokens,
         }
 
-    def cut(self) -> None:
-        """Let go of what threads of the program still wait for."""
-        self._threads.cut()
+    def cancel(self) -> None:
+        """Cancel the requests that threads of the program wait for."""
+        self._blocking.cancel()
 
 
-class _Threads:
-    """A wire as threads use it, which may wait."""
+class _BlockingEngine:
+    """Synchronous interface for threads."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, recording: RecordingEngine) -> None:
+        self._engine = recording
         self._loop = asyncio.get_running_loop()
         self._under_way: set[asyncio.Task[Any] | None] = set()
-        self._is_cut = False
+        self._is_cancelled = False
 
     def complete(self, request: Request) -> Response:
         """The answer to a request."""
         return asyncio.run_coroutine_threadsafe(self._completed(request), self._loop).result()
 
     async def _completed(self, request: Request) -> Response:
-        if self._is_cut:
-            raise EngineError("The call of this program is over.")
+        if self._is_cancelled:
+            raise EngineError("The call of this program has ended.")
         task = asyncio.current_task()
         self._under_way.add(task)
         try:
-            return await self._wire.complete(request)
+            return await self._engine.complete(request)
         finally:
             self._under_way.discard(task)
 
-    def cut(self) -> None:
-        """Give up what is under way, and all that follows."""
-        self._is_cut = True
+    def cancel(self) -> None:
+        """Cancel running requests, and refuse later ones."""
+        self._is_cancelled = True
         for task in filter(None, self._under_way):
             task.cancel()
 
@@ -274,22 +274,22 @@ def _text(message: Message) -> str:
 
 
 def _joined(parts: Any) -> str:
-    """Instructions or parts of a message as one text."""
+    """Instructions, or the parts of a message, as one text."""
     if parts is None or isinstance(parts, str):
         return parts or ""
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-# How many programs that cannot be awaited are at work at once for a tenant, each in a thread.
+# How many synchronous programs run at once per tenant, each in a thread.
 THREADS = 256
 
 
 class DSPyProgramEngine:
-    """Has a program answer that `make` gives, anew for each call.
+    """Answers with a DSPy program, which `make` creates for each call.
 
-    A `make` with a parameter for it gets a signature made from the types of the task, as
-    `dspy.ChainOfThought` does; the inputs of a program that has its own are filled by their names.
-    The models inside it are named and reached as those of `DSPyEngine`.
+    If `make` takes a signature, as `dspy.ChainOfThought` does, it receives one made from the types
+    of the task. Otherwise, the program's own inputs are filled by name. Model names are those of
+    `DSPyEngine`.
     """
 
     takes_variables = True
@@ -304,47 +304,49 @@ class DSPyProgramEngine:
         patience: Patience | None = None,
         keep_open: bool = False,
     ) -> None:
-        self._maker = Maker(make)
+        self._factory = ProgramFactory(make)
         self._default = model
         self._patience = patience or Patience()
-        self._models = DspyModels(base_url, api_key, self._patience.timeout, are_kept=keep_open)
+        self._models = DspyModels(base_url, api_key, self._patience.timeout, keep_open=keep_open)
         if model is not None:
-            self._models.made(model)  # whether it can be asked shows before a run starts
+            self._models.create(model)  # reports a missing key before a run starts
 
     async def __call__(self, task: Task) -> Answer:
-        """What the program gives for the task.
+        """The program's answer to a task.
 
         Raises:
-            ContextTooLarge: what it asks does not fit into the window of its model.
-            EngineError: its model does not answer, or not so that DSPy can read it.
-            UsageError: it cannot be asked: for want of a model or an input, or as there are tools.
+            ContextTooLarge: a request exceeds the context window of the model.
+            EngineError: the model fails, or DSPy cannot parse its answer.
+            UsageError: a model or an input is missing, or the agent has tools.
         """
         _refuse_tools(task)
-        name = named(task, self._default)
-        made = await to_thread.run_sync(self._maker.made, task, limiter=threads())
-        async with self._models.opened(name) as model:
-            wire = Wire(task, name, model, self._patience, before=made.before)
+        name = model_name(task, self._default)
+        program = await to_thread.run_sync(self._factory.create, task, limiter=threads())
+        async with self._models.open(name) as model:
+            recording = RecordingEngine(
+                task, name, model, self._patience, preamble=program.preamble
+            )
             try:
-                given = await self._called(made, wire)
+                given = await self._call(program, recording)
             except LMError as error:
-                raise wire.trouble or EngineError(said(error)) from error
+                raise recording.error or EngineError(said(error)) from error
             except DSPyError as error:
                 raise EngineError(f"The program of {task.agent!r} failed: {said(error)}") from error
             finally:
-                wire.cut()
-        return _answer(task, given, wire)
+                recording.cancel()
+        return _answer(task, given, recording)
 
-    async def _called(self, made: PreparedProgram, wire: Wire) -> Any:
-        """What a program gives: in the loop if it can be awaited, else in a thread. DSPy remembers
-        nothing of it."""
-        with context(lm=wire.lm(), send_stream=None, disable_history=True, trace=None):
-            if hasattr(made.module, "aforward"):
-                return await made.module.acall(**made.inputs)
-            call = partial(made.module, **made.inputs)
+    async def _call(self, program: PreparedProgram, recording: RecordingEngine) -> Any:
+        """Run the program: async ones in the event loop, others in a thread. DSPy keeps no
+        history."""
+        with context(lm=recording.lm(), send_stream=None, disable_history=True, trace=None):
+            if hasattr(program.module, "aforward"):
+                return await program.module.acall(**program.inputs)
+            call = partial(program.module, **program.inputs)
             return await in_thread(call, threads("dspy", THREADS))
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the connections to providers."""
         await self._models.aclose()
 
 
@@ -352,31 +354,31 @@ def _refuse_tools(task: Task) -> None:
     if task.tools:
         names = ", ".join(tool.name for tool in task.tools)
         raise UsageError(
-            f"Agent {task.agent!r} has tools ({names}), and a program of DSPy calls tools inside "
-            "itself, where no call is on record. Give the program its own tools where it is made, "
-            "or choose `DSPyEngine` for this agent."
+            f"Agent {task.agent!r} has tools ({names}), but a DSPy program calls its tools itself, "
+            "and those calls are not recorded. Give the tools to the program in `make`, or use "
+            "`DSPyEngine` for this agent."
         )
 
 
-def _answer(task: Task, given: Any, wire: Wire) -> Answer:
-    """What a program gave, as an answer: a text, or an output of the form that is asked for."""
+def _answer(task: Task, given: Any, recording: RecordingEngine) -> Answer:
+    """The program's result as an answer: a text, or an output that fits the task's schema."""
     fields = _fields(task, given)
     answer = partial(
         Answer,
-        usage=wire.usage,
-        model=wire.model,
-        added=added_to(task, wire.shown),
-        stop=stop_of(wire.ends, refusal=wire.refusal),
-        refusal=wire.refusal,
+        usage=recording.usage,
+        model=recording.model,
+        added=added_to(task, recording.shown),
+        stop=stop_of(recording.ends, refusal=recording.refusal),
+        refusal=recording.refusal,
     )
     if task.output is not None:
         return answer(output=_output(task.output, fields))
-    told = fields[ANSWER if ANSWER in fields else [*fields][-1]]
-    return answer(told if isinstance(told, str) else as_data(told))
+    value = fields[ANSWER if ANSWER in fields else [*fields][-1]]
+    return answer(value if isinstance(value, str) else as_data(value))
 
 
 def _fields(task: Task, given: Any) -> dict[str, Json]:
-    """What a program gave, by the names of its outputs."""
+    """The program's result by output name."""
     match given:
         case Prediction():
             fields: Any = dict(given.items())
@@ -386,13 +388,13 @@ def _fields(task: Task, given: Any) -> dict[str, Json]:
             fields = given
     found = as_object(to_jsonable_python(fields))
     if not found:
-        message = f"The program of {task.agent!r} gave {preview(given)}. Let it give a Prediction."
+        message = f"The program of {task.agent!r} returned {preview(given)}. Return a Prediction."
         raise EngineError(message)
     return found
 
 
 def _output(output: OutputSchema, given: Mapping[str, Json]) -> Json:
-    """The output that fields make; what may be left out and is nothing is left out."""
+    """The output made from fields, without optional ones that are None."""
     asked = fields_of(output)
     if "" in asked:
         return given.get(asked[""].name)

@@ -18,11 +18,11 @@ from turnloom.kernel.values import Json, as_array, as_data, as_object
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def held_by(task: Task) -> dict[str, Any]:
-    """All that a task holds; artifacts by their types, a list where several are of one type."""
+def inputs_of(task: Task) -> dict[str, Any]:
+    """All inputs that a task can fill, by name. Several artifacts of one type form a list."""
     heard = (message.text for message in reversed(task.transcript) if message.author != task.agent)
     return {
-        "conversation": "\n".join(_said(task)),
+        "conversation": "\n".join(_conversation(task)),
         "question": next(heard, GO_ON),
         "system": task.system,
         "context": task.context.items,
@@ -31,7 +31,7 @@ def held_by(task: Task) -> dict[str, Any]:
 
 
 def artifacts_of(task: Task) -> dict[str, Any]:
-    """The artifacts that woke the agent, by their types."""
+    """The artifacts that woke the agent, by type."""
     found: dict[str, list[dict[str, Json]]] = {}
     for artifact in task.inputs:
         found.setdefault(snake(artifact.type.rpartition(".")[2]), []).append(artifact.payload)
@@ -39,19 +39,19 @@ def artifacts_of(task: Task) -> dict[str, Any]:
 
 
 def snake(name: str) -> str:
-    """The name of a type as that of a field."""
+    """The name of a type in snake case."""
     return _HUMP.sub("_", name).lower()
 
 
-def _said(task: Task) -> Iterator[str]:
-    """What was said and by whom; on a board, where inputs say the rest, in this turn alone."""
+def _conversation(task: Task) -> Iterator[str]:
+    """The messages with their authors. On a board, the inputs replace the transcript."""
     for message in () if task.inputs else task.transcript:
         yield f"{message.author}: {message.text}"
-    yield from exchanged(task)
+    yield from corrections(task)
 
 
-def exchanged(task: Task) -> Iterator[str]:
-    """What the agent said in this turn before, and what was wrong with it."""
+def corrections(task: Task) -> Iterator[str]:
+    """The agent's earlier answers in this turn, and what was wrong with each."""
     for exchange in task.exchanges:
         if exchange.text:
             yield f"{task.agent}: {exchange.text}"
@@ -60,29 +60,30 @@ def exchanged(task: Task) -> Iterator[str]:
 
 
 def added_to(task: Task, shown: Iterable[str]) -> tuple[str, ...]:
-    """What stands in texts that a model was shown, and is not held by the task: runs of lines, each
-    once, in order."""
-    held = {line.strip() for text in _texts(task) for line in text.splitlines()}
+    """Text in the prompt that is not part of the task: blocks of lines, each once, in order."""
+    inputs = {line.strip() for text in _texts(task) for line in text.splitlines()}
     found: dict[str, None] = {}
     for text in shown:
-        lines = groupby(text.splitlines(), lambda line: bool(line.strip()) and line.strip() in held)
-        runs = ("\n".join(run).strip("\n") for is_held, run in lines if not is_held)
+        lines = groupby(
+            text.splitlines(), lambda line: bool(line.strip()) and line.strip() in inputs
+        )
+        runs = ("\n".join(run).strip("\n") for is_known, run in lines if not is_known)
         found |= dict.fromkeys(run for run in runs if run.strip())
     return tuple(found)
 
 
 def _texts(task: Task) -> Iterator[str]:
-    """The texts of a task, as they may stand in a prompt."""
+    """The texts of a task, as they may appear in a prompt."""
     yield task.system
     for message in task.transcript:
         yield from (message.text, f"{message.author}: {message.text}")
     for exchange in task.exchanges:
         yield from (f"{task.agent}: {exchange.text}", exchange.problem)
-    held: Mapping[str, Any] = {"": task.context.items, **artifacts_of(task)}
-    yield from (json.dumps(value, ensure_ascii=False) for value in held.values())
+    inputs: Mapping[str, Any] = {"": task.context.items, **artifacts_of(task)}
+    yield from (json.dumps(value, ensure_ascii=False) for value in inputs.values())
 
 
-# What a text is called that is all that is asked for.
+# The name of the output of a task without an output schema.
 ANSWER = "answer"
 
 _PLAIN: Mapping[str, Any] = {
@@ -92,16 +93,16 @@ _PLAIN: Mapping[str, Any] = {
     "boolean": bool,
     "null": type(None),
 }
-# What a schema says by a type alone, or to nobody who fills it in.
+# Keywords that a Python type expresses, or that matter to no model.
 _TITLED = {"type", "title"}
-_SAID = {*_TITLED, "description", "default", "enum", "items", "anyOf"}
+_COVERED = {*_TITLED, "description", "default", "enum", "items", "anyOf"}
 _OTHER = re.compile(r"\W")
 
 _make: Any = Signature
 
 
 class SignatureField(NamedTuple):
-    """A field that is asked for: its type, what is to be known of it, whether it must be given."""
+    """An output field of a signature."""
 
     name: str
     type: Any = str
@@ -110,53 +111,58 @@ class SignatureField(NamedTuple):
 
 
 def signature_of(task: Task) -> tuple[type[Signature], dict[str, Any]]:
-    """A signature whose instructions are the task's, and the values of its inputs: the artifacts
-    that woke the agent and their context, or else the conversation."""
+    """A signature with the task's instructions, and its inputs: the artifacts that woke the agent
+    and their context, or else the conversation."""
     asked = fields_of(task.output) if task.output else {ANSWER: SignatureField(ANSWER)}
     taken = {field.name for field in asked.values()}
-    given = {_spelled(name, taken): value for name, value in _given(task)}
-    fields: dict[str, Any] = {name: (_held(value), InputField()) for name, value in given.items()}
+    given = {_field_name(name, taken): value for name, value in _inputs(task)}
+    fields: dict[str, Any] = {
+        name: (_input_type(value), InputField()) for name, value in given.items()
+    }
     for field in asked.values():
         type = field.type if field.is_required else field.type | None
-        said = {"desc": field.about} if field.about else {}
-        said |= {} if field.is_required else {"default": None}
-        fields[field.name] = (type, OutputField(**said))
+        options = {"desc": field.about} if field.about else {}
+        options |= {} if field.is_required else {"default": None}
+        fields[field.name] = (type, OutputField(**options))
     return _make(fields, task.system or None), given
 
 
-def _given(task: Task) -> list[tuple[str, Any]]:
-    """What a signature has as inputs: nothing twice, as a conversation tells of context too."""
-    held, woke = held_by(task), artifacts_of(task)
-    names = [*woke, *(["context"] if woke and held["context"] else [])]
+def _inputs(task: Task) -> list[tuple[str, Any]]:
+    """The inputs of a signature. The conversation contains the context, so they exclude each
+    other."""
+    inputs, woke = inputs_of(task), artifacts_of(task)
+    names = [*woke, *(["context"] if woke and inputs["context"] else [])]
     if not woke or task.exchanges:
         names.append("conversation")
-    return [(name, held[name]) for name in names]
+    return [(name, inputs[name]) for name in names]
 
 
-def _held(value: Any) -> Any:
+def _input_type(value: Any) -> Any:
     if isinstance(value, str):
         return str
     return list[dict[str, Any]] if isinstance(value, list) else dict[str, Any]
 
 
 def fields_of(output: OutputSchema) -> dict[str, SignatureField]:
-    """The fields of an output by its keys, or one for the whole where those are not all known."""
+    """The fields of an output by key, or one field for the whole if its keys are not all known."""
     form = form_of(output)
     shared = as_object(form.get("$defs")) or {}
     keys = as_object(form.get("properties")) or {}
     if not keys or form.get("additionalProperties"):
         name = snake(_OTHER.sub("_", output.name))
-        return {"": SignatureField(_spelled(name, ()), _shaped(name, _whole(form, shared)))}
+        return {
+            "": SignatureField(_field_name(name, ()), _opaque_type(name, _inlined(form, shared)))
+        }
     required = as_array(form.get("required")) or []
     found: dict[str, SignatureField] = {}
     for key, schema in keys.items():
-        name = _spelled(key, [field.name for field in found.values()])
-        found[key] = _field(name, _whole(schema, shared), key in required)
+        name = _field_name(key, [field.name for field in found.values()])
+        found[key] = _field(name, _inlined(schema, shared), key in required)
     return found
 
 
-def _spelled(key: str, taken: Container[str]) -> str:
-    """A key as a name that a field of a signature may have."""
+def _field_name(key: str, taken: Container[str]) -> str:
+    """A key as a valid field name."""
     plain = _OTHER.sub("_", key)
     is_free = plain.isidentifier() and not keyword.iskeyword(plain) and not plain.startswith("_")
     if not is_free or plain.startswith("model_") or hasattr(Signature, plain):
@@ -166,22 +172,23 @@ def _spelled(key: str, taken: Container[str]) -> str:
 
 
 def _field(name: str, schema: Json, is_required: bool) -> SignatureField:
-    """A field by its schema: what a type of Python does not say of it is said in words."""
+    """The field for a schema. Constraints that its Python type does not express go into its
+    description."""
     form = as_object(schema) or {}
     about = str(form.get("description", ""))
     type = _type(form)
     if type is None:
         return SignatureField(
-            name, _shaped(str(form.get("title") or name), form), about, is_required
+            name, _opaque_type(str(form.get("title") or name), form), about, is_required
         )
-    rest = {key: value for key, value in form.items() if key not in _SAID}
+    rest = {key: value for key, value in form.items() if key not in _COVERED}
     return SignatureField(
         name, type, f"{about} {as_data(rest) if rest else ''}".strip(), is_required
     )
 
 
 def _type(form: Mapping[str, Json]) -> Any:
-    """The type of Python that a schema means, if it is a simple one."""
+    """The Python type of a simple schema, else None."""
     words = as_array(form.get("enum")) or ()
     if words:
         is_simple = all(isinstance(word, str | int) for word in words)
@@ -195,32 +202,32 @@ def _type(form: Mapping[str, Json]) -> Any:
 
 
 def _plain(schema: Json) -> Any:
-    """The type of a schema that says nothing but a plain type."""
+    """The Python type of a schema that has only a plain type."""
     form = as_object(schema) or {}
     kind = form.get("type")
     return _PLAIN.get(kind) if isinstance(kind, str) and form.keys() <= _TITLED else None
 
 
-def _shaped(name: str, form: Json) -> Any:
-    """A type of data that DSPy tells models the schema of; who asked for it checks it."""
+def _opaque_type(name: str, form: Json) -> Any:
+    """A type that shows models a JSON schema and accepts any data; the caller validates it."""
 
     def any_data(*_: Any) -> Any:
         return core_schema.any_schema()
 
-    def told(*_: Any) -> Any:
+    def json_schema(*_: Any) -> Any:
         return form
 
     hooks = {
         "__get_pydantic_core_schema__": staticmethod(any_data),
-        "__get_pydantic_json_schema__": staticmethod(told),
+        "__get_pydantic_json_schema__": staticmethod(json_schema),
     }
     return type(_OTHER.sub("_", name), (), hooks)
 
 
-def _whole(schema: Json, shared: Mapping[str, Json], inside: tuple[str, ...] = ()) -> Any:
-    """A schema with what it refers to in its place; one inside of itself is any data there."""
+def _inlined(schema: Json, shared: Mapping[str, Json], inside: tuple[str, ...] = ()) -> Any:
+    """A schema with its references inlined. A recursive reference accepts any data."""
     if (parts := as_array(schema)) is not None:
-        return [_whole(each, shared, inside) for each in parts]
+        return [_inlined(each, shared, inside) for each in parts]
     if (form := as_object(schema)) is None:
         return schema
     name = str(form.get("$ref", "")).removeprefix("#/$defs/")
@@ -228,5 +235,5 @@ def _whole(schema: Json, shared: Mapping[str, Json], inside: tuple[str, ...] = (
         return {}
     if name:
         beside = {key: value for key, value in form.items() if key != "$ref"}
-        return _whole({**(as_object(shared.get(name)) or {}), **beside}, shared, (*inside, name))
-    return {key: _whole(each, shared, inside) for key, each in form.items() if key != "$defs"}
+        return _inlined({**(as_object(shared.get(name)) or {}), **beside}, shared, (*inside, name))
+    return {key: _inlined(each, shared, inside) for key, each in form.items() if key != "$defs"}

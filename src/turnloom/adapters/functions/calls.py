@@ -1,4 +1,4 @@
-"""Functions of a workflow's code as tools and hooks."""
+"""Python functions as tools and hooks."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
@@ -15,23 +15,23 @@ from turnloom.kernel.threads import in_thread
 from turnloom.kernel.values import Json
 from turnloom.variables.spec import Context
 
-# Parameters of these names, or annotated `Context`, get the live context.
+# Parameters with these names, or annotated `Context`, receive the live context.
 INJECTED = ("context_variables", "ctx")
 
 _create: Any = create_model
 
 
-# Models of parameters and their schemas, by what the parameters are.
+# Models of parameters and their schemas, by the parameters' types.
 Models = dict[Hashable, tuple[type[BaseModel], dict[str, Any]]]
 
 
 class FunctionCallee:
-    """A function: its schema from its signature, called in the loop or off it. Functions that are
-    given the same `models` share those of parameters that are the same: most of what making one
-    takes.
+    """A function as a tool, with a schema made from its signature. Async functions run in the event
+    loop, others in a thread. Functions with the same `models` share models of equal parameters,
+    which are expensive to create.
 
     Raises:
-        TypeError: a parameter has a type that JSON cannot have.
+        TypeError: the type of a parameter has no JSON form.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class FunctionCallee:
         self._context = _injected(self._signature, hints)
         self._model, parameters = self._parameters(name, hints, {} if models is None else models)
         self.may_ask = any(map(inspect.iscoroutinefunction, _layers(function)))
-        told = description or inspect.getdoc(function) or ""
-        self.schema = ToolSchema(name, told, deepcopy(parameters))
+        about = description or inspect.getdoc(function) or ""
+        self.schema = ToolSchema(name, about, deepcopy(parameters))
 
     def _parameters(
         self, name: str, hints: Mapping[str, Any], models: Models
     ) -> tuple[type[BaseModel], dict[str, Any]]:
-        """A model of the parameters that are given from outside, and its schema."""
+        """The model of the parameters that callers pass, and its schema."""
         hinted: dict[int, tuple[inspect.Parameter, Any]] = {}
         extra = "forbid"
         for number, each in enumerate(self._signature.parameters.values()):
@@ -63,7 +63,8 @@ class FunctionCallee:
                 extra = "allow"
                 continue
             hinted[number] = each, hints.get(each.name, Any)
-        # Equal types may be written in another order, and `True` equals 1: their texts differ.
+        # Equal types may be written in another order, and `True` equals 1, so the key includes
+        # their text.
         key = tuple(
             (number, each.name, hint, each.default, repr((hint, each.default)))
             for number, (each, hint) in hinted.items()
@@ -77,10 +78,10 @@ class FunctionCallee:
         return models[known]
 
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
-        """What the function gives for these arguments.
+        """Call the function with these arguments.
 
         Raises:
-            ValueError: they are not what its signature says.
+            ValueError: the arguments do not fit the signature.
         """
         positional, named = self._bound(arguments, context)
         return await self._call(*positional, **named)
@@ -89,11 +90,11 @@ class FunctionCallee:
         self, arguments: Mapping[str, Json], context: Context
     ) -> tuple[list[Any], dict[str, Any]]:
         if taken := arguments.keys() & {*self._context, *INJECTED}:
-            raise ValueError(_taken(taken))
+            raise ValueError(_reserved_message(taken))
         try:
             values = self._model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise ValueError(_told(error)) from error
+            raise ValueError(_validation_message(error)) from error
         given: dict[str, Any] = dict(values.model_extra or {}) | {
             field.alias or key: getattr(values, key)
             for key, field in type(values).model_fields.items()
@@ -137,7 +138,7 @@ def _is_hashable(key: tuple[Any, ...]) -> bool:
 
 
 def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """The function as something to await: an async one in the loop, a plain one in a thread."""
+    """The function as an async one: unchanged if it is async, else run in a thread."""
     if gives_awaitable(function):
         return function
 
@@ -149,10 +150,10 @@ def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
 
 def takes_context(function: Callable[..., Any]) -> list[str]:
-    """The parameters of a function that get the live context."""
+    """The parameters of a function that receive the live context."""
     try:
         hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - a type that only who reads the code knows
+    except Exception:  # noqa: BLE001 - a type that only type checkers know
         hints = {}
     return _injected(inspect.signature(function), hints)
 
@@ -162,26 +163,26 @@ def _injected(signature: inspect.Signature, hints: Mapping[str, Any]) -> list[st
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of the parameters that are given from outside, names in quotes resolved.
+    """The types of the parameters that callers pass, with names in quotes resolved.
 
-    What is injected or given back may be of a type that is only known to who reads the code.
+    Injected parameters and the result may have types that only type checkers know.
 
     Raises:
-        TypeError: one of them cannot be resolved.
+        TypeError: a type cannot be resolved.
     """
     *_, target = _layers(function)
-    said: dict[str, Any] = getattr(target, "__annotations__", {})
-    needed = {name: hint for name, hint in said.items() if name not in (*INJECTED, "return")}
+    annotations: dict[str, Any] = getattr(target, "__annotations__", {})
+    needed = {name: hint for name, hint in annotations.items() if name not in (*INJECTED, "return")}
     scope: dict[str, Any] = getattr(target, "__globals__", {})
     try:
         named = SimpleNamespace(__annotations__=needed)
         return get_type_hints(named, scope, include_extras=True)
     except (NameError, AttributeError, SyntaxError) as error:
-        raise TypeError(f"a type cannot be found: {error}") from error
+        raise TypeError(f"cannot resolve a type: {error}") from error
 
 
 def _layers(function: Any) -> Iterator[Any]:
-    """What is called, and then what is inside it: decorated, partly applied, or behind an object's
+    """The callable, and the callables inside it: decorated, partially applied, or an object's
     `__call__`."""
     yield function
     while (inner := _inside(function)) is not None:
@@ -200,21 +201,21 @@ def _inside(function: Any) -> Any:
 
 
 def gives_awaitable(function: Any) -> bool:
-    """Whether calling it does nothing but give something to await."""
+    """Whether a call returns an awaitable and does nothing else."""
     while isinstance(function, partial):
         function = function.func
     called: Any = type(function).__call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
-def _taken(names: Iterable[str]) -> str:
-    """What is wrong with arguments of names that the run fills in itself."""
-    lines = (f"`{name}`: it is given by the run; leave it out" for name in sorted(names))
+def _reserved_message(names: Iterable[str]) -> str:
+    """The message for arguments that the run provides itself."""
+    lines = (f"`{name}`: the run provides it; leave it out" for name in sorted(names))
     return "The arguments do not fit. " + "; ".join(lines)
 
 
-def _told(error: ValidationError) -> str:
-    """What is wrong with arguments, a line for each."""
+def _validation_message(error: ValidationError) -> str:
+    """The message for invalid arguments, naming each."""
     lines = (
         f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}"
         for each in error.errors(include_url=False, include_input=False)

@@ -1,4 +1,4 @@
-"""An engine that answers with a Python function."""
+"""Engine that answers with a Python function."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -16,10 +16,10 @@ Function = Callable[..., Reply | Awaitable[Reply]]
 
 
 class FunctionEngine:
-    """Asks a function of a task: an async one in the event loop, a plain one in a thread.
+    """Calls a function with the task: an async one in the event loop, another in a thread.
 
-    What it passes to `task.say` is heard while it goes on. One that has a second parameter for the
-    run's variables, as tools have, is given them.
+    Text passed to `task.say` is streamed. If the function has a second parameter for the run's
+    variables, as tools have, it receives them.
     """
 
     def __init__(self, function: Function) -> None:
@@ -29,16 +29,16 @@ class FunctionEngine:
         self.takes_variables = bool(self._injected)
 
     async def __call__(self, task: Task) -> Answer:
-        """What the function says to the task."""
+        """The function's answer to a task."""
         given = dict.fromkeys(self._injected, task.variables)
         if self._is_async:
-            said = self._function(task, **given)
+            answer = self._function(task, **given)
         else:
-            # Who listens is in the loop, and must not be called from a thread.
-            heard = msgspec.structs.replace(task, say=partial(from_thread.run_sync, task.say))
-            said = await to_thread.run_sync(
-                partial(self._function, heard, **given), limiter=threads()
+            # Listeners run in the event loop, and must not be called from a thread.
+            relayed = msgspec.structs.replace(task, say=partial(from_thread.run_sync, task.say))
+            answer = await to_thread.run_sync(
+                partial(self._function, relayed, **given), limiter=threads()
             )
-        if inspect.isawaitable(said):
-            said = await said
-        return Answer(said) if isinstance(said, str) else said
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return Answer(answer) if isinstance(answer, str) else answer

@@ -1,4 +1,4 @@
-"""Models of every provider, through Pydantic AI. Needs the extra `pydantic-ai`."""
+"""Models of many providers, through Pydantic AI. Needs the extra `pydantic-ai`."""
 
 from turnloom.agents.spec import Patience
 from turnloom.errors import UsageError
@@ -6,7 +6,7 @@ from turnloom.errors import UsageError
 try:
     from turnloom.adapters.pydantic_ai.engine import PydanticAIEngine
 except ImportError as error:
-    # An older 'pydantic_ai' is there but has not what is imported, or one without a client.
+    # An older 'pydantic_ai' lacks imported names, and one without extras lacks a client.
     missing: str = error.name or getattr(error.__cause__, "name", None) or ""
     if missing.partition(".")[0] not in ("openai", "pydantic_ai", "tenacity"):
         raise

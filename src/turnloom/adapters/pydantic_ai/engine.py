@@ -1,4 +1,4 @@
-"""An engine that asks models through Pydantic AI, one request for each call of a turn."""
+"""Engine that calls models through Pydantic AI, one request per model call of a turn."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -70,13 +70,12 @@ from turnloom.agents.spec import Answer, OutputSchema, Patience, Task, ToolCall,
 from turnloom.errors import ContextTooLarge, UsageError
 from turnloom.kernel.values import nearest
 
-# The tool that a model gives its output to when its provider has no other way for that.
+# The tool that receives the output if the provider has no native structured output.
 OUTPUT = "final_result"
 
 
 def parameters_of(task: Task, names: Mapping[str, str], model: Model) -> ModelRequestParameters:
-    """The tools that the model may call, and the form that its answer is to have: asked for in the
-    provider's own way, or by a tool that takes it."""
+    """The tools of a task, and its output schema: native, or as a tool."""
     tools = [
         ToolDefinition(
             name=names[tool.name],
@@ -88,34 +87,36 @@ def parameters_of(task: Task, names: Mapping[str, str], model: Model) -> ModelRe
     if task.output is None:
         return ModelRequestParameters(function_tools=tools)
     schema = form_of(task.output)
-    if _knows_forms(model):
+    if _has_native_output(model):
         form = OutputObjectDefinition(schema, task.output.name)
         return ModelRequestParameters(
             function_tools=tools, output_mode="native", output_object=form
         )
-    taking = ToolDefinition(
+    output_tool = ToolDefinition(
         name=OUTPUT,
         parameters_json_schema=schema,
         description=_purpose(task.output),
         kind="output",
     )
-    return ModelRequestParameters(function_tools=tools, output_mode="tool", output_tools=[taking])
+    return ModelRequestParameters(
+        function_tools=tools, output_mode="tool", output_tools=[output_tool]
+    )
 
 
-def _knows_forms(model: Model) -> bool:
-    """Whether the provider has a way of its own to be told the form of an answer."""
+def _has_native_output(model: Model) -> bool:
+    """Whether the provider has native structured output."""
     return bool(model.profile.get("supports_json_schema_output"))
 
 
 def _purpose(output: OutputSchema) -> str:
-    """What a model is told of the tool that takes its output."""
+    """The description of the output tool."""
     return f"Takes the answer: {output.name}."
 
 
 def answer_of(
     task: Task, names: Mapping[str, str], response: ModelResponse, model: Model
 ) -> Answer:
-    """What a response of a model says, calls and gives."""
+    """The answer in a response: text, tool calls and output."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     usage = Usage(response.usage.input_tokens, response.usage.output_tokens)
     called = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -141,20 +142,20 @@ def answer_of(
 
 
 def _call(part: ToolCallPart, tools: Mapping[str, str]) -> ToolCall:
-    """A call, by the name that the run has for its tool."""
+    """A tool call, with the tool's name in the run."""
     name = tools.get(part.tool_name, part.tool_name)
     return ToolCall(name, read_arguments(part.args or ""), part.tool_call_id)
 
 
 def _added(task: Task, model: Model) -> tuple[str, ...]:
-    """What the model was shown beside the task."""
-    if task.output is None or _knows_forms(model):
+    """What the model was shown in addition to the task."""
+    if task.output is None or _has_native_output(model):
         return added_to(task)
     return (*added_to(task), OUTPUT, _purpose(task.output))
 
 
 def messages_of(task: Task, names: Mapping[str, str]) -> list[ModelMessage]:
-    """What the model is shown; `names` says how tools are called there."""
+    """The messages for a task; `names` maps tools to the names that the provider accepts."""
     found: list[ModelMessage] = []
     for part in dialogue_of(task, names):
         _add(found, _part(part))
@@ -177,7 +178,7 @@ def _part(part: Part) -> ModelRequestPart | ModelResponsePart:
 
 
 def _add(found: list[ModelMessage], part: Any) -> None:
-    """Put a part behind the others: side by side in a message as long as the same side speaks."""
+    """Append a part, to the last message if that is from the same side."""
     kind = "response" if isinstance(part, TextPart | ToolCallPart) else "request"
     if not found or found[-1].kind != kind:
         found.append(ModelResponse([]) if kind == "response" else ModelRequest([]))
@@ -186,9 +187,9 @@ def _add(found: list[ModelMessage], part: Any) -> None:
 
 
 class PydanticModels:
-    """The models that one engine asks, each made when it is first named, the default one at once.
+    """The models of one engine. The default model is created at once, others when first named.
 
-    A name says its provider, as in `openai:gpt-5`, unless all are reached by one `base_url`.
+    A name includes the provider, as in `openai:gpt-5`, unless all models share one `base_url`.
     """
 
     def __init__(
@@ -206,18 +207,18 @@ class PydanticModels:
             self.named(None)
 
     def named(self, name: str | None) -> Model:
-        """The model of that name, or the one that is asked when none is named.
+        """The model with this name, or the default model.
 
         Raises:
-            UsageError: there is none, or its provider cannot be asked.
+            UsageError: the model is unknown, or its provider is not configured.
         """
         chosen = name or self._default
         if isinstance(chosen, Model):
             return chosen
         if chosen is None:
             raise UsageError(
-                "No model is named. Say `model` for the agent or the orchestrator, as in "
-                "'openai:gpt-5', or give the engine one."
+                "No model is configured. Set `model` for the agent or the orchestrator, as in "
+                "'openai:gpt-5', or pass one to the engine."
             )
         if chosen not in self._made:
             self._made[chosen] = self._open(chosen)
@@ -228,29 +229,29 @@ class PydanticModels:
         try:
             return make(name)
         except (UserError, ImportError) as error:
-            reason = _unknown(name) or reason_of(error)
-            raise UsageError(f"Model {name!r} cannot be asked. {reason}") from error
+            reason = _unknown_provider(name) or reason_of(error)
+            raise UsageError(f"Cannot use model {name!r}. {reason}") from error
 
 
-def _unknown(name: str) -> str:
-    """That there is no provider as a model's name has it, if there is none."""
+def _unknown_provider(name: str) -> str:
+    """The message for a model name with a missing or unknown provider; else empty."""
     provider, _, model = name.partition(":")
     if not provider or not model:
-        return "Say its provider, as in 'openai:gpt-5'."
+        return "Name its provider, as in 'openai:gpt-5'."
     try:
         infer_provider_class(provider)
     except ValueError:
         known = sorted({each.partition(":")[0] for each in known_model_names()})
         near = nearest(provider, known)
         remedy = f"Did you mean '{near}:{model}'?" if near else f"Known: {', '.join(known)}."
-        return f"There is no provider {provider!r}. {remedy}"
-    except ImportError:  # there is one, and its package is missing
+        return f"Unknown provider {provider!r}. {remedy}"
+    except ImportError:  # the provider's package is not installed
         return ""
     return ""
 
 
-# What may be gone when the same request is made again.
-PASSING = (
+# Errors after which a retry may succeed.
+TRANSIENT = (
     ModelConnectionError,
     ModelRateLimitError,
     ModelServerError,
@@ -259,20 +260,20 @@ PASSING = (
     UnexpectedModelBehavior,
 )
 
-# The models of OpenAI's protocols, the one among their providers that never says how an answer
-# ended, and where Pydantic AI keeps what the others say about it.
+# Models of OpenAI's protocols, the provider among them that never sends a finish reason, and the
+# keys under which Pydantic AI stores finish reasons and refusals.
 ENDING = (OpenAIChatModel, OpenAIResponsesModel)
 ENDLESS = "snowflake"
 END = "finish_reason"
 ENDINGS = {END, "refusal"}
-UNENDED = ("", "cancelled", "failed", "in_progress", "queued")
+UNFINISHED = ("", "cancelled", "failed", "in_progress", "queued")
 
 
 class PydanticAIEngine:
-    """Asks the model that the agent names, or else this one.
+    """Calls the model of the agent, or else the default model.
 
-    Models are named with their provider, as in `openai:gpt-5`; with `base_url`, they are those of
-    one server that speaks OpenAI's protocol. `settings` go into each request. With `keep_open`,
+    Model names include the provider, as in `openai:gpt-5`. With `base_url`, every model is on that
+    one server, which speaks OpenAI's protocol. `settings` apply to each request. With `keep_open`,
     connections stay open between calls, until `aclose`.
     """
 
@@ -293,36 +294,36 @@ class PydanticAIEngine:
         self._entered: set[int] = set()
 
     async def __call__(self, task: Task) -> Answer:
-        """What the model says to the task, asked again after trouble that may pass.
+        """The model's answer to a task; transient failures are retried.
 
         Raises:
-            ContextTooLarge: the task does not fit into the window of the model.
-            EngineError: it does not answer, or refuses to.
-            UsageError: no model is named, or there is none of that name.
+            ContextTooLarge: the task exceeds the model's context window.
+            EngineError: the model fails or refuses the request.
+            UsageError: the model is unknown, or none is configured.
         """
         model = self._models.named(task.model)
         await self._keep(model)
         names = spelled(tool.name for tool in task.tools)
         messages, parameters = messages_of(task, names), parameters_of(task, names, model)
-        trying = attempts(task, self._patience, _may_pass)
+        trying = attempts(task, self._patience, _is_transient)
         try:
             async with model:
                 ask = partial(self._ask, task, model, messages, parameters)
                 response: ModelResponse = await trying(ask)
         except (ModelAPIError, UnexpectedModelBehavior, TimeoutError) as error:
             tried = trying.statistics["attempt_number"]
-            if isinstance(error, ModelContextWindowExceededError):  # a stream has no status
+            if isinstance(error, ModelContextWindowExceededError):  # streams carry no status
                 message = failure_message(error, model.model_name, tried, self._patience)
                 raise ContextTooLarge(message) from error
             raise failure(error, model.model_name, tried, self._patience) from error
         return answer_of(task, names, response, model)
 
     def context_window(self, model: str | None) -> int | None:
-        """How many tokens fit into the window of a model, as far as Pydantic AI knows it."""
+        """The context window of a model in tokens; None if Pydantic AI does not know it."""
         return self._models.named(model).context_window
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the connections to providers."""
         if self._kept is not None:
             self._entered.clear()
             await self._kept.aclose()
@@ -339,59 +340,58 @@ class PydanticAIEngine:
         messages: list[ModelMessage],
         parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """One request, heard while it is answered."""
+        """Send one request and stream its answer."""
         task.say(None)
         request = model_request_stream(
             model,
             messages,
-            model_settings=_alone(model, self._settings),
+            model_settings=_without_retries(model, self._settings),
             model_request_parameters=parameters,
         )
         with anyio.fail_after(self._patience.timeout) as waiting:
             async with request as response:
                 async for event in response:
                     waiting.deadline = anyio.current_time() + self._patience.timeout
-                    if task.output is None:  # nobody reads half an output
+                    if task.output is None:  # a partial output is of no use
                         task.say(_words(event))
-        return _whole(model, response.get())
+        return _checked(model, response.get())
 
 
-def _whole(model: Model, response: ModelResponse) -> ModelResponse:
-    """The response, unless it was cut off: OpenAI says how one ended, which others that have models
-    of their own need not.
+def _checked(model: Model, response: ModelResponse) -> ModelResponse:
+    """The response, unless it is truncated. Only OpenAI's protocols require a finish reason.
 
     Raises:
-        UnexpectedModelBehavior: it was.
+        UnexpectedModelBehavior: the response is truncated.
     """
     details = response.provider_details or {}
-    if _says_ends(model) and (not details.keys() & ENDINGS or details.get(END) in UNENDED):
-        raise UnexpectedModelBehavior("The answer has no end.")
+    if _reports_finish(model) and (not details.keys() & ENDINGS or details.get(END) in UNFINISHED):
+        raise UnexpectedModelBehavior("The answer is truncated: it has no finish reason.")
     return response
 
 
-def _says_ends(model: Model) -> bool:
+def _reports_finish(model: Model) -> bool:
     while isinstance(model, WrapperModel):
         model = model.wrapped
     return isinstance(model, ENDING) and model.system != ENDLESS
 
 
-def _alone(model: Model, settings: ModelSettings) -> ModelSettings:
-    """The settings, without the client trying again by itself: two who do would try often."""
+def _without_retries(model: Model, settings: ModelSettings) -> ModelSettings:
+    """The settings with the client's own retries turned off: the engine retries."""
     if "max_retries" in model.unsupported_settings:
         return settings
     return settings | ModelSettings(max_retries=0)
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     if isinstance(error, ContentFilterError | ModelQuotaExceededError) or is_untrusted(error):
         return False
     if (status := status_of(error)) is not None:
-        return isinstance(error, PASSING) or passes(status)
-    return isinstance(error, PASSING) or is_garbled(error)
+        return isinstance(error, TRANSIENT) or passes(status)
+    return isinstance(error, TRANSIENT) or is_garbled(error)
 
 
 def _words(event: ModelResponseStreamEvent) -> str:
-    """What a piece of a response adds to its text."""
+    """The text that a stream event adds."""
     match event:
         case PartStartEvent(part=TextPart(content=words)):
             return words

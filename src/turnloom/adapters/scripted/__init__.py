@@ -1,4 +1,4 @@
-"""An engine that answers from a script: the same answers every time, and no others."""
+"""Engine that answers from a script."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,16 +10,15 @@ _WORD = re.compile(r"\s*\S+\s*|\s+")
 
 
 def pieces(text: str) -> list[str]:
-    """A text word by word, as it is said."""
+    """The words of a text, with the spaces between them: one per delta."""
     return _WORD.findall(text)
 
 
 class ScriptedEngine:
-    """Gives each agent its next line; a call the script does not have fails, unless the agent is
-    one that `repeats` its last line.
+    """Answers each agent with its next line. A call beyond the script fails, unless `repeats` names
+    the agent: then its last line is repeated.
 
-    Which line comes next follows from the run, not from this object, so a run that is resumed
-    goes on in its script where it stood.
+    The run determines the next line, so a resumed run continues at the right one.
     """
 
     def __init__(
@@ -42,28 +41,28 @@ class ScriptedEngine:
         number = min(task.number, len(lines)) if task.agent in self.repeats else task.number
         if not 0 < number <= len(lines):
             raise EngineError(
-                f"The script has {len(lines)} lines for {task.agent!r}, and this is call "
-                f"{task.number}. Add a line, or end the conversation before."
+                f"Call {task.number} of {task.agent!r} has no line: the script has {len(lines)}. "
+                "Add a line, or end the conversation earlier."
             )
         line = lines[number - 1]
         if isinstance(line, Exception):
             raise line
         answer = Answer(line) if isinstance(line, str) else line
-        if task.output is None:  # nobody reads half an output
+        if task.output is None:  # a partial output is of no use
             for word in pieces(answer.text):
                 task.say(word)
         return answer
 
     def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
-        """How many lines of each agent nobody asked for, given how often each was asked."""
+        """The number of unused lines per agent, given the calls of each."""
         left = {name: len(said) - spoken.get(name, 0) for name, said in self.lines.items()}
         return {name: count for name, count in left.items() if count > 0}
 
     def assert_complete(self) -> None:
-        """Fail unless every line was asked for.
+        """Fail unless every line was used.
 
         Raises:
-            EngineError: some were not.
+            EngineError: some lines were not used.
         """
         spoken: dict[str, int] = {}
         for task in self.calls:
@@ -71,4 +70,4 @@ class ScriptedEngine:
         left = self.unsaid(spoken)
         if left:
             counts = ", ".join(f"{name}: {count}" for name, count in left.items())
-            raise EngineError(f"The script has lines that were never asked for ({counts}).")
+            raise EngineError(f"The script has unused lines ({counts}). Remove them.")

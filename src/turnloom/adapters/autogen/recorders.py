@@ -1,4 +1,4 @@
-"""Record a group chat as the log of a run, without its secrets."""
+"""Record a group chat as the log of a run, with secrets masked."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -25,10 +25,10 @@ from turnloom.variables.logic.writing import DraftValues, ephemeral
 from turnloom.variables.spec import VariableDefinition, Variables
 
 
-class Confidence:
-    """The secrets of a chat: every value that its secret variables had so far.
+class ChatSecrets:
+    """The secrets of a chat: all values that its secret variables have had.
 
-    The chat's own code may set them at any time, so they are read whenever something is told.
+    The chat's own code may set them at any time, so they are read before each fact.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Confidence:
 
     @property
     def secrets(self) -> Secrets:
-        """The secrets by now."""
+        """The current secrets."""
         current = [(name, self._context.get(name)) for name in self._seen]
         unseen = [(name, value) for name, value in current if self._is_unseen(name, value)]
         for name, value in unseen:
@@ -55,15 +55,15 @@ class Confidence:
         return value is not None and is_json(value) and value not in self._seen[name]
 
     def masked(self, text: str) -> str:
-        """A text without the secrets."""
+        """A text with secrets masked."""
         return self.secrets.masked(text)
 
     def shown(self, name: str, value: Json) -> Json:
-        """The value of a variable as it may be told."""
+        """The value of a variable, masked if it is secret."""
         return mark(name) if name in self._seen and value is not None else value
 
     def masked_fact(self, fact: Fact) -> Fact:
-        """A fact without the secrets."""
+        """A fact with secrets masked."""
         secrets = self.secrets
         if isinstance(fact, ContextChanged) and fact.name in self._seen:
             value, previous = (self.shown(fact.name, each) for each in (fact.value, fact.previous))
@@ -72,112 +72,112 @@ class Confidence:
         return secrets.mask(received) if secrets else received
 
 
-# Why somebody has a turn, as far as it is known.
-DECIDED = "the chat decided"
+# The reason of a route that the chat chose.
+CHAT_DECISION = "the chat decided"
 
 
 class ChatRun(Protocol):
-    """A run on record."""
+    """A recorded run."""
 
     def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
-        """Put a fact on record; its place."""
+        """Record a fact, and return its position."""
         ...
 
     def end(self) -> None:
-        """Let go of the run."""
+        """Release the run."""
         ...
 
 
 class ChatRunStore(Protocol):
-    """Where chats are put on record."""
+    """Store for runs of chats."""
 
     def load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
-        """The first values of variables, as a run of the workflow would have them."""
+        """The initial values of variables, as in a run of the workflow."""
         ...
 
     def begin(self, workflow: LoadedWorkflow) -> ChatRun:
-        """A run whose beginning is on record."""
+        """Begin a recorded run."""
         ...
 
 
-class Told(NamedTuple):
-    """Where a fact is on record: under which id, at which place."""
+class RecordedFact(NamedTuple):
+    """The id and the position of a recorded fact."""
 
     id: str
     seq: int
 
 
-class Unrecorded:
-    """The record of a chat that nobody keeps."""
+class NoRecord:
+    """The record of a chat without a store."""
 
     def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
-        """Forget it."""
+        """Discard the fact."""
         return 0
 
     def end(self) -> None:
-        """Let go of nothing."""
+        """Do nothing."""
 
 
-class Diary:
-    """Gives what happens in a chat its ids, which say to which turn it belongs, and its causes."""
+class ChatRecorder:
+    """Records the facts of a chat, with ids that name their turn, and with causes."""
 
-    def __init__(self, recorded: ChatRun, confidence: Confidence) -> None:
-        self._recorded = recorded
-        self._confidence = confidence
+    def __init__(self, recorded: ChatRun, secrets: ChatSecrets) -> None:
+        self._run = recorded
+        self._secrets = secrets
         self._count = 0
         self._last: int | None = None
 
     def call(self, turn: int) -> str:
-        """What the next call of a tool in a turn is known by: some model wanted it."""
+        """The id of the next tool call in a turn."""
         self._count += 1
         return f"t{turn}/model/tool.{self._count}"
 
     def place(self, turn: int | None) -> str:
-        """What the next fact is known by that belongs to a turn, or to none."""
+        """The id of the next fact in a turn, or outside of turns."""
         self._count += 1
         return f"t{turn}/chat.{self._count}" if turn else f"chat/{self._count}"
 
-    def tell(self, fact: Fact, id: str = "") -> Told:
-        """Put a fact on record that follows from what came before."""
-        told = self._tell(fact, id or self.place(getattr(fact, "turn", None)), self._last)
-        self._last = told.seq
-        return told
+    def record(self, fact: Fact, id: str = "") -> RecordedFact:
+        """Record a fact that follows the previous one."""
+        recorded = self._record(fact, id or self.place(getattr(fact, "turn", None)), self._last)
+        self._last = recorded.seq
+        return recorded
 
-    def derive(self, change: ContextChanged | ContextRefused, cause: Told) -> Told:
-        """Put on record what a trigger made of a fact."""
-        return self._tell(change, f"{cause.id}>{change.name}", cause.seq)
+    def derive(self, change: ContextChanged | ContextRefused, cause: RecordedFact) -> RecordedFact:
+        """Record a change that a trigger derived from a fact."""
+        return self._record(change, f"{cause.id}>{change.name}", cause.seq)
 
-    def _tell(self, fact: Fact, id: str, cause: int | None) -> Told:
+    def _record(self, fact: Fact, id: str, cause: int | None) -> RecordedFact:
         actor = getattr(fact, "writer", "driver")
-        told = self._confidence.masked_fact(_plain(fact))
-        return Told(id, self._recorded.record(id, told, actor, cause))
+        recorded = self._secrets.masked_fact(_plain(fact))
+        return RecordedFact(id, self._run.record(id, recorded, actor, cause))
 
     def decide(self, source: str, target: str) -> None:
-        """Tell that the chat gave somebody a turn; why, it alone knows."""
-        self.tell(RouteDecided(source, target, DECIDED))
+        """Record that the chat chose the next speaker; its reason is unknown."""
+        self.record(RouteDecided(source, target, CHAT_DECISION))
 
     def end(self, status: str, error: BaseException | None) -> None:
-        """Tell how the chat ended; nothing follows."""
+        """Record how the chat ended."""
         fact: Fact = RunFinished()
         if status == "failed":
             fact = RunFailed(type(error).__name__, said(error) if error else "")
         elif status == "cancelled":
             fact = RunCancelled("chat")
-        self.tell(fact, id="end")
-        self._recorded.end()
+        self.record(fact, id="end")
+        self._run.end()
 
 
-# Begins to put a chat on record.
+# Begins the record of a chat.
 Begin = Callable[[], ChatRun]
 
 
 def recorded(records: ChatRunStore, workflow: LoadedWorkflow) -> Begin:
-    """Put a chat on record as a run of a workflow."""
+    """A function that begins a run of a workflow in a store."""
     return lambda: records.begin(workflow)
 
 
 class ChatHookEnd(NamedTuple):
-    """How a hook ended: what it wrote, what went wrong; after how long and how many attempts."""
+    """How a hook ended: its writes, its error, its duration in milliseconds, and its attempts."""
 
     draft: DraftValues
     problem: Exception | None
@@ -185,38 +185,38 @@ class ChatHookEnd(NamedTuple):
     attempts: int
 
 
-class HookDiary:
-    """Tells of the hooks of one moment: in a turn of somebody, or of the chat as a whole."""
+class HookRecorder:
+    """Records the hooks of one trigger point, in an agent's turn or in the chat as a whole."""
 
-    def __init__(self, diary: Diary, scope: str, agent: str | None) -> None:
-        self._diary = diary
+    def __init__(self, recorder: ChatRecorder, scope: str, agent: str | None) -> None:
+        self._recorder = recorder
         self._scope = scope
         self._agent = agent
 
     def begun(self, hook: Hook) -> None:
-        """A hook is about to run."""
-        about, told = self._about(hook), hook.declared.description
-        fact = LifecycleToolCall(digest(hook.name), *about, told)
-        self._diary.tell(fact, id=f"{self.key(hook)}?")
+        """Record the start of a hook."""
+        about, recorded = self._about(hook), hook.declared.description
+        fact = LifecycleToolCall(digest(hook.name), *about, recorded)
+        self._recorder.record(fact, id=f"{self.key(hook)}?")
 
     def key(self, hook: Hook) -> str:
-        """What the call of a hook is known by."""
+        """The id of a hook's call."""
         return f"{self._scope}/{hook.declared.trigger}.{hook.number}"
 
     def skipped(self, hook: Hook, why: str) -> None:
-        """A hook does not run, for a reason."""
+        """Record that a hook is skipped."""
         fact = LifecycleToolResult(*self._about(hook), "skipped", 0.0, why, 0)
-        self._diary.tell(fact, id=f"{self.key(hook)}.0")
+        self._recorder.record(fact, id=f"{self.key(hook)}.0")
 
     def ended(self, hook: Hook, ended: "ChatHookEnd", written: int) -> None:
-        """A hook ended, well or not, after so many writes were told."""
+        """Record the end of a hook, after the given number of writes."""
         about, fact = self._about(hook), None
         if ended.problem is None:
             fact = LifecycleToolResult(*about, "success", ended.took, None, ended.attempts)
         else:
             why = (named(ended.problem), said(ended.problem))
             fact = LifecycleToolError(*about, "error", ended.took, *why, ended.attempts)
-        self._diary.tell(fact, id=f"{self.key(hook)}.{written}")
+        self._recorder.record(fact, id=f"{self.key(hook)}.{written}")
 
     def _about(self, hook: Hook) -> tuple[str, str | None, str, str, str]:
         declared = hook.declared
@@ -224,12 +224,13 @@ class HookDiary:
 
 
 def first_values(
-    values: Mapping[str, Any], own: Mapping[str, First], confidence: Confidence
+    values: Mapping[str, Any], own: Mapping[str, First], secrets: ChatSecrets
 ) -> ContextLoaded:
-    """What a chat begins with: what it was given, and `own` as the workflow's sources gave it."""
+    """The initial values of a chat: those that it was given, and `own` from the workflow's
+    sources."""
 
     def first(name: str, value: Any) -> First:
-        plain = confidence.shown(name, value if is_json(value) else ephemeral(value))
+        plain = secrets.shown(name, value if is_json(value) else ephemeral(value))
         if name not in own:
             return First(name, "chat", plain)
         return msgspec.structs.replace(own[name], value=plain)
@@ -238,7 +239,7 @@ def first_values(
 
 
 def _plain(fact: Fact) -> Fact:
-    """A fact as it can be written down: what is not JSON is only pictured."""
+    """A fact that can be stored: values that are not JSON are replaced by a description."""
     if not isinstance(fact, ContextChanged) or (is_json(fact.value) and is_json(fact.previous)):
         return fact
     value, previous = (

@@ -1,11 +1,11 @@
-"""What a group chat begins with: the first values of the variables that it lacks, as in a run."""
+"""Initial values of the variables that a group chat lacks, as in a run."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from autogen.agentchat.group.context_variables import ContextVariables
 
-from turnloom.adapters.autogen.diaries import ChatRunStore
+from turnloom.adapters.autogen.recorders import ChatRunStore
 from turnloom.kernel.values import Json
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextSuppressed
@@ -20,56 +20,58 @@ from turnloom.variables.spec import (
     Variables,
 )
 
-# What the sources say that look at nothing outside.
-UNREAD = Readings(Gates(False, False), {}, {})
+# The readings for variables without external sources.
+NO_READINGS = Readings(Gates(False, False), {}, {})
 
 
-class Beginning(NamedTuple):
-    """First values: open ones by name, as they are told, and what this deployment leaves out."""
+class InitialValues(NamedTuple):
+    """Initial values by name, the facts that record them, and suppressed variables."""
 
     values: Mapping[str, Json]
-    told: Mapping[str, First]
+    facts: Mapping[str, First]
     suppressed: tuple[ContextSuppressed, ...] = ()
 
 
-def lacking(context: ContextVariables, variables: Variables) -> dict[str, VariableDefinition]:
-    """The declared variables that a chat has no values of."""
+def missing_variables(
+    context: ContextVariables, variables: Variables
+) -> dict[str, VariableDefinition]:
+    """The declared variables that have no value in a chat."""
     return {name: each for name, each in variables.definitions.items() if name not in context}
 
 
-def looks_outside(definition: VariableDefinition) -> bool:
-    """Whether the first value of a variable is in the environment or in a database."""
+def has_external_source(definition: VariableDefinition) -> bool:
+    """Whether the initial value comes from the environment or a database."""
     return isinstance(definition.source, FromEnvironment | DatabaseSource)
 
 
-def begin(
+def initial_values(
     context: ContextVariables,
     workflow: LoadedWorkflow,
     variables: Variables,
     records: ChatRunStore | None,
-) -> Beginning:
-    """The first values of what a chat lacks.
+) -> InitialValues:
+    """The initial values of the variables that a chat lacks.
 
     Raises:
-        MissingContext: a variable that is required has none.
+        MissingContext: a required variable has no value.
     """
-    wanted = Variables(definitions=lacking(context, variables))
+    wanted = Variables(definitions=missing_variables(context, variables))
     resolved = _resolved(wanted, workflow, records)
-    told = {each.name: each for each in resolved.loaded.values if each.name in wanted.definitions}
-    values = {name: resolved.secrets.get(name, each.value) for name, each in told.items()}
-    return Beginning(values, told, resolved.suppressed)
+    facts = {each.name: each for each in resolved.loaded.values if each.name in wanted.definitions}
+    values = {name: resolved.secrets.get(name, each.value) for name, each in facts.items()}
+    return InitialValues(values, facts, resolved.suppressed)
 
 
 def _resolved(
     wanted: Variables, workflow: LoadedWorkflow, records: ChatRunStore | None
 ) -> Resolved:
-    if records is not None and any(map(looks_outside, wanted.definitions.values())):
+    if records is not None and any(map(has_external_source, wanted.definitions.values())):
         return records.load(workflow, wanted)
-    return resolve(wanted, {}, UNREAD)
+    return resolve(wanted, {}, NO_READINGS)
 
 
 def declared_value(definition: VariableDefinition) -> Json:
-    """The value that a declaration gives without looking at the world."""
+    """The value in a declaration, without reading any source."""
     match definition.source:
         case Static(value=value):
             return value
