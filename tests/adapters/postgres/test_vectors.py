@@ -188,7 +188,7 @@ async def test_another_embedder_is_refused(postgres_url: str) -> None:
 
 
 async def test_vectors_too_long_for_an_index_are_compared_all(postgres_url: str) -> None:
-    long = HashingEmbedder(queries.INDEXED + 1)
+    long = HashingEmbedder(queries.MAX_INDEXED + 1)
     store = PostgresVectors(postgres_url, "long", space_of(long))
     search = EmbeddingSearch(store, long, SPLITTER)
     await search.add([Document("a", "red fish"), Document("b", "blue birds")])

@@ -12,7 +12,7 @@ import pytest
 from tests.adapters.sqlite.test_commits import meet_the_lock
 from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.adapters.sqlite.places import Places
+from turnloom.adapters.sqlite.run_ends import RunEndCache
 from turnloom.adapters.sqlite.writer import Writer
 from turnloom.errors import Conflict
 from turnloom.log.logic import Codec
@@ -149,12 +149,12 @@ async def test_a_snapshot_keeps_ids_too(path: Path) -> None:
 
 async def test_memory_is_bounded(store: SqliteStore) -> None:
     await store.log.append(key("first"), events("first", 1), 0)
-    writer_of(store).places = Places(ids=20)
+    writer_of(store).run_ends = RunEndCache(ids=20)
     runs = [f"run {n}" for n in range(10)]
     for position in range(0, 12, 3):
         for run in runs:
             await store.log.append(key(run), events(run, 3, after=position), position)
-            assert writer_of(store).places.held <= 20
+            assert writer_of(store).run_ends.id_count <= 20
     for run in runs:
         with raising(Conflict, f"{run}/1"):
             await store.log.append(key(run), [event(run, 13, id=f"{run}/1")], 12)
@@ -165,23 +165,23 @@ async def test_a_run_longer_than_the_memory_is_not_looked_up_over_and_over(
     store: SqliteStore,
 ) -> None:
     await store.log.append(key("short"), events("short", 1), 0)
-    writer_of(store).places = Places(ids=20)
+    writer_of(store).run_ends = RunEndCache(ids=20)
     await store.log.append(key("long"), events("long", 100), 0)
     seen = statements(store)
     for position in range(1, 51):
         await store.log.append(key("long"), events("long", 1, after=99 + position), 99 + position)
         await store.log.append(key("short"), events("short", 1, after=position), position)
     assert sum(text.startswith("SELECT data FROM batches") for text in seen) <= 2
-    assert writer_of(store).places.held <= 200
+    assert writer_of(store).run_ends.id_count <= 200
 
 
 async def test_few_runs_are_remembered(store: SqliteStore) -> None:
     await store.log.append(key("first"), events("first", 1), 0)
-    writer_of(store).places = Places(runs=3)
+    writer_of(store).run_ends = RunEndCache(runs=3)
     for position in range(2):
         for run in "abcdefg":
             await store.log.append(key(run), [event(run, position + 1)], position)
-    remembered = [run for run in "abcdefg" if writer_of(store).places.get(key(run))]
+    remembered = [run for run in "abcdefg" if writer_of(store).run_ends.get(key(run))]
     assert len(remembered) <= 3
     assert "g" in remembered
 

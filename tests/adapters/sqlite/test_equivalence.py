@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
-from turnloom.adapters.sqlite.places import Places
+from turnloom.adapters.sqlite.run_ends import RunEndCache
 from turnloom.errors import Conflict
 from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import CODEC, event
@@ -63,7 +63,7 @@ async def compare(folder: str, deeds: list[tuple[int, tuple[str, str, object]]])
             assert await do(stores[who], deed) == await do(memory, deed)
             writer = stores[who]._database._writer
             if writer and who == 1:  # one of the two has a short memory
-                writer.places = Places(ids=3, runs=1)
+                writer.run_ends = RunEndCache(ids=3, runs=1)
     finally:
         for store in stores:
             await store.aclose()

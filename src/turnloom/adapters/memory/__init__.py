@@ -1,4 +1,4 @@
-"""Stores that live and die with their process: for tests, trials and runs that nobody resumes."""
+"""In-memory stores, for tests, experiments and runs that are never resumed."""
 
 from turnloom.adapters.memory.log import MemoryBeliefs
 from turnloom.adapters.memory.store import MemoryStore

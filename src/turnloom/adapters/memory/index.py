@@ -1,4 +1,4 @@
-"""What artifacts in memory are found by."""
+"""Index of artifacts in memory."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
@@ -21,16 +21,16 @@ from turnloom.board.spec.queries import (
 )
 from turnloom.errors import ArtifactExists
 
-# What tells two consumptions of one artifact apart.
+# Identifies a consumption of an artifact.
 Turn = tuple[str, str, int]
 # An entry of a term, and whether its row fits the plan.
 Look = tuple[Position, bool]
-# Entries that are looked at before other tasks run.
+# The number of entries that are examined before other tasks run.
 STRIDE = 1_000
 
 
 class _Tenant:
-    """What one tenant has: the numbers of its rows by id, who took them, and when rows open."""
+    """The data of one tenant: row numbers by id, consumptions, and opening times."""
 
     __slots__ = ("numbers", "openings", "taken")
 
@@ -40,64 +40,64 @@ class _Tenant:
         self.taken: defaultdict[str, dict[Turn, Consumption]] = defaultdict(dict)
 
 
-# What a tenant has that keeps nothing.
+# The data of an unknown tenant.
 _NOTHING = _Tenant()
 
 
 class MemoryIndex:
-    """Artifacts as rows of text, so that whoever reads gets copies, and who took them."""
+    """Artifacts as rows of encoded text, so that readers get copies, and their consumptions."""
 
     def __init__(self) -> None:
-        # The number of a row is its place in the list, counted from 1.
+        # A row's number is its index in the list plus 1.
         self._rows: list[ArtifactRow] = []
         self._tenants: defaultdict[str, _Tenant] = defaultdict(_Tenant)
         self._entries: defaultdict[int, list[Position]] = defaultdict(list)
-        # What is shared: the numbers of rows by id, and when rows open.
+        # Shared rows: their numbers by id, and their opening times.
         self._shared: defaultdict[str, list[int]] = defaultdict(list)
         self._shared_openings: list[int] = []
 
     def keep(
         self, tenant: str, rows: Iterable[ArtifactRow], consumptions: Iterable[Consumption] = ()
     ) -> None:
-        """Keep what a tenant does not have yet, all or none.
+        """Store the rows and consumptions that a tenant does not have yet, all or none.
 
         Raises:
-            ArtifactExists: a row is there with other content.
+            ArtifactExists: a row exists with other content.
         """
-        held = self._tenants[tenant]
-        for row in [row for row in rows if self._is_missing(held, row)]:
-            self._add(held, row)
+        owner = self._tenants[tenant]
+        for row in [row for row in rows if self._is_missing(owner, row)]:
+            self._add(owner, row)
         for each in consumptions:
             turn = (each.subscription, each.run, each.turn)
-            held.taken[each.artifact].setdefault(turn, each)
+            owner.taken[each.artifact].setdefault(turn, each)
 
     def openings(self, tenant: str, after: int) -> Iterator[int]:
-        """The instants behind one at which something opens to a tenant, soonest first, each
-        once."""
+        """The times after a given one at which artifacts open to a tenant, ascending and
+        distinct."""
         ways = (self._tenants.get(tenant, _NOTHING).openings, self._shared_openings)
         ahead = merge(*(islice(way, bisect_right(way, after), None) for way in ways))
         return (number for number, _ in groupby(ahead))
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
-        """The rows of an id that are the tenant's or shared, by number."""
+        """The rows with an id that belong to the tenant or are shared, by number."""
         own = self._tenants.get(tenant, _NOTHING).numbers.get(id)
         numbers = {*self._shared.get(id, ()), *(() if own is None else (own,))}
         return list(map(self._numbered, sorted(numbers)))
 
     async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
-        """The rows among the first `most` entries of a plan in its direction, each once."""
+        """The rows among the first `most` entries of a plan in its order, each once."""
         positions, end = self._stretch(plan, most)
         return IndexStretch(list(map(self._found, positions)), end)
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
-        """How many rows of a plan have which visibility."""
+        """The number of rows of a plan per visibility."""
         counted = Counter[str]()
         async for rows in self._stretches(plan):
             counted.update(row.visibility for row in rows)
         return list(counted.items())
 
     async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
-        """How many rows of a plan have which visibility and traits."""
+        """The number of rows of a plan per visibility and traits."""
         return [
             ArtifactCount(row.visibility, row.data, 1)
             async for rows in self._stretches(plan)
@@ -105,29 +105,29 @@ class MemoryIndex:
         ]
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts of a tenant."""
+        """The consumptions of a tenant's artifacts."""
         taken = self._tenants.get(tenant, _NOTHING).taken
         return list(chain.from_iterable(taken[id].values() for id in ids if id in taken))
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
-        """How many entries the terms of each group have."""
+        """The number of index entries of each group of terms."""
         return [sum(len(self._entries.get(term, ())) for term in group) for group in groups]
 
-    def _is_missing(self, held: _Tenant, row: ArtifactRow) -> bool:
-        number = held.numbers.get(row.id)
+    def _is_missing(self, owner: _Tenant, row: ArtifactRow) -> bool:
+        number = owner.numbers.get(row.id)
         if number is not None and self._rows[number - 1].digest != row.digest:
             raise ArtifactExists(row.id)
         return number is None
 
-    def _add(self, held: _Tenant, row: ArtifactRow) -> None:
+    def _add(self, owner: _Tenant, row: ArtifactRow) -> None:
         self._rows.append(row)
-        number = held.numbers[row.id] = len(self._rows)
+        number = owner.numbers[row.id] = len(self._rows)
         for term in row.terms:
             insort(self._entries[term], (row.at, number))
         if row.shared:
             self._shared[row.id].append(number)
         if row.opens is not None:
-            insort(self._shared_openings if row.shared else held.openings, row.opens)
+            insort(self._shared_openings if row.shared else owner.openings, row.opens)
 
     def _numbered(self, number: int) -> StoredArtifact:
         return self._found((self._rows[number - 1].at, number))
@@ -137,7 +137,7 @@ class MemoryIndex:
         return StoredArtifact(*position, row.tenant, row.visibility, row.data)
 
     async def _stretches(self, plan: IndexPlan) -> AsyncGenerator[Iterator[ArtifactRow], None]:
-        """All rows of a plan, a few at a time, so that other tasks run in between."""
+        """All rows of a plan in batches, so that other tasks run in between."""
         end: Position | None = None
         while True:
             positions, end = self._stretch(plan if end is None else plan.behind(end), STRIDE)
@@ -154,7 +154,7 @@ class MemoryIndex:
         return fitting, entries[-1][0] if len(entries) == most else None
 
     def _looks(self, plan: IndexPlan) -> Iterator[Look]:
-        """The entries of all branches in the direction of the plan, each position once."""
+        """The entries of all branches in the plan's order, each position once."""
         ways = [
             self._way(plan, branch, self._entries[term])
             for branch in plan.branches

@@ -1,4 +1,4 @@
-"""The event log and the beliefs of selection, in memory."""
+"""Event log and beliefs in memory."""
 
 import asyncio
 from bisect import bisect_left
@@ -19,16 +19,16 @@ from turnloom.log.logic import Codec, is_chosen
 from turnloom.log.spec import EVERY_RUN, Event, Fact, RunFilter, RunKey
 
 
-def _always() -> None:
-    """Nobody closes it."""
+def _never_closed() -> None:
+    """Accept every call."""
 
 
 class MemoryBeliefs:
-    """What is known of agents; `follows_log` says whether a log adds to it what it is told, and
-    `check_open` refuses to work for a store that was closed."""
+    """Beliefs about agents. `follows_log` says whether a log adds the outcomes in its events.
+    `check_open` raises if the store is closed."""
 
     def __init__(
-        self, check_open: Callable[[], None] = _always, *, follows_log: bool = False
+        self, check_open: Callable[[], None] = _never_closed, *, follows_log: bool = False
     ) -> None:
         self._check_open = check_open
         self.follows_log = follows_log
@@ -36,18 +36,18 @@ class MemoryBeliefs:
         self._seen: set[tuple[str, str, str]] = set()
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
-        """What is known of these agents in a pool; nothing of those without any outcome."""
+        """The beliefs about agents in a pool; agents without outcomes are left out."""
         self._check_open()
         known = self._known.get(pool, {})
         return {agent: known[agent] for agent in agents if agent in known}
 
     async def observe(self, observations: Sequence[Observation]) -> None:
-        """Add outcomes, each at once and each once: one that is there already changes nothing."""
+        """Add outcomes, each once: known ones are ignored."""
         self._check_open()
         self.keep(observations)
 
     def keep(self, observations: Sequence[Observation]) -> None:
-        """Add the outcomes that are not there yet."""
+        """Add outcomes that are not known yet."""
         for each in observations:
             seen = (each.pool.tenant, each.run, each.event)
             if seen not in self._seen:
@@ -61,10 +61,10 @@ class MemoryBeliefs:
         known[seen.agent] = known.get(seen.agent, Belief()).after(seen.credit)
 
     async def aclose(self) -> None:
-        """Nothing of its own is open: it is closed with the log."""
+        """Do nothing: it closes with the log."""
 
 
-# How many runs a filter looks at before others get their go.
+# How many runs are filtered before other tasks run.
 LOOKED_AT = 1000
 
 
@@ -78,8 +78,7 @@ class _Run:
 
 
 class _Tenant:
-    """The runs of one tenant by id, and in the order in which they began: all, and the
-    unfinished."""
+    """The runs of one tenant by id, and in the order of their start: all, and the unfinished."""
 
     __slots__ = ("begun", "runs", "unfinished")
 
@@ -94,20 +93,19 @@ class _Tenant:
         self.unfinished.append(run)
 
     def finish(self, run: _Run) -> None:
-        at = _place(self.unfinished, run)
+        at = _index_of(self.unfinished, run)
         if self.unfinished[at : at + 1] == [run]:
             del self.unfinished[at]
 
 
-def _place(runs: Sequence[_Run], run: _Run) -> int:
+def _index_of(runs: Sequence[_Run], run: _Run) -> int:
     return bisect_left(runs, run.n, key=attrgetter("n"))
 
 
 class MemoryLog:
-    """An event log that keeps the events themselves: nothing is encoded, nothing waits.
+    """Event log that keeps event objects, without encoding or I/O.
 
-    What they say of the board goes into an index, if there is one beside it; what they say of
-    outcomes into `beliefs`.
+    Artifacts in events go into the index, if there is one; outcomes go into `beliefs`.
     """
 
     def __init__(self, codec: Codec, index: MemoryIndex | None = None) -> None:
@@ -125,15 +123,15 @@ class MemoryLog:
     async def append(
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
-        """Store events after position `expected`, all or none, and give back what the log holds.
+        """Append events after position `expected`, all or none, and return the stored events.
 
         Raises:
-            LeaseLost: the claim of this fence is over.
-            Conflict: the log is at another position, or one of the ids is taken.
-            ArtifactExists: an artifact is on the board beside it, with other content.
-            InvalidArtifact: an artifact cannot be kept as it is.
-            UnknownKind: an event is of a kind that the codec does not know.
-            UsageError: an event names another run or position, or the store is closed.
+            LeaseLost: the claim with this fence has ended.
+            Conflict: the log is at another position, or contains one of the ids.
+            ArtifactExists: the board has an artifact with the same id and other content.
+            InvalidArtifact: an artifact cannot be stored.
+            UnknownKind: the codec does not know the kind of an event.
+            UsageError: an event has another run or position, or the store is closed.
         """
         self.check_open()
         if not events:
@@ -141,29 +139,29 @@ class MemoryLog:
         known, id = self._known, run.id
         for seq, event in enumerate(events, expected + 1):
             if known.get(event.kind) is not type(event.data):
-                self._learn(event)
+                self._check_kind(event)
             if event.seq != seq or event.run != id:
                 raise UsageError(
-                    f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
-                    f"but was offered to run {id!r} at {seq}. Make it for the place it goes to."
+                    f"Event {event.id!r} has run {event.run!r} and seq {event.seq}, but is "
+                    f"appended to run {id!r} at {seq}. Create it for the right run and seq."
                 )
         if fence is not None and self.fences.get(run) != fence:
             raise LeaseLost(id)
         held = self._held(run) or _Run(0)
         if expected != len(held.events):
-            return _standing(id, held, events, expected)
+            return _stored_batch(id, held, events, expected)
         self._store(run, held, events)
         await asyncio.sleep(0)
         return events
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
-        """The events of a run behind position `after`, in order; none for an unknown run."""
+        """The events of a run after position `after`, in order; empty for an unknown run."""
         self.check_open()
         held = self._held(run)
         return tuple(held.events[after:]) if held else ()
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """Every event behind `after`, those to come included, each once and in order."""
+        """Every event after `after`, including future ones, each once and in order."""
         while True:
             self.check_open()
             held = self._held(run)
@@ -174,7 +172,7 @@ class MemoryLog:
                 await self._bells.setdefault(run, anyio.Event()).wait()
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
-        """The first and the last event of a run, if there is such a run."""
+        """The first and the last event of a run; None for an unknown run."""
         self.check_open()
         held = self._held(run)
         return (held.events[0], held.events[-1]) if held else None
@@ -188,11 +186,11 @@ class MemoryLog:
         unfinished: bool = False,
         which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of at most `limit` runs of a tenant that a filter chooses,
-        the run begun last coming first.
+        """The first and the last event of up to `limit` runs of a tenant that match a filter, newest
+        run first.
 
         Raises:
-            UnknownRun: there is no run `before`.
+            UnknownRun: run `before` does not exist.
         """
         self.check_open()
         runs = self._tenants.get(tenant) or _Tenant()
@@ -201,33 +199,33 @@ class MemoryLog:
         if before is not None:
             if before not in runs.runs:
                 raise UnknownRun(before)
-            end = _place(listed, runs.runs[before])
+            end = _index_of(listed, runs.runs[before])
         if which == EVERY_RUN:
             newest = (listed[at] for at in range(end - 1, -1, -1))
             return [(held.events[0], held.events[-1]) for held in islice(newest, limit)]
         return await _chosen(listed[:end], limit, which)
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
-        """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
+        """Up to `limit` run ids of a tenant that start with a prefix, sorted."""
         return sorted(id for id in self.ids(tenant) if id.startswith(prefix))[:limit]
 
     def holds(self, run: RunKey, id: str) -> bool:
-        """Whether an event of this id is in the run's log."""
+        """Whether the run's log contains an event with this id."""
         held = self._held(run)
         return held is not None and id in held.ids
 
     def ids(self, tenant: str) -> list[str]:
-        """The runs of a tenant, the one begun first coming first."""
+        """The run ids of a tenant, oldest first."""
         self.check_open()
         return [*self._tenants[tenant].runs] if tenant in self._tenants else []
 
     def check_open(self) -> None:
-        """Refuse to work for a store that was closed."""
+        """Raise if the store is closed."""
         if self._closed:
             raise UsageError("This store is closed. Open a new one.")
 
     def close(self) -> None:
-        """Refuse everything from now on, and tell whoever waits."""
+        """Refuse all later calls, and wake subscribers."""
         self._closed = True
         for bell in self._bells.values():
             bell.set()
@@ -237,20 +235,20 @@ class MemoryLog:
         tenant = self._tenants.get(run.tenant)
         return tenant.runs.get(run.id) if tenant else None
 
-    def _learn(self, event: Event) -> None:
-        """Let the codec say whether it knows the kind; it is asked once per kind."""
+    def _check_kind(self, event: Event) -> None:
+        """Check once per kind that the codec knows it."""
         self._codec.encode(event)
         self._known[event.kind] = type(event.data)
 
     def _store(self, run: RunKey, held: _Run, events: Sequence[Event]) -> None:
         ids = {event.id for event in events}
         if len(ids) != len(events):
-            raise Conflict(f"Two events that were offered to run {run.id!r} have the same id.")
+            raise Conflict(f"Two events for run {run.id!r} have the same id.")
         if taken := ids & held.ids:
-            raise Conflict(f"Run {run.id!r} already holds an event {min(taken)!r}.")
-        if self._index and (told := project(events)):
-            rows = rows_of(run.tenant, told.artifacts)
-            self._index.keep(run.tenant, rows, told.consumptions)
+            raise Conflict(f"Run {run.id!r} already has an event {min(taken)!r}.")
+        if self._index and (projection := project(events)):
+            rows = rows_of(run.tenant, projection.artifacts)
+            self._index.keep(run.tenant, rows, projection.consumptions)
         if seen := observations(run.tenant, events):
             self.beliefs.keep(seen)
         tenant = self._tenants[run.tenant]
@@ -267,7 +265,7 @@ class MemoryLog:
 
 
 async def _chosen(runs: Sequence[_Run], limit: int, which: RunFilter) -> list[tuple[Event, Event]]:
-    """The ends of the last runs that a filter chooses; others get their go meanwhile."""
+    """The ends of the newest runs that match a filter; other tasks run in between."""
     found: list[tuple[Event, Event]] = []
     for number, held in enumerate(reversed(runs), 1):
         if len(found) >= limit:
@@ -279,12 +277,12 @@ async def _chosen(runs: Sequence[_Run], limit: int, which: RunFilter) -> list[tu
     return found
 
 
-def _standing(run: str, held: _Run, events: Sequence[Event], expected: int) -> Sequence[Event]:
-    """What stands where the batch belongs, if it is the same batch."""
+def _stored_batch(run: str, held: _Run, events: Sequence[Event], expected: int) -> Sequence[Event]:
+    """The stored events at the batch's position, if they are the same batch."""
     stored = tuple(held.events[expected : expected + len(events)]) if expected >= 0 else ()
     if [event.id for event in stored] != [event.id for event in events]:
         raise Conflict(
-            f"Run {run!r} is at position {len(held.events)}, not {expected}: "
-            "somebody else wrote. Read the run again before writing."
+            f"Run {run!r} is at position {len(held.events)}, not {expected}: another writer "
+            "appended events. Read the run again before writing."
         )
     return stored

@@ -1,4 +1,4 @@
-"""One store in memory: all ports over the log."""
+"""Store in memory: all ports over one log."""
 
 import os
 from collections import OrderedDict
@@ -40,31 +40,31 @@ class MemoryPlans:
         self._plans: dict[tuple[str, str], StoredPlan] = {}
 
     async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
-        """Keep a plan; one that is there already stays as it is."""
+        """Store a plan; an existing one is unchanged."""
         self._check_open()
         self._plans.setdefault((tenant, digest), plan)
 
     async def find(self, tenant: str, digest: str) -> StoredPlan | None:
-        """The plan of this digest, if it was kept."""
+        """The plan with this digest, if stored."""
         self._check_open()
         return self._plans.get((tenant, digest))
 
 
-# How many results are kept; the one that nobody asked for longest goes first.
-ROOM = 10_000
+# The maximum number of results; the least recently used one is dropped first.
+MAX_RESULTS = 10_000
 
 
 class MemoryResults:
-    """What steps came to, as much as there is room for."""
+    """Cache of step results, least recently used dropped first."""
 
-    def __init__(self, check_open: Callable[[], None], room: int = ROOM) -> None:
+    def __init__(self, check_open: Callable[[], None], limit: int = MAX_RESULTS) -> None:
         self._check_open = check_open
-        self._room = room
+        self._limit = limit
         self._kept: OrderedDict[tuple[str, str], tuple[Json, datetime | None]] = OrderedDict()
 
     async def find(self, tenant: str, key: str, now: datetime) -> Json:
-        """What a tenant keeps under a key, up to and including the instant that it is kept
-        until."""
+        """The result under a key, unless it has expired; it is valid up to and including its
+        expiry."""
         self._check_open()
         place = (tenant, key)
         value, until = self._kept.get(place, (None, None))
@@ -78,16 +78,16 @@ class MemoryResults:
     async def keep(
         self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
     ) -> None:
-        """Keep a value of a tenant under a key, in place of another."""
+        """Store a result under a key, replacing an earlier one."""
         self._check_open()
         self._kept[tenant, key] = (value, until)
         self._kept.move_to_end((tenant, key))
-        if len(self._kept) > self._room:
+        if len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 
 
 class MemoryInbox:
-    """Messages to runs, kept until their event is in the log beside it."""
+    """Messages to runs, kept until their events are in the log."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -95,27 +95,27 @@ class MemoryInbox:
         self._readers: WeakSet[_Arrivals] = WeakSet()
 
     async def offer(self, run: RunKey, id: str, message: Message) -> bool:
-        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
+        """Store a message for a run, and return whether its id is new. Duplicates are dropped."""
         self._log.check_open()
         waiting = self._mail.setdefault(run, {})
         is_first = id not in waiting and not self._log.holds(run, id)
         if is_first:
-            if not isinstance(message, Stop):  # a run can always be ended
+            if not isinstance(message, Stop):  # stopping a run is always possible
                 self._check_room(run, waiting)
             waiting[id] = message
             for reader in self._readers:
-                reader.tell(run)
+                reader.add(run)
         return is_first
 
     def _check_room(self, run: RunKey, waiting: dict[str, Message]) -> None:
-        """Forget what was taken in when there is much, and refuse more than there may be."""
+        """Drop messages that are in the log, and raise if too many are left."""
         if len(waiting) >= MOST_MAIL:
             for id in [each for each in waiting if self._log.holds(run, each)]:
                 del waiting[id]
         refuse_flood(run.id, len(waiting))
 
     async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
-        """The messages of a run whose id is not in its log, oldest first."""
+        """The messages of a run that are not in its log, oldest first."""
         self._log.check_open()
         waiting = self._mail.get(run)
         if not waiting:
@@ -125,26 +125,26 @@ class MemoryInbox:
         return [*left.items()]
 
     def arrivals(self) -> AsyncIterator[RunKey]:
-        """The runs of all tenants that get mail from now on; a run with several messages may come
-        once."""
+        """The runs of all tenants that receive messages from now on. Several messages to a run may
+        be reported once."""
         self._log.check_open()
         reader = _Arrivals(self._log)
         self._readers.add(reader)
         return reader
 
     def close(self) -> None:
-        """Tell whoever waits that nothing comes any more."""
+        """Wake readers, which then raise."""
         for reader in tuple(self._readers):
-            reader.ring()
+            reader.notify()
 
 
 class _Arrivals:
-    """One reader's view of arriving mail: the runs it has not been told of yet."""
+    """One reader's queue of runs with new messages."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
         self._runs: dict[RunKey, None] = {}
-        self._bell: anyio.Event | None = None
+        self._arrived: anyio.Event | None = None
 
     def __aiter__(self) -> "_Arrivals":
         return self
@@ -152,24 +152,24 @@ class _Arrivals:
     async def __anext__(self) -> RunKey:
         while not self._runs:
             self._log.check_open()
-            self._bell = anyio.Event()
-            await self._bell.wait()
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
         run = next(iter(self._runs))
         del self._runs[run]
         return run
 
-    def tell(self, run: RunKey) -> None:
+    def add(self, run: RunKey) -> None:
         self._runs[run] = None
-        self.ring()
+        self.notify()
 
-    def ring(self) -> None:
-        if self._bell:
-            self._bell.set()
+    def notify(self) -> None:
+        if self._arrived:
+            self._arrived.set()
 
 
 class MemoryArtifacts(IndexedArtifacts):
-    """Artifacts beside a log in memory; `follows_log` says whether what that log is told of the
-    board is here at once."""
+    """Artifacts next to a log in memory. `follows_log` says whether artifacts in its events appear
+    here at once."""
 
     def __init__(self, log: MemoryLog, index: MemoryIndex, follows_log: bool = False) -> None:
         self._log = log
@@ -177,34 +177,33 @@ class MemoryArtifacts(IndexedArtifacts):
         self.follows_log = follows_log
 
     async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
-        nothing.
+        """Store artifacts of a tenant in order, all or none; existing ones are unchanged.
 
         Raises:
-            ArtifactExists: one is there with other content.
-            InvalidArtifact: one cannot be kept as it is.
+            ArtifactExists: one exists with other content.
+            InvalidArtifact: one cannot be stored.
             UsageError: the store is closed.
         """
         self._log.check_open()
         self._index.keep(tenant, rows_of(tenant, artifacts))
 
     async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
-        """Keep who of a tenant took what; one that is there already changes nothing."""
+        """Store consumptions of a tenant; existing ones are unchanged."""
         self._log.check_open()
         self._index.keep(tenant, (), consumptions)
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
-        """The rows of an id that are the tenant's or shared, whoever may see them."""
+        """The rows with an id that belong to the tenant or are shared, regardless of visibility."""
         self._log.check_open()
         return await self._index.find(tenant, id)
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts of a tenant, in any order."""
+        """The consumptions of a tenant's artifacts, in any order."""
         self._log.check_open()
         return await self._index.consumptions(tenant, ids)
 
     async def opened(self) -> ArtifactIndex:
-        """The index beside the log.
+        """The index of the log's artifacts.
 
         Raises:
             UsageError: the store is closed.
@@ -213,17 +212,17 @@ class MemoryArtifacts(IndexedArtifacts):
         return self._index
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible to a tenant, soonest first."""
+        """The next times at which artifacts become visible to a tenant, ascending."""
         self._log.check_open()
         ahead = self._index.openings(tenant, microseconds(now))
         return [instant_of(number) for number in islice(ahead, limit)]
 
     async def aclose(self) -> None:
-        """Nothing of its own is open: it is closed with the log."""
+        """Do nothing: it closes with the log."""
 
 
 class MemoryClaims:
-    """Which runs are being driven in this process."""
+    """Claims on runs in this process."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -231,10 +230,10 @@ class MemoryClaims:
 
     @asynccontextmanager
     async def claim(self, run: RunKey) -> AsyncGenerator[int, None]:
-        """Hold the run while the context is open; gives the claim's fence.
+        """Hold the run while the context is open; yields the claim's fence.
 
         Raises:
-            RunBusy: somebody holds it already.
+            RunBusy: the run is held already.
         """
         self._log.check_open()
         fences = self._log.fences
@@ -252,32 +251,32 @@ class MemoryClaims:
             del fences[run]
 
     async def held(self, run: RunKey) -> Holder | None:
-        """This process if it holds the run, for as long as it likes."""
+        """This process if it holds the run, without an expiry."""
         self._log.check_open()
         return Holder(str(os.getpid())) if run in self._log.fences else None
 
 
 class MemorySnapshots:
-    """The last folded state of each run."""
+    """The last snapshot of each run."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
         self._states: dict[RunKey, tuple[int, bytes]] = {}
 
     async def save(self, run: RunKey, seq: int, state: bytes) -> None:
-        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        """Store the state of a run at `seq`, replacing an earlier one."""
         self._log.check_open()
         if seq >= self._states.get(run, (0, b""))[0]:
             self._states[run] = (seq, state)
 
     async def load(self, run: RunKey) -> tuple[int, bytes] | None:
-        """The last state kept, with its position."""
+        """The last snapshot and its position."""
         self._log.check_open()
         return self._states.get(run)
 
 
 class MemoryVerifier:
-    """Counts the events of runs: there is nothing that could have changed them."""
+    """Counts the events of runs; events in memory cannot be damaged."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -285,7 +284,7 @@ class MemoryVerifier:
     async def verify(
         self, tenant: str, run: str | None = None
     ) -> AsyncGenerator[VerifiedRun, None]:
-        """The runs of a tenant, the one begun first coming first, or one of them."""
+        """The runs of a tenant, oldest first, or one of them."""
         for id in self._log.ids(tenant) if run is None else (run,):
             if ends := await self._log.ends(RunKey(tenant, id)):
                 yield VerifiedRun(id, ends[1].seq)
@@ -294,7 +293,7 @@ class MemoryVerifier:
 class MemoryStore:
     """Log, inbox, claims, snapshots, artifacts and beliefs in memory, for one event loop.
 
-    `board` says whether the artifacts that the log is told of are kept here, beside it.
+    `board` says whether artifacts in the log's events are also stored here.
     """
 
     def __init__(self, codec: Codec, *, board: bool = True) -> None:
@@ -310,6 +309,6 @@ class MemoryStore:
         self.verifier = MemoryVerifier(self.log)
 
     async def aclose(self) -> None:
-        """Refuse everything from now on; a second call changes nothing."""
+        """Refuse all later calls. Idempotent."""
         self.log.close()
         self.inbox.close()

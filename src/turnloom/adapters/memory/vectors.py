@@ -1,4 +1,4 @@
-"""Vectors in this process's memory, compared one by one: for tests and small collections."""
+"""In-memory vectors, compared one by one, for tests and small collections."""
 
 from collections.abc import Mapping, Sequence
 from operator import mul
@@ -17,8 +17,8 @@ from turnloom.assembly.spec.retrieval import (
 from turnloom.errors import UsageError
 
 
-class _Place(NamedTuple):
-    """A chunk, where it stands, and its words."""
+class _IndexedChunk(NamedTuple):
+    """A chunk with its document, its number and its words."""
 
     entry: StoredDocument
     number: int
@@ -27,18 +27,18 @@ class _Place(NamedTuple):
 
 
 # The documents of a tenant by id, with their chunks.
-_Documents = dict[str, tuple[StoredDocument, list[_Place]]]
+_Documents = dict[str, tuple[StoredDocument, list[_IndexedChunk]]]
 
 
 class MemoryVectors:
-    """The vectors of one collection; they die with the process."""
+    """The vectors of one collection, in memory only."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Documents] = {}
         self._closed = False
 
     async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that the tenant has, by id."""
+        """The digests of the given documents that the tenant has, by id."""
         self._check_open()
         kept = self._kept.get(tenant, {})
         return {id: kept[id][0].digest for id in ids if id in kept}
@@ -46,12 +46,13 @@ class MemoryVectors:
     async def replace(
         self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
     ) -> int:
-        """Take the tenant's documents of these ids out and put these in; how many went."""
+        """Replace the tenant's documents with these ids by new ones, and return how many were
+        removed."""
         self._check_open()
         kept = self._kept.setdefault(tenant, {})
         gone = [kept.pop(id, None) for id in ids]
         for entry in entries:
-            kept[entry.id] = entry, _places(entry)
+            kept[entry.id] = entry, _indexed(entry)
         return sum(each is not None for each in gone)
 
     async def having(self, tenant: str, fact: str) -> Sequence[str]:
@@ -61,20 +62,21 @@ class MemoryVectors:
         return [id for id, (entry, _) in kept.items() if fact in entry.facts]
 
     async def visibilities(self, tenant: str) -> Visibilities:
-        """The different visibilities of what the tenant has, and of what any tenant shares."""
+        """The distinct visibilities of the tenant's documents, and of shared documents."""
         self._check_open()
         own = {entry.visibility for entry, _ in self._kept.get(tenant, {}).values()} - {""}
         every = (entry for kept in self._kept.values() for entry, _ in kept.values())
         return Visibilities(sorted(own), sorted({e.visibility for e in every if e.shared}))
 
     async def is_empty(self, tenant: str) -> bool:
-        """Whether the tenant has no document here, and no tenant shares one."""
+        """Whether neither the tenant's own nor shared documents exist."""
         self._check_open()
         every = (entry for kept in self._kept.values() for entry, _ in kept.values())
         return not self._kept.get(tenant) and not any(entry.shared for entry in every)
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
-        """What fits best of what passes, relevant enough, best first and then by source."""
+        """The best matches that pass the probe's filters and relevance, best first, then by
+        source."""
         self._check_open()
         passing = [
             place
@@ -90,7 +92,7 @@ class MemoryVectors:
         return rank(results, probe.top_k, probe.min_relevance)
 
     async def aclose(self) -> None:
-        """Refuse everything from now on; again changes nothing."""
+        """Refuse all later calls. Idempotent."""
         self._closed = True
 
     def _check_open(self) -> None:
@@ -103,14 +105,14 @@ def _may_be_found(tenant: str, entry: StoredDocument, probe: Probe) -> bool:
     return is_seen or entry.visibility in probe.shared
 
 
-def _places(entry: StoredDocument) -> list[_Place]:
+def _indexed(entry: StoredDocument) -> list[_IndexedChunk]:
     return [
-        _Place(entry, number, chunk, frozenset(words_of(chunk.content)))
+        _IndexedChunk(entry, number, chunk, frozenset(words_of(chunk.content)))
         for number, chunk in enumerate(entry.chunks)
     ]
 
 
-def _score(place: _Place, probe: Probe, weights: Mapping[str, float]) -> float:
+def _score(place: _IndexedChunk, probe: Probe, weights: Mapping[str, float]) -> float:
     by_words = sum(weight for word, weight in weights.items() if word in place.words)
     if probe.vector is None:
         return by_words
@@ -118,7 +120,7 @@ def _score(place: _Place, probe: Probe, weights: Mapping[str, float]) -> float:
     return blend(meaning, by_words) if probe.words else meaning
 
 
-def _result(place: _Place, score: float) -> RetrievalResult:
+def _result(place: _IndexedChunk, score: float) -> RetrievalResult:
     entry = place.entry
     about = msgspec.json.decode(entry.metadata), place.number, read_kept(entry.visibility)
     return RetrievalResult(place.chunk.content, tidy(score), entry.id, *about)

@@ -32,41 +32,41 @@ _FORBIDDEN = (13, 18)
 
 @dataclass(frozen=True, slots=True)
 class MongoServer:
-    """Where a server is, and the password that no message may hold."""
+    """The address of a server, and the password to mask in messages."""
 
-    place: str
+    address: str
     password: str = field(repr=False)
 
     def __str__(self) -> str:
-        return f"MongoDB at {self.place}"
+        return f"MongoDB at {self.address}"
 
-    def silent(self, lookup: Lookup, seconds: float) -> DocumentsUnavailable:
-        """The error of a server that said nothing in time."""
+    def timed_out(self, lookup: Lookup, seconds: float) -> DocumentsUnavailable:
+        """The error for a lookup that timed out."""
         return DocumentsUnavailable(
             f"{self} did not answer within {seconds:g} s. Check that the server runs and is not "
-            f"overloaded; an index on {lookup.key!r} in {lookup.collection!r} makes the lookup "
-            "quick."
+            f"overloaded. Create an index on {lookup.key!r} in {lookup.collection!r} to speed up "
+            "the lookup."
         )
 
     def unavailable(
         self, lookup: Lookup, error: PyMongoError, seconds: float
     ) -> DocumentsUnavailable:
-        """The error as a sentence with a remedy."""
+        """The error of a lookup, with a remedy."""
         reason = self._reason(error)
         if not reason:
-            return self.silent(lookup, seconds)
+            return self.timed_out(lookup, seconds)
         if isinstance(error, OperationFailure) and error.code in _FORBIDDEN:
             return DocumentsUnavailable(
-                f"{self} refuses {lookup.collection!r}: {reason}. Check user and password in the "
-                "URL of the documents, and what that user may read."
+                f"{self} denies access to {lookup.collection!r}: {reason}. Check the user and "
+                "password in the URL of the documents, and the user's privileges."
             )
         return DocumentsUnavailable(
-            f"{self} cannot be used: {reason}. Check that the server runs, and that the URL of "
-            "the documents is right."
+            f"{self} cannot be used: {reason}. Check that the server runs, and check the URL of "
+            "the documents."
         )
 
     def _reason(self, error: PyMongoError) -> str:
-        """What the driver says is wrong, or nothing when all it knows is that time is up."""
+        """The driver's message; empty if it only reports a timeout."""
         text = str(error)
         if isinstance(error, OperationFailure):
             text = str((error.details or {}).get("errmsg", text))
@@ -79,26 +79,29 @@ class MongoServer:
 
 
 def locate(url: str) -> MongoServer:
-    """Where a URL that the driver has accepted points to."""
-    # The standard library takes several hosts in one URL for a broken address.
+    """The server that a valid URL points to."""
+    # The standard library rejects several hosts in one URL.
     scheme, _, rest = url.partition("://")
     login, _, hosts = rest.partition("/")[0].partition("?")[0].rpartition("@")
     default = "" if scheme == "mongodb+srv" else ":27017"
-    places = [unquote(host) for host in hosts.split(",")]
-    places = [place if ":" in place or place[:1] == "/" else place + default for place in places]
-    return MongoServer(", ".join(places), unquote(login.partition(":")[2]))
+    addresses = [unquote(host) for host in hosts.split(",")]
+    addresses = [
+        address if ":" in address or address[:1] == "/" else address + default
+        for address in addresses
+    ]
+    return MongoServer(", ".join(addresses), unquote(login.partition(":")[2]))
 
 
-# Seconds beyond the timeout until a server is given up that the driver itself still waits for.
+# Seconds beyond the driver's own timeout until a call is abandoned.
 GRACE = 0.5
-# Seconds that the building of an index may take: it reads the whole collection.
-BUILDING = 600.0
+# The time limit in seconds for building an index, which reads the whole collection.
+INDEX_TIMEOUT = 600.0
 
 T = TypeVar("T")
 
 
 class MongoDocuments:
-    """Documents in the databases of one MongoDB."""
+    """Documents in the databases of one MongoDB server."""
 
     def __init__(self, url: str, timeout: float = 5.0) -> None:
         self._client = _make_client(url, timeout)
@@ -108,11 +111,11 @@ class MongoDocuments:
         self._tasks: set[Task[Any]] = set()
 
     async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
-        """The newest document that fits; none also where there is no such database or collection.
+        """The newest matching document; None also if the database or collection does not exist.
 
         Raises:
-            DocumentsUnavailable: the server does not answer, in time or at all.
-            UsageError: a name cannot be one, no database is named anywhere, or all is closed.
+            DocumentsUnavailable: the server fails or does not answer in time.
+            UsageError: a name is invalid, the database is missing, or the documents are closed.
         """
 
         async def read() -> Mapping[str, Json] | None:
@@ -125,36 +128,36 @@ class MongoDocuments:
         return await self._run(read, lookup, self._timeout)
 
     async def index(self, lookup: Lookup) -> bool:
-        """Index the key in its collection, if there is such a collection."""
+        """Create an index on the key if the collection exists."""
 
         async def build() -> bool:
             with pymongo.timeout(self._timeout):
                 present = await collection.database.list_collection_names()
-            # To index a collection that is not there would make it.
+            # Indexing a missing collection would create it.
             exists = lookup.collection in present
             if exists:
                 await reading.index(collection, lookup)
             return exists
 
         collection = self._collection(lookup)
-        return await self._run(build, lookup, BUILDING)
+        return await self._run(build, lookup, INDEX_TIMEOUT)
 
     async def aclose(self) -> None:
-        """Close the connections and refuse everything from now on; again changes nothing."""
+        """Close the connections and refuse all later calls. Idempotent."""
         self._closed = True
         with anyio.move_on_after(self._timeout + GRACE, shield=True):
-            await self._apart(self._client.close())
+            await self._shielded(self._client.close())
 
     def _collection(self, lookup: Lookup) -> reading.Collection:
         if self._closed:
-            raise UsageError("The documents are closed, so nothing can be looked up any more.")
+            raise UsageError("The documents are closed. Open them again.")
         steps(lookup.key)
         try:
             return self._database(lookup.database)[_checked(lookup.collection)]
         except InvalidName as error:
             names = f"{lookup.database!r} and {lookup.collection!r}"
             raise UsageError(
-                f"MongoDB can have no database and collection called {names}: {error}."
+                f"Invalid database and collection names {names} for MongoDB: {error}."
             ) from error
 
     def _database(self, name: str | None) -> AsyncDatabase[dict[str, Any]]:
@@ -164,8 +167,8 @@ class MongoDocuments:
             return self._client.get_default_database()
         except ConfigurationError as error:
             raise UsageError(
-                "No database is named. Write `database_name`, or end the URL of the documents with "
-                "one, as in mongodb://HOST:27017/DATABASE."
+                "No database is configured. Set `database_name`, or end the URL of the documents "
+                "with one, as in mongodb://HOST:27017/DATABASE."
             ) from error
 
     async def _run(
@@ -173,62 +176,62 @@ class MongoDocuments:
     ) -> T:
         try:
             with anyio.fail_after(limit + GRACE):
-                return await self._apart(work())
+                return await self._shielded(work())
         except TimeoutError as error:
-            raise self._server.silent(lookup, limit) from error
+            raise self._server.timed_out(lookup, limit) from error
         except PyMongoError as error:
             raise self._server.unavailable(lookup, error, self._timeout) from error
         except (BSONError, LookupError, ValueError) as error:
             raise DocumentsUnavailable(
-                f"What {self._server} gives for {lookup.collection!r} cannot be read: {error}. "
-                "Check that it is a MongoDB, and repair the document."
+                f"Cannot read the answer of {self._server} for {lookup.collection!r}: {error}. "
+                "Check that it is a MongoDB server, and repair the document."
             ) from error
 
-    async def _apart(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of work that goes on when nobody waits for it any more.
+    async def _shielded(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work that continues if the caller is cancelled.
 
-        Cancelled while it waits for a connection, the driver can keep a lock that everybody needs.
-        Its own timeouts end the work.
+        If it is cancelled while it waits for a connection, the driver can leave a shared lock
+        locked. The driver's own timeouts end the work.
         """
         task = create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_hear)
+        task.add_done_callback(_retrieve_exception)
         await wait([task])
         return task.result()
 
 
-def _hear(task: Task[Any]) -> None:
-    """Take note of how a task ended, for whoever asked may be gone."""
+def _retrieve_exception(task: Task[Any]) -> None:
+    """Retrieve the exception of a task: its caller may be gone."""
     if not task.cancelled():
         task.exception()
 
 
 def _make_client(url: str, timeout: float) -> AsyncMongoClient[dict[str, Any]]:
-    """A client that has not connected yet."""
+    """A client that is not connected yet."""
     milliseconds = max(1, int(timeout * 1000))
     try:
         if not url.startswith(("mongodb://", "mongodb+srv://")):
-            raise ValueError("no URL of MongoDB")
+            raise ValueError("not a URL of MongoDB")
         return AsyncMongoClient(
             url,
             serverSelectionTimeoutMS=milliseconds,
             connectTimeoutMS=milliseconds,
-            socketTimeoutMS=int(BUILDING * 1000),
+            socketTimeoutMS=int(INDEX_TIMEOUT * 1000),
             uuidRepresentation="standard",
             tz_aware=True,
             datetime_conversion=DatetimeConversion.DATETIME_AUTO,
         )
     except (PyMongoError, ValueError):
-        # What the driver says about a URL repeats parts of it, the password perhaps.
+        # The driver's message repeats parts of the URL, perhaps the password.
         raise UsageError(
-            "The URL of the documents cannot be read. It looks like "
+            "Invalid URL of the documents. Use "
             "mongodb://USER:PASSWORD@HOST:27017/DATABASE, with '%40' for '@' in a password."
         ) from None
 
 
 def _checked(name: str) -> str:
-    """A name that stands for itself and for nothing inside the server."""
+    """A name without characters that have a meaning in the server."""
     if "$" in name or not is_storable(name):
-        raise InvalidName("a name holds no '$' and no NUL")
+        raise InvalidName("names must not contain '$' or NUL")
     return name

@@ -1,7 +1,7 @@
-"""Finding a document in a collection of MongoDB.
+"""Find documents in a MongoDB collection.
 
-The filter narrows down; what it finds is checked once more as a JSON value, since to MongoDB an
-array equals each thing in it. Only operators that mean the same in every server of its protocol are
+The filter narrows the candidates. Each is checked again as a JSON value, since an array matches
+each of its elements in MongoDB. Only operators with the same meaning in all compatible servers are
 used, and documents are read whole.
 """
 
@@ -18,14 +18,14 @@ from turnloom.variables.logic.paths import belongs, steps, value_at
 from turnloom.variables.ports import TENANT_FIELDS, Lookup
 
 NEWEST = [("_id", DESCENDING)]
-# Documents that come with the first answer; the first of them nearly always fits.
+# The size of the first batch; its first document nearly always matches.
 BATCH = 2
 
 Collection = AsyncCollection[dict[str, Any]]
 
 
 async def newest(collection: Collection, lookup: Lookup) -> Mapping[str, Json] | None:
-    """The newest document of a collection that fits."""
+    """The newest matching document of a collection."""
     names = steps(lookup.key)
     async with collection.find(condition(lookup), sort=NEWEST, batch_size=BATCH) as cursor:
         async for found in cursor:
@@ -38,12 +38,12 @@ async def newest(collection: Collection, lookup: Lookup) -> Mapping[str, Json] |
 
 
 async def index(collection: Collection, lookup: Lookup) -> None:
-    """Index the key of a collection, the newest document of each value coming first."""
+    """Create an index on the key, with the newest document of each value first."""
     await collection.create_index([(lookup.key, ASCENDING), *NEWEST])
 
 
 def condition(lookup: Lookup) -> dict[str, Any]:
-    """What the server is asked to look for."""
+    """The filter for a lookup."""
     tenant = [
         {"$or": [{field: {"$exists": False}}, {field: lookup.tenant}]} for field in TENANT_FIELDS
     ]

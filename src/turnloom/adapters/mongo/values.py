@@ -1,4 +1,4 @@
-"""BSON values as JSON values.
+"""Convert BSON values to JSON values.
 
 | BSON | JSON |
 |---|---|
@@ -30,7 +30,7 @@ def as_json(value: Any) -> Json:
     """The JSON value of a BSON value.
 
     Raises:
-        ValueError: the value is of a type that BSON did not have.
+        ValueError: the value has an unknown type.
     """
     match value:
         case None | bool():
@@ -47,14 +47,14 @@ def as_json(value: Any) -> Json:
         case list():
             return [as_json(item) for item in cast(list[Any], value)]
         case _:
-            return _rare(value)
+            return _convert_rare(value)
 
 
-def _rare(value: Any) -> Json:
+def _convert_rare(value: Any) -> Json:
     for kind, convert in _RARE.items():
         if isinstance(value, kind):
             return convert(value)
-    raise ValueError(f"there is no JSON value for a {type(value).__name__}")
+    raise ValueError(f"no JSON value for type {type(value).__name__}")
 
 
 def _number(value: float) -> Json:

@@ -1,9 +1,9 @@
-"""Every statement that artifacts need: their tables, what keeps artifacts and what finds them.
+"""SQL statements for artifacts: their tables, writes and queries.
 
-An artifact is kept once, under its tenant and id; each of its terms has an entry with the
-artifact's place in the order of the board and when it opens. What is asked of an entry beside its
-own term is looked up by the key of the entries, one after the other: `OFFSET 0` keeps the planner
-from reading all entries of the other term instead.
+An artifact is stored once, under its tenant and id. Each of its terms has an entry with the
+artifact's time, number and opening time. Further conditions on an entry are looked up by primary
+key, one by one: `OFFSET 0` prevents the planner from scanning all entries of the other term
+instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from turnloom.board.spec import Consumption
 from turnloom.board.spec.queries import ArtifactRow, Branch, IndexPlan
 
 VERSION = 3
-# The state of the error that an artifact with other content is refused by.
+# The SQLSTATE raised for an existing artifact with other content.
 TAKEN = "WF001"
 
 _PREPARE = SQL("""
@@ -46,8 +46,8 @@ _PREPARE = SQL("""
     COMMIT""")
 SCHEMA = Schema("board", VERSION, _PREPARE.format(taken=Literal(TAKEN), version=Literal(VERSION)))
 
-# Numbers go by the order of the artifacts; rows are inserted by id, so that two who keep the same
-# artifacts wait for each other in one direction only.
+# Numbers follow the order of the artifacts. Rows are inserted by id, so that concurrent writers of
+# the same artifacts cannot deadlock.
 _PUT = SQL("""
     WITH given AS MATERIALIZED (
         SELECT nextval('turnloom_artifact_numbers') AS n, rows.* FROM unnest(
@@ -67,7 +67,7 @@ _PUT = SQL("""
     FROM kept JOIN given USING (n)
     JOIN unnest({places}::bigint[], {terms}::bigint[]) AS entries (place, term) USING (place)""")
 
-# By their key, for the same reason.
+# Ordered by key, for the same reason.
 _CONSUME = SQL("""
     INSERT INTO turnloom_consumptions
     SELECT {tenant}::text, rows.* FROM unnest(
@@ -83,25 +83,25 @@ _FIND = SQL("""
     WHERE id = {id} AND (tenant = {tenant} OR shared) ORDER BY n""")
 _OPENINGS = SQL("""(
     SELECT DISTINCT opens FROM turnloom_artifacts
-    WHERE {whose} AND opens > {now} ORDER BY opens LIMIT {limit})""")
+    WHERE {visible} AND opens > {now} ORDER BY opens LIMIT {limit})""")
 _UPCOMING = SQL("{own} UNION {shared} ORDER BY opens LIMIT {limit}")
 _ENTRIES = SQL("""(SELECT count(*) FROM (
     SELECT 1 FROM turnloom_terms WHERE term = ANY({terms}::bigint[]) LIMIT {most}) AS entries)""")
 _HAS = SQL("""EXISTS (
     SELECT 1 FROM turnloom_terms o
     WHERE o.term = ANY({terms}::bigint[]) AND o.at = e.at AND o.n = e.n OFFSET 0)""")
-_RIGHT = SQL("""
+_CONDITIONS = SQL("""
     (e.at, e.n) > ({low_at}, {low_n}) AND (e.at, e.n) < ({high_at}, {high_n})
     AND (e.opens IS NULL OR e.opens <= {now}){checks}""")
-_WAYS = SQL("""
+_LEADS = SQL("""
     SELECT found.at, found.n FROM unnest({leads}::bigint[]) AS lead CROSS JOIN LATERAL (
-        SELECT e.at, e.n FROM turnloom_terms e WHERE e.term = lead AND {right}
+        SELECT e.at, e.n FROM turnloom_terms e WHERE e.term = lead AND {conditions}
         ORDER BY e.at {order}, e.n {order} LIMIT {most}) AS found""")
-# The tenant's own, or what is shared and open now.
-_WHOSE = SQL("(tenant = {tenant} OR shared AND (opens IS NULL OR opens <= {now}))")
-# Every place gives a row, so that the number of rows says whether there may be more.
+# The tenant's own artifacts, or shared ones that are open now.
+_VISIBLE = SQL("(tenant = {tenant} OR shared AND (opens IS NULL OR opens <= {now}))")
+# Every place returns a row, so that the number of rows shows whether there may be more.
 _WALK = SQL("""
-    SELECT at, n, {whose}, tenant, visibility, data FROM (
+    SELECT at, n, {visible}, tenant, visibility, data FROM (
         SELECT DISTINCT at, n FROM ({ways}) AS ways ORDER BY at {order}, n {order} LIMIT {most}
     ) AS places JOIN turnloom_artifacts USING (at, n)
     ORDER BY at {order}, n {order}""")
@@ -109,8 +109,9 @@ _BOUNDARY = SQL("""
     SELECT DISTINCT at, n FROM ({ways}) AS ways ORDER BY at, n OFFSET {most} - 1 LIMIT 1""")
 _COUNTED = SQL("""
     SELECT visibility, data FROM (
-        SELECT DISTINCT e.n FROM turnloom_terms e WHERE e.term = ANY({leads}::bigint[]) AND {right}
-    ) AS places JOIN turnloom_artifacts USING (n) WHERE {whose}""")
+        SELECT DISTINCT e.n FROM turnloom_terms e
+        WHERE e.term = ANY({leads}::bigint[]) AND {conditions}
+    ) AS places JOIN turnloom_artifacts USING (n) WHERE {visible}""")
 _TALLY = SQL("SELECT visibility, count(*) FROM ({counted}) AS counted GROUP BY visibility")
 _COUNTS = SQL("""
     SELECT visibility, traits, count(*) FROM ({counted}) AS counted CROSS JOIN LATERAL (
@@ -121,7 +122,7 @@ _DATA = SQL("SELECT visibility, data, 1 FROM ({counted}) AS counted")
 
 
 def put(rows: Sequence[ArtifactRow]) -> Composed:
-    """The statement that keeps artifacts, all or none, or raises `TAKEN` with an id."""
+    """Store artifacts, all or none, or raise `TAKEN` with an id."""
     columns = {
         name: Literal([getattr(row, name) for row in rows])
         for name in ("tenant", "id", "digest", "at", "opens", "shared", "visibility", "data")
@@ -135,7 +136,7 @@ def put(rows: Sequence[ArtifactRow]) -> Composed:
 
 
 def consume(tenant: str, consumptions: Sequence[Consumption]) -> Composed:
-    """The statement that keeps who of a tenant took what, all or none."""
+    """Store consumptions of a tenant, all or none."""
     columns = {
         name: Literal([getattr(each, name) for each in consumptions])
         for name in ("artifact", "subscription", "run", "turn", "agent")
@@ -145,64 +146,63 @@ def consume(tenant: str, consumptions: Sequence[Consumption]) -> Composed:
 
 
 def consumptions(tenant: str, ids: Sequence[str]) -> Composed:
-    """The statement that gives who took one of some artifacts of a tenant."""
+    """The consumptions of some artifacts of a tenant."""
     return _CONSUMPTIONS.format(tenant=Literal(tenant), ids=Literal(list(ids)))
 
 
 def find(tenant: str, id: str) -> Composed:
-    """The statement that gives the rows of an id that are the tenant's or shared."""
+    """The rows with an id that belong to the tenant or are shared."""
     return _FIND.format(tenant=Literal(tenant), id=Literal(id))
 
 
 def upcoming(tenant: str, now: int, limit: int) -> Composed:
-    """The statement that gives the next instants at which something opens to a tenant."""
+    """The next times at which artifacts open to a tenant."""
     values = {"now": Literal(now), "limit": Literal(limit)}
     own = SQL("tenant = {}").format(Literal(tenant))
     return _UPCOMING.format(
-        own=_OPENINGS.format(whose=own, **values),
-        shared=_OPENINGS.format(whose=SQL("shared"), **values),
+        own=_OPENINGS.format(visible=own, **values),
+        shared=_OPENINGS.format(visible=SQL("shared"), **values),
         limit=Literal(limit),
     )
 
 
 def weigh(groups: Sequence[Sequence[int]], most: int) -> Composed:
-    """The statement that counts the entries of each group, up to a number."""
+    """The number of entries of each group, up to a limit."""
     counts = [_ENTRIES.format(terms=_array(group), most=Literal(most)) for group in groups]
     return SQL("SELECT {}").format(SQL(", ").join(counts))
 
 
 def walk(plan: IndexPlan, most: int) -> Composed:
-    """The statement that gives the first rows of a plan in its direction."""
+    """The first rows of a plan in its order."""
     return _WALK.format(
-        ways=_ways(plan, most), whose=_whose(plan), order=_order(plan), most=Literal(most)
+        ways=_ways(plan, most), visible=_visible(plan), order=_order(plan), most=Literal(most)
     )
 
 
 def boundary(plan: IndexPlan, most: int) -> Composed:
-    """The statement that gives the place of the row of a plan with a number, the oldest first, if
-    there are as many."""
+    """The position of the n-th oldest row of a plan, if it has that many."""
     return _BOUNDARY.format(ways=_ways(plan, most), most=Literal(most))
 
 
 def tally(plan: IndexPlan) -> Composed:
-    """The statement that counts the rows of a plan by their visibility."""
+    """The number of rows of a plan per visibility."""
     return _TALLY.format(counted=_counted(plan))
 
 
 def counts(plan: IndexPlan) -> Composed:
-    """The statement that counts the rows of a plan by their visibility and traits."""
+    """The number of rows of a plan per visibility and traits."""
     return _COUNTS.format(counted=_counted(plan))
 
 
 def data(plan: IndexPlan) -> Composed:
-    """The statement that gives the visibility and the data of each row of a plan, and 1."""
+    """The visibility and the data of each row of a plan, and 1."""
     return _DATA.format(counted=_counted(plan))
 
 
 def _ways(plan: IndexPlan, most: int) -> Composed:
     common = {"order": _order(plan), "most": Literal(most)}
     return SQL(" UNION ALL ").join(
-        _WAYS.format(leads=_array(branch.leads), right=_right(plan, branch), **common)
+        _LEADS.format(leads=_array(branch.leads), conditions=_conditions(plan, branch), **common)
         for branch in plan.branches
     )
 
@@ -213,18 +213,20 @@ def _order(plan: IndexPlan) -> SQL:
 
 def _counted(plan: IndexPlan) -> Composed:
     return SQL(" UNION ALL ").join(
-        _COUNTED.format(leads=_array(branch.leads), right=_right(plan, branch), whose=_whose(plan))
+        _COUNTED.format(
+            leads=_array(branch.leads), conditions=_conditions(plan, branch), visible=_visible(plan)
+        )
         for branch in plan.branches
     )
 
 
-def _right(plan: IndexPlan, branch: Branch) -> Composed:
+def _conditions(plan: IndexPlan, branch: Branch) -> Composed:
     checks: list[Composable] = [
         SQL(" AND {}").format(_HAS.format(terms=_array(group))) for group in branch.groups
     ]
     if branch.excluded:
         checks.append(SQL(" AND NOT {}").format(_HAS.format(terms=_array(branch.excluded))))
-    return _RIGHT.format(
+    return _CONDITIONS.format(
         low_at=Literal(plan.low[0]),
         low_n=Literal(plan.low[1]),
         high_at=Literal(plan.high[0]),
@@ -234,8 +236,8 @@ def _right(plan: IndexPlan, branch: Branch) -> Composed:
     )
 
 
-def _whose(plan: IndexPlan) -> Composed:
-    return _WHOSE.format(tenant=Literal(plan.tenant), now=Literal(plan.now))
+def _visible(plan: IndexPlan) -> Composed:
+    return _VISIBLE.format(tenant=Literal(plan.tenant), now=Literal(plan.now))
 
 
 def _array(terms: Iterable[int]) -> Literal:

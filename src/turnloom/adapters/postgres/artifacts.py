@@ -1,6 +1,6 @@
 """Artifacts in PostgreSQL, for any number of machines.
 
-The tables are made by whoever comes first, in the first schema of the connection's search path.
+The tables are created on first use, in the first schema of the connection's search path.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -20,8 +20,8 @@ from turnloom.errors import ArtifactExists, StoreUnavailable
 
 
 class PostgresArtifacts(IndexedArtifacts):
-    """Artifacts in the tables of one PostgreSQL database, in which no log is; one statement counts
-    `window` of them at most."""
+    """Artifacts in the tables of one PostgreSQL database, separate from the log. A statement counts
+    at most `window` of them."""
 
     follows_log = False
     window = 50_000
@@ -30,15 +30,13 @@ class PostgresArtifacts(IndexedArtifacts):
         self._tables = Tables(url, timeout, queries.SCHEMA)
 
     async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
-        nothing.
+        """Store artifacts of a tenant in order, all or none; existing ones are unchanged.
 
         Raises:
-            ArtifactExists: one is there with other content.
-            InvalidArtifact: one cannot be kept as it is.
+            ArtifactExists: one exists with other content.
+            InvalidArtifact: one cannot be stored.
             UsageError: the store is closed.
-            StoreUnavailable: the server does not answer, in time or at all; the same may be tried
-                again later.
+            StoreUnavailable: the server fails or does not answer in time; a retry may succeed.
         """
         if not (rows := rows_of(tenant, artifacts)):
             return await self._tables.prepare()
@@ -51,12 +49,11 @@ class PostgresArtifacts(IndexedArtifacts):
             raise
 
     async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
-        """Keep who of a tenant took what, all or none; one that is there already changes nothing.
+        """Store consumptions of a tenant, all or none; existing ones are unchanged.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: the server does not answer, in time or at all; the same may be tried
-                again later.
+            StoreUnavailable: the server fails or does not answer in time; a retry may succeed.
         """
         if consumptions:
             await self._tables.run(queries.consume(tenant, consumptions))
@@ -64,32 +61,32 @@ class PostgresArtifacts(IndexedArtifacts):
             await self._tables.prepare()
 
     async def opened(self) -> ArtifactIndex:
-        """This store, once its tables are there.
+        """This store, with its tables created.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: the server does not answer, in time or at all.
+            StoreUnavailable: the server fails or does not answer in time.
         """
         await self._tables.prepare()
         return self
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible to a tenant, soonest first."""
+        """The next times at which artifacts become visible to a tenant, ascending."""
         rows = await self._tables.run(queries.upcoming(tenant, microseconds(now), limit))
         return [instant_of(number) for (number,) in rows]
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
-        """The rows of an id that are the tenant's or shared, by number."""
+        """The rows with an id that belong to the tenant or are shared, by number."""
         return [StoredArtifact(*row) for row in await self._tables.run(queries.find(tenant, id))]
 
     async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
-        """The first rows of a plan in its direction, each once, at most `most`."""
+        """The first rows of a plan in its order, each once, at most `most`."""
         found = await self._tables.run(queries.walk(plan, most))
         rows = [StoredArtifact(at, n, *row) for at, n, is_open, *row in found if is_open]
         return IndexStretch(rows, found[-1][:2] if len(found) == most else None)
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
-        """How many rows of a plan have which visibility."""
+        """The number of rows of a plan per visibility."""
         return [
             (text, count)
             async for window in self._windows(plan)
@@ -97,7 +94,7 @@ class PostgresArtifacts(IndexedArtifacts):
         ]
 
     async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
-        """How many rows of a plan have which visibility and traits."""
+        """The number of rows of a plan per visibility and traits."""
         return [
             ArtifactCount(*row)
             async for window in self._windows(plan)
@@ -110,11 +107,11 @@ class PostgresArtifacts(IndexedArtifacts):
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, psycopg.DataError):
                 raise
-            # The data of a row is not JSON for the server, so each row stands for itself.
+            # The server cannot parse the data of a row as JSON, so rows are returned one by one.
             return await self._tables.run(queries.data(window))
 
     async def _windows(self, plan: IndexPlan) -> AsyncGenerator[IndexPlan, None]:
-        """A plan in parts that are each counted well within the time of a statement."""
+        """A plan in parts that are small enough to count within the statement timeout."""
         left = plan._replace(newest_first=False)
         while ends := await self._tables.run(queries.boundary(left, self.window)):
             [(at, n)] = ends
@@ -123,15 +120,15 @@ class PostgresArtifacts(IndexedArtifacts):
         yield left
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts of a tenant."""
+        """The consumptions of a tenant's artifacts."""
         rows = await self._tables.run(queries.consumptions(tenant, ids))
         return [read_consumption(*row) for row in rows]
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
-        """How many entries the terms of each group have, counted up to `most`."""
+        """The number of index entries of each group of terms, counted up to `most`."""
         [counts] = await self._tables.run(queries.weigh(groups, most))
         return counts
 
     async def aclose(self) -> None:
-        """Close the connections and refuse everything from now on; again changes nothing."""
+        """Close the connections and refuse all later calls. Idempotent."""
         await self._tables.aclose()

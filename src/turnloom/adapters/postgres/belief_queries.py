@@ -1,4 +1,4 @@
-"""Every statement that beliefs need: their tables, what adds to them and what gives them."""
+"""SQL statements for beliefs: their tables, writes and queries."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ _KNOWN = SQL("""
     WHERE tenant = {tenant} AND workflow = {workflow} AND category = {category}
         AND agent = ANY({agents}::text[])""")
 
-# Who adds to a pool waits for whoever does before, so that two never wait for each other.
+# Writers to a pool take a lock one after the other, so that they cannot deadlock.
 _OBSERVE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('turnloom_beliefs'), hashtext({pool}));
@@ -51,12 +51,12 @@ _OBSERVE = SQL("""
 
 
 def known(pool: Pool, agents: Sequence[str]) -> Composed:
-    """The statement that gives what is known of agents in a pool."""
-    return _KNOWN.format(agents=Literal(list(agents)), **_named(pool))
+    """The beliefs about agents in a pool."""
+    return _KNOWN.format(agents=Literal(list(agents)), **_columns(pool))
 
 
 def observe(seen: Observation) -> Composed:
-    """The statements that add an outcome, once."""
+    """Add an outcome, once."""
     return _OBSERVE.format(
         pool=Literal(as_data(seen.pool)),
         run=Literal(seen.run),
@@ -64,11 +64,11 @@ def observe(seen: Observation) -> Composed:
         agent=Literal(seen.agent),
         credit=_number(seen.credit),
         kept=_number(1 - seen.decay),
-        **_named(seen.pool),
+        **_columns(seen.pool),
     )
 
 
-def _named(pool: Pool) -> dict[str, Literal]:
+def _columns(pool: Pool) -> dict[str, Literal]:
     return {name: Literal(text) for name, text in pool._asdict().items()}
 
 

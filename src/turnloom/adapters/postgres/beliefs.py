@@ -1,6 +1,6 @@
 """Beliefs in PostgreSQL, for any number of machines.
 
-The tables are made by whoever comes first, in the first schema of the connection's search path.
+The tables are created on first use, in the first schema of the connection's search path.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from turnloom.guards.spec import Belief, Observation, Pool
 
 
 class PostgresBeliefs:
-    """What is known of agents, in the tables of one PostgreSQL database, in which no log is."""
+    """Beliefs about agents in the tables of one PostgreSQL database, separate from the log."""
 
     follows_log = False
 
@@ -19,26 +19,26 @@ class PostgresBeliefs:
         self._tables = Tables(url, timeout, queries.SCHEMA)
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
-        """What is known of these agents in a pool; nothing of those without any outcome.
+        """The beliefs about agents in a pool; agents without outcomes are left out.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: the server does not answer, in time or at all.
+            StoreUnavailable: the server fails or does not answer in time.
         """
         rows = await self._tables.run(queries.known(pool, agents))
         return {agent: Belief(successes, failures) for agent, successes, failures in rows}
 
     async def observe(self, observations: Sequence[Observation]) -> None:
-        """Add outcomes, each at once and each once: one that is there already changes nothing.
+        """Add outcomes, each once: known ones are ignored.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: some may be there; the same may be tried again later.
+            StoreUnavailable: some may have been added; a retry may succeed.
         """
         await self._tables.prepare()
         for each in observations:
             await self._tables.run(queries.observe(each))
 
     async def aclose(self) -> None:
-        """Close the connections and refuse everything from now on; again changes nothing."""
+        """Close the connections and refuse all later calls. Idempotent."""
         await self._tables.aclose()

@@ -16,28 +16,28 @@ from psycopg.sql import SQL, Composed, Literal
 from turnloom.adapters.postgres.faults import PostgresServer, locate
 from turnloom.errors import StoreUnavailable, UsageError
 
-# Connections that one store has at most.
-MOST = 8
+# The maximum number of connections per store.
+MAX_CONNECTIONS = 8
 
 
 class Connections:
-    """At most `MOST` connections, each used by one statement at a time."""
+    """A pool of connections, each used by one statement at a time."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._idle: list[AsyncConnection[tuple[Any, ...]]] = []
-        self._slots = anyio.Semaphore(MOST)
+        self._slots = anyio.Semaphore(MAX_CONNECTIONS)
         self._closed = False
 
     async def run(
         self, statement: Composed, opening: float, running: float
     ) -> Sequence[tuple[Any, ...]]:
-        """The rows that a statement gives; of several statements, the last ones given.
+        """The rows of a statement; of several statements, those of the last one with rows.
 
         Raises:
-            TimeoutError: no connection was to be had within `opening` seconds, or the statement
-                was not done within `running` seconds.
-            psycopg.Error: the server or the network said no.
+            TimeoutError: no connection was available within `opening` seconds, or the statement
+            took longer than `running` seconds.
+            psycopg.Error: the server or the network failed.
         """
         deadline = anyio.current_time() + opening
         with anyio.fail_after(opening):
@@ -50,7 +50,7 @@ class Connections:
                 except OperationalError:
                     if not connection.closed:
                         raise
-                    # The server went away meanwhile, and with it every connection to it.
+                    # The server was restarted, so all idle connections are broken.
                     await self._drop()
             with anyio.fail_after(deadline - anyio.current_time()):
                 connection = await AsyncConnection.connect(
@@ -61,7 +61,7 @@ class Connections:
             self._slots.release()
 
     async def aclose(self) -> None:
-        """Close what is idle now, and the others when they are done."""
+        """Close idle connections now, and others when they are done."""
         self._closed = True
         await self._drop()
 
@@ -72,17 +72,17 @@ class Connections:
     async def _use(
         self, connection: AsyncConnection[tuple[Any, ...]], statement: Composed, limit: float
     ) -> Sequence[tuple[Any, ...]]:
-        severed: list[bool] = []
+        timed_out: list[bool] = []
 
-        def sever() -> None:
-            severed.append(True)
-            _shut(connection.pgconn.socket)
+        def disconnect() -> None:
+            timed_out.append(True)
+            _shut_down(connection.pgconn.socket)
 
-        timer = get_running_loop().call_later(limit, sever)
+        timer = get_running_loop().call_later(limit, disconnect)
         try:
             return await _rows(await connection.execute(statement))
         except OperationalError as error:
-            if severed:
+            if timed_out:
                 raise TimeoutError from error
             raise
         finally:
@@ -95,7 +95,7 @@ class Connections:
 
 
 async def _rows(cursor: AsyncCursor[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-    """The rows of the last statement that gives some, or would."""
+    """The rows of the last statement that returns rows."""
     rows: Sequence[tuple[Any, ...]] = ()
     more: bool | None = True
     while more:
@@ -105,11 +105,11 @@ async def _rows(cursor: AsyncCursor[tuple[Any, ...]]) -> Sequence[tuple[Any, ...
     return rows
 
 
-def _shut(descriptor: int) -> None:
-    """End both directions of a socket that psycopg owns; whoever waits on it is told."""
+def _shut_down(descriptor: int) -> None:
+    """Shut down a socket that psycopg owns, which wakes its waiters."""
     peer = socket.socket(fileno=descriptor)
     try:
-        with suppress(OSError):  # the other side was faster
+        with suppress(OSError):  # already closed by the server
             peer.shutdown(socket.SHUT_RDWR)
     finally:
         peer.detach()
@@ -121,8 +121,8 @@ _VERSION = SQL("SELECT version FROM turnloom_schema WHERE part = {part}")
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a part is called in `turnloom_schema`, the version that this release knows, and the
-    statement that makes its tables."""
+    """A part of the store: its name in `turnloom_schema`, its version in this release, and the
+    statement that creates its tables."""
 
     part: str
     version: int
@@ -142,28 +142,28 @@ class Tables:
         self._closed = False
 
     async def run(self, statement: Composed) -> Sequence[tuple[Any, ...]]:
-        """The rows that a statement gives.
+        """The rows of a statement.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: the server does not answer, in time or at all, or says no.
+            StoreUnavailable: the server fails or does not answer in time.
         """
         await self.prepare()
         return await self._run(statement)
 
     async def prepare(self) -> None:
-        """See that the tables are there and of this release."""
+        """Create the tables if needed, and check their version."""
         if self._closed:
             raise UsageError("This store is closed. Open a new one.")
         if self._prepared:
             return
         async with self._preparing:
             if not self._prepared:
-                await self._examine()
+                await self._create_or_check()
                 self._prepared = True
 
     async def aclose(self) -> None:
-        """Close the connections and refuse everything from now on; again changes nothing."""
+        """Close the connections and refuse all later calls. Idempotent."""
         self._closed = True
         await self._connections.aclose()
 
@@ -171,19 +171,19 @@ class Tables:
         try:
             return await self._connections.run(statement, self._timeout, self._timeout)
         except TimeoutError as error:
-            raise self._server.store_silent(self._timeout) from error
+            raise self._server.store_timed_out(self._timeout) from error
         except psycopg.Error as error:
             raise self._server.store_unavailable(error) from error
 
-    async def _examine(self) -> None:
+    async def _create_or_check(self) -> None:
         known, version = self._schema.version, await self._version()
         if version is None:
             await self._run(self._schema.prepare)
             version = await self._version()
         if version != known:
             raise StoreUnavailable(
-                f"The {self._schema.part} tables in {self._server} were made by another release "
-                f"of Turnloom (schema {version}; this release knows {known}). Use that release, or "
+                f"The {self._schema.part} tables in {self._server} were created by another release "
+                f"of Turnloom (schema {version}; this release uses {known}). Use that release, or "
                 "choose another database for the store."
             )
 

@@ -1,7 +1,7 @@
-"""Documents in PostgreSQL: a database is a schema, a collection is a table.
+"""Documents in PostgreSQL. A database is a schema, a collection is a table.
 
 A table of documents has the columns `id` (the newest document has the highest) and `doc` (jsonb).
-Where no database is named, the connection's search path finds the table.
+Without a database name, the connection's search path is used.
 """
 
 import json
@@ -21,8 +21,8 @@ from turnloom.kernel.values import Json
 from turnloom.variables.logic.paths import is_storable, steps
 from turnloom.variables.ports import Lookup
 
-# Seconds that the building of an index may take: it reads the whole table.
-BUILDING = 600.0
+# The time limit in seconds for building an index, which reads the whole table.
+INDEX_TIMEOUT = 600.0
 
 
 class PostgresDocuments:
@@ -35,11 +35,11 @@ class PostgresDocuments:
         self._closed = False
 
     async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
-        """The newest document that fits; none also where there is no such schema or table.
+        """The newest matching document; None also if the schema or table does not exist.
 
         Raises:
-            DocumentsUnavailable: the server does not answer, in time or at all.
-            UsageError: a key cannot be one, or the documents are closed.
+            DocumentsUnavailable: the server fails or does not answer in time.
+            UsageError: a key is invalid, or the documents are closed.
         """
         if not self._can_hold(lookup):
             return None
@@ -53,28 +53,28 @@ class PostgresDocuments:
             return await to_thread.run_sync(json.loads, rows[0][0])
         except (ValueError, RecursionError) as error:
             raise DocumentsUnavailable(
-                f"A document in table {lookup.collection!r} of {self._server} cannot be read: "
+                f"Cannot read a document in table {lookup.collection!r} of {self._server}: "
                 f"{error}. Repair it."
             ) from error
 
     async def index(self, lookup: Lookup) -> bool:
-        """Index the key in its table, if there is such a table; writers wait meanwhile."""
+        """Create an index on the key if the table exists; writers wait meanwhile."""
         if not self._can_hold(lookup):
             return False
         [(exists,)] = await self._run(queries.exists(lookup), lookup, self._timeout)
         if exists:
-            await self._run(queries.index(lookup), lookup, BUILDING)
+            await self._run(queries.index(lookup), lookup, INDEX_TIMEOUT)
         return exists
 
     async def aclose(self) -> None:
-        """Close the connections and refuse everything from now on; again changes nothing."""
+        """Close the connections and refuse all later calls. Idempotent."""
         self._closed = True
         await self._connections.aclose()
 
     def _can_hold(self, lookup: Lookup) -> bool:
-        """Whether what is looked for can be there at all; refuses what makes no sense."""
+        """Whether the lookup can match at all; raises if the key is invalid."""
         if self._closed:
-            raise UsageError("The documents are closed, so nothing can be looked up any more.")
+            raise UsageError("The documents are closed. Open them again.")
         steps(lookup.key)
         names = [lookup.collection, *([] if lookup.database is None else [lookup.database])]
         texts = [*names, lookup.value, lookup.tenant]
@@ -86,7 +86,7 @@ class PostgresDocuments:
         try:
             return await self._connections.run(statement, self._timeout, limit)
         except TimeoutError as error:
-            raise self._server.silent(lookup, limit) from error
+            raise self._server.timed_out(lookup, limit) from error
         except (errors.UndefinedTable, errors.InvalidSchemaName):
             raise
         except psycopg.Error as error:

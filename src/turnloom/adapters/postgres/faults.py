@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to a person; never with the password."""
+"""Messages with remedies for PostgreSQL's errors, without the password."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from turnloom.errors import (
 )
 from turnloom.variables.ports import Lookup
 
-_STRANGE = (
+_WRONG_TABLE = (
     *(errors.UndefinedColumn, errors.UndefinedFunction, errors.DatatypeMismatch),
     *(errors.WrongObjectType, errors.InvalidTextRepresentation),
 )
@@ -22,103 +22,104 @@ _STRANGE = (
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """Where a server is, and the password that no message may hold."""
+    """The address of a server, and the password to mask in messages."""
 
-    place: str
+    address: str
     password: str = field(repr=False)
 
     def __str__(self) -> str:
-        return f"PostgreSQL at {self.place}"
+        return f"PostgreSQL at {self.address}"
 
-    def silent(self, lookup: Lookup, seconds: float) -> DocumentsUnavailable:
-        """The error of a server that said nothing in time."""
+    def timed_out(self, lookup: Lookup, seconds: float) -> DocumentsUnavailable:
+        """The error for a lookup that timed out."""
         return DocumentsUnavailable(
             f"{self} did not answer within {seconds:g} s. Check that the server runs and is not "
-            f"overloaded; an index on {lookup.key!r} in {lookup.collection!r} makes the lookup "
-            "quick."
+            f"overloaded. Create an index on {lookup.key!r} in {lookup.collection!r} to speed up "
+            "the lookup."
         )
 
     def unavailable(self, lookup: Lookup, error: psycopg.Error) -> DocumentsUnavailable:
-        """The error as a sentence with a remedy."""
+        """The error of a lookup, with a remedy."""
         reason = self._reason(error)
-        if isinstance(error, _STRANGE):
+        if isinstance(error, _WRONG_TABLE):
             return DocumentsUnavailable(
                 f"Table {lookup.collection!r} of {self} is not a collection: {reason}. "
-                "A collection is a table with the columns id and doc (jsonb)."
+                "Use a table with the columns id and doc (jsonb)."
             )
         if isinstance(error, errors.InsufficientPrivilege):
             return DocumentsUnavailable(
-                f"{self} refuses table {lookup.collection!r}: {reason}. "
-                "Grant the user of the URL what is missing."
+                f"{self} denies access to table {lookup.collection!r}: {reason}. "
+                "Grant the missing privileges to the user in the URL."
             )
         return DocumentsUnavailable(
-            f"{self} cannot be used: {reason}. Check that the server runs, and that host, user, "
-            "password and database in the URL of the documents are right."
+            f"{self} cannot be used: {reason}. Check that the server runs, and check the host, "
+            "user, password and database in the URL of the documents."
         )
 
-    def store_silent(self, seconds: float) -> StoreUnavailable:
-        """The error of a server that did not answer the store in time."""
+    def store_timed_out(self, seconds: float) -> StoreUnavailable:
+        """The error for a store that timed out."""
         return StoreUnavailable(
             f"{self} did not answer within {seconds:g} s. Check that the server runs and is not "
-            "overloaded; what was asked may be asked again."
+            "overloaded, and try again."
         )
 
     def store_unavailable(self, error: psycopg.Error) -> StoreUnavailable:
-        """What went wrong with the store, as a sentence with a remedy."""
+        """The error of a store, with a remedy."""
         reason = self._reason(error)
         if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
             return StoreUnavailable(
-                f"{self} refuses the tables of the store: {reason}. "
-                "Grant the user of the URL what is missing."
+                f"{self} denies access to the tables of the store: {reason}. "
+                "Grant the missing privileges to the user in the URL."
             )
         return StoreUnavailable(
-            f"{self} cannot be used: {reason}. Check that the server runs, and that host, user, "
-            "password and database in the URL of the store are right."
+            f"{self} cannot be used: {reason}. Check that the server runs, and check the host, "
+            "user, password and database in the URL of the store."
         )
 
-    def collection_silent(self, seconds: float) -> CollectionUnavailable:
-        """The error of a server that did not answer a collection in time."""
+    def collection_timed_out(self, seconds: float) -> CollectionUnavailable:
+        """The error for a collection that timed out."""
         return CollectionUnavailable(
             f"{self} did not answer within {seconds:g} s. Check that the server runs and is not "
-            "overloaded; what was asked may be asked again."
+            "overloaded, and try again."
         )
 
     def collection_unavailable(self, error: psycopg.Error) -> CollectionUnavailable:
-        """What went wrong with a collection, as a sentence with a remedy."""
+        """The error of a collection, with a remedy."""
         reason = self._reason(error)
         if isinstance(error, errors.UndefinedFile | errors.FeatureNotSupported):
             return CollectionUnavailable(
-                f"{self} has no pgvector: {reason}. Install that extension on the server."
+                f"{self} has no pgvector: {reason}. Install the extension on the server."
             )
         if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
             return CollectionUnavailable(
-                f"{self} refuses the tables of the collections: {reason}. Grant the user of the "
-                "URL what is missing, or have `CREATE EXTENSION vector` run by one who may."
+                f"{self} denies access to the tables of the collections: {reason}. Grant the "
+                "missing privileges to the user in the URL, or run `CREATE EXTENSION vector` as an "
+                "administrator."
             )
         return CollectionUnavailable(
-            f"{self} cannot be used: {reason}. Check that the server runs, and that host, user, "
-            "password and database in the URL of the collections are right."
+            f"{self} cannot be used: {reason}. Check that the server runs, and check the host, "
+            "user, password and database in the URL of the collections."
         )
 
     def _reason(self, error: psycopg.Error) -> str:
-        said = error.diag.message_primary or str(error)
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        message = error.diag.message_primary or str(error)
+        lines = [line.strip() for line in message.splitlines() if line.strip()]
         text = lines[0].rstrip(".") if lines else type(error).__name__
         return text.replace(self.password, "…") if self.password else text
 
 
 def locate(url: str, what: str = "documents") -> PostgresServer:
-    """Where a URL points to.
+    """The server that a URL points to.
 
     Raises:
-        UsageError: it is not a URL of PostgreSQL.
+        UsageError: the URL is not one of PostgreSQL.
     """
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        # What libpq says about a URL repeats parts of it, the password perhaps.
+        # libpq's message repeats parts of the URL, perhaps the password.
         raise UsageError(
-            f"The URL of the {what} cannot be read. It looks like "
+            f"Invalid URL of the {what}. Use "
             "postgresql://USER:PASSWORD@HOST:5432/DATABASE, with '%40' for '@' in a password."
         ) from None
     host = str(parts.get("host") or parts.get("hostaddr") or "localhost")

@@ -1,8 +1,8 @@
-"""Every statement that this adapter runs.
+"""SQL statements for documents.
 
-Keys and names are part of the text, since an index is used only where its expression stands in the
-statement; psycopg quotes them. A key is indexed by its first characters: a document that has more
-text there than an index entry may hold can still be written.
+Keys and names are part of the statement, quoted by psycopg, since PostgreSQL uses an index only if
+the statement contains its expression. Only a prefix of a key's value is indexed, so that documents
+with values beyond the limit of an index entry can still be written.
 """
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
@@ -11,9 +11,9 @@ from turnloom.kernel.digests import chain_digest
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.ports import TENANT_FIELDS, Lookup
 
-# Characters of a key that are indexed: far below the 2704 bytes that an index entry may have.
+# Indexed characters of a value: far below the limit of 2704 bytes per index entry.
 PREFIX = 256
-# PostgreSQL cuts longer names off, which would make two names one.
+# PostgreSQL truncates longer names, which could make two names equal.
 NAME_BYTES = 63
 
 _NEWEST = SQL("""
@@ -30,7 +30,7 @@ _INDEX = SQL("""
 
 
 def newest(lookup: Lookup) -> Composed:
-    """The statement that gives the newest document that fits."""
+    """The newest matching document."""
     tenant = [
         _TENANT.format(field=Literal(field), tenant=Literal(lookup.tenant))
         for field in TENANT_FIELDS
@@ -46,7 +46,7 @@ def newest(lookup: Lookup) -> Composed:
 
 
 def index(lookup: Lookup) -> Composed:
-    """The statements that make the index, one process after the other."""
+    """Create the index, under a lock so that processes do it one after the other."""
     name = f"turnloom_{chain_digest(lookup.collection, lookup.key)}"
     return _INDEX.format(
         name=Literal(name),
@@ -57,12 +57,12 @@ def index(lookup: Lookup) -> Composed:
 
 
 def exists(lookup: Lookup) -> Composed:
-    """The statement that tells whether there is such a table."""
+    """Whether the table exists."""
     return _EXISTS.format(table=Literal(_table(lookup).as_string()))
 
 
 def is_name(name: str) -> bool:
-    """Whether a schema or table can have this name."""
+    """Whether this is a valid name of a schema or table."""
     return 0 < len(name.encode()) <= NAME_BYTES
 
 

@@ -1,8 +1,8 @@
-"""Every statement that collections in PostgreSQL need.
+"""SQL statements for collections.
 
-Chunks of all collections and tenants are in one table; the tenant is part of a document's key.
-Each collection has an index of its own, over its rows and for the length of its vectors; a
-statement that does not say that length uses none, and so compares with every vector.
+Chunks of all collections and tenants are in one table; the tenant is part of a document's key. Each
+collection has its own index over its rows, for its number of dimensions. A statement without that
+number uses no index, and so compares all vectors.
 """
 
 import json
@@ -14,11 +14,11 @@ from turnloom.assembly.logic.retrieval import words_of
 from turnloom.assembly.spec.retrieval import Probe, Space, StoredDocument
 
 VERSION = 4
-# The longest vectors that can be indexed.
-INDEXED = 2_000
-# The first release of the extension whose index goes on looking while filters leave too little.
+# The largest number of dimensions that can be indexed.
+MAX_INDEXED = 2_000
+# The first release of pgvector whose index scan continues when filters leave too few rows.
 OLDEST = (0, 8)
-# How many candidates a look into the index begins with, at least and at most.
+# The minimum and maximum number of candidates of an index scan.
 CANDIDATES = (200, 1_000)
 
 EXISTS = SQL("SELECT to_regclass('turnloom_schema') IS NOT NULL").format()
@@ -70,7 +70,7 @@ _INDEX = SQL("""
 _DIGESTS = SQL("""
     SELECT id, digest FROM turnloom_documents
     WHERE collection = {collection} AND tenant = {tenant} AND id = ANY({ids}::text[])""")
-# One who writes to a collection at a time: two who replace the same document would both insert it.
+# One writer per collection at a time: two that replace the same document would both insert it.
 _REPLACE = SQL("""
     BEGIN;
     SELECT pg_advisory_xact_lock(hashtext('turnloom_vectors'), {collection});
@@ -100,7 +100,7 @@ _REPLACE = SQL("""
 _HAVING = SQL("""
     SELECT DISTINCT source FROM turnloom_chunks
     WHERE collection = {collection} AND tenant = {tenant} AND facts && {facts}::text[]""")
-# One look into an index for each, however many chunks have it.
+# One index lookup per visibility, regardless of the number of chunks.
 _VISIBILITIES = SQL("""
     WITH RECURSIVE own (visibility) AS (
         SELECT min(visibility) FROM turnloom_chunks
@@ -144,10 +144,10 @@ _NEAREST = SQL("""
     COMMIT""")
 
 
-# How many of the chunks that pass have each word, and how many pass.
+# The number of chunks that pass, and of those that have each word.
 _COUNTS = SQL("""
     SELECT count(*){counts} FROM turnloom_chunks WHERE collection = {collection}{filters}""")
-# What has a word may be among the best, and so may what is nearest by meaning; nothing else.
+# Only chunks that have a word or are nearest by meaning can be among the best.
 _MATCHING = SQL("""
     BEGIN;
     SET LOCAL hnsw.iterative_scan = strict_order;
@@ -168,23 +168,23 @@ _NO_CHUNK = SQL("SELECT 0::bigint AS document, 0 AS place WHERE false")
 _NEAR = SQL("""
     SELECT document, place FROM turnloom_chunks WHERE collection = {collection}{filters}
     ORDER BY {vectors} <=> {vector} LIMIT {limit}""")
-# A vector of zeros has no direction, and so no distance.
+# A zero vector has no direction, and so no distance.
 _MEANING = SQL("greatest(0, coalesce(nullif(1 - (embedding <=> {vector}), 'NaN'), 0))")
 
 
 def find(name: str) -> Composed:
-    """The statement that gives a collection's number, whether it is indexed, and its space."""
+    """A collection's number, whether it is indexed, and its space."""
     return _FIND.format(name=Literal(name))
 
 
-def make(name: str, space: Space) -> Composed:
-    """The statement that makes a collection unless it is there."""
+def create(name: str, space: Space) -> Composed:
+    """Create a collection if it does not exist."""
     values = {key: Literal(value) for key, value in space._asdict().items()}
     return _MAKE.format(name=Literal(name), **values)
 
 
 def index(collection: int, dimensions: int) -> Composed:
-    """The statement that indexes the vectors of a collection unless they are."""
+    """Create the vector index of a collection if it does not exist."""
     return _INDEX.format(
         index=Identifier(f"turnloom_chunks_near_{collection}"),
         dimensions=Literal(dimensions),
@@ -193,7 +193,7 @@ def index(collection: int, dimensions: int) -> Composed:
 
 
 def digests(collection: int, tenant: str, ids: Sequence[str]) -> Composed:
-    """The statement that gives the digests of a tenant's documents."""
+    """The digests of a tenant's documents."""
     return _DIGESTS.format(
         collection=Literal(collection), tenant=_text(tenant), ids=Literal(list(ids))
     )
@@ -202,7 +202,7 @@ def digests(collection: int, tenant: str, ids: Sequence[str]) -> Composed:
 def replace(
     collection: int, tenant: str, gone: Sequence[str], entries: Sequence[StoredDocument]
 ) -> Composed:
-    """The statement that takes a tenant's documents out, puts others in and tells how many went."""
+    """Replace a tenant's documents, and return how many were removed."""
     chunks = [
         (entry.id, place, chunk) for entry in entries for place, chunk in enumerate(entry.chunks)
     ]
@@ -225,32 +225,32 @@ def replace(
 
 
 def visibilities(collection: int, tenant: str) -> Composed:
-    """The statement that gives the different visibilities of what a tenant has but for that of what
-    is public, and of what is shared, and says of each which of the two it is."""
+    """The distinct visibilities of a tenant's documents, except public, and of shared documents;
+    the first column says which."""
     return _VISIBILITIES.format(collection=Literal(collection), tenant=_text(tenant))
 
 
 def having(collection: int, tenant: str, fact: str) -> Composed:
-    """The statement that gives the ids of a tenant's documents that have a fact."""
+    """The ids of a tenant's documents that have a fact."""
     return _HAVING.format(
         collection=Literal(collection), tenant=_text(tenant), facts=Literal([fact])
     )
 
 
 def any_chunk(collection: int, tenant: str) -> Composed:
-    """The statement that gives a row if a tenant has anything or anybody shares something."""
+    """A row if the tenant has documents, or shared documents exist."""
     return _ANY_CHUNK.format(collection=Literal(collection), tenant=_text(tenant))
 
 
 def passing(collection: int, probe: Probe, most: int) -> Composed:
-    """The statement that counts the chunks that pass, to so many at most."""
+    """The number of chunks that pass, up to a limit."""
     return _PASSING.format(
         collection=Literal(collection), filters=_filters(probe), limit=Literal(most)
     )
 
 
 def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
-    """The statement that gives the chunks nearest to a vector, out of those that pass."""
+    """The chunks nearest to a vector among those that pass."""
     assert probe.vector is not None
     least, most = CANDIDATES
     length = SQL("::vector({})").format(Literal(len(probe.vector))) if indexed else SQL("")
@@ -266,7 +266,7 @@ def nearest(collection: int, probe: Probe, indexed: bool) -> Composed:
 
 
 def counts(collection: int, probe: Probe) -> Composed:
-    """The statement that counts the chunks that pass, and those of them that have each word."""
+    """The number of chunks that pass, and of those that have each word."""
     has = SQL(", count(*) FILTER (WHERE words @> ARRAY[{}]::text[])")
     return _COUNTS.format(
         counts=SQL("").join(has.format(Literal(word)) for word in probe.words),
@@ -276,8 +276,8 @@ def counts(collection: int, probe: Probe) -> Composed:
 
 
 def matching(collection: int, probe: Probe, weights: Sequence[float], indexed: bool) -> Composed:
-    """The statement that gives the chunks that fit best by words, and by meaning if there is a
-    vector, out of those that pass; each word counts for its weight."""
+    """The best chunks by weighted words, and by meaning if there is a vector, among those that
+    pass."""
     share = SQL("CASE WHEN words @> ARRAY[{}]::text[] THEN {}::float8 ELSE 0 END")
     pairs = zip(probe.words, weights, strict=True)
     least, most = CANDIDATES
@@ -296,7 +296,7 @@ def matching(collection: int, probe: Probe, weights: Sequence[float], indexed: b
 
 
 def _near(collection: int, probe: Probe, indexed: bool) -> tuple[Composable, Composable]:
-    """The chunks that are nearest by meaning, and how near a chunk is."""
+    """The chunks nearest by meaning, and the expression for a chunk's similarity."""
     if probe.vector is None:
         return _NO_CHUNK, SQL("0")
     length = SQL("::vector({})").format(Literal(len(probe.vector))) if indexed else SQL("")
@@ -312,23 +312,23 @@ def _near(collection: int, probe: Probe, indexed: bool) -> tuple[Composable, Com
 
 
 def _filters(probe: Probe) -> Composed:
-    """What chunks must fulfil to pass."""
-    found: list[Composable] = [SQL(" AND ({})").format(_whose(probe))]
+    """The conditions that chunks must fulfil to pass."""
+    found: list[Composable] = [SQL(" AND ({})").format(_visible(probe))]
     found += [
         SQL(" AND facts && {}::text[]").format(Literal(list(group))) for group in probe.filters
     ]
     return SQL("").join(found)
 
 
-def _whose(probe: Probe) -> Composed:
-    """The tenant's own that is not hidden, or what is shared."""
-    whose = SQL("tenant = {}").format(_text(probe.tenant))
+def _visible(probe: Probe) -> Composed:
+    """The tenant's own chunks that are not hidden, or shared ones."""
+    visible = SQL("tenant = {}").format(_text(probe.tenant))
     if probe.hidden:
-        whose += SQL(" AND visibility <> ALL({}::text[])").format(Literal(list(probe.hidden)))
+        visible += SQL(" AND visibility <> ALL({}::text[])").format(Literal(list(probe.hidden)))
     if probe.shared:
         shared = Literal(list(probe.shared))
-        whose += SQL(" OR shared AND visibility = ANY({}::text[])").format(shared)
-    return whose
+        visible += SQL(" OR shared AND visibility = ANY({}::text[])").format(shared)
+    return visible
 
 
 def _text(value: str) -> Composed:

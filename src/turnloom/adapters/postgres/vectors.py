@@ -1,6 +1,6 @@
-"""The vectors of one collection in PostgreSQL with pgvector, for any number of machines.
+"""Vector search over one collection in PostgreSQL with pgvector, for any number of machines.
 
-The tables are made by whoever comes first, in the first schema of the connection's search path.
+The tables are created on first use, in the first schema of the connection's search path.
 """
 
 import math
@@ -26,20 +26,20 @@ from turnloom.assembly.spec.retrieval import (
 )
 from turnloom.errors import CollectionUnavailable, UsageError
 
-# Seconds that documents may take to be kept, and an index to be built over what is there.
-WRITING = 120.0
-BUILDING = 3_600.0
-# Up to how many chunks that pass are compared each: the index misses some of so few among many, and
-# who counts them first does not depend on what the planner guesses.
+# Time limits in seconds for storing documents, and for building an index.
+WRITE_TIMEOUT = 120.0
+INDEX_TIMEOUT = 3_600.0
+# Up to this number of passing chunks, all are compared: the index misses some when few of many
+# pass. Counting first makes this independent of the planner's estimates.
 FEW = 2_000
 
 
 class PostgresVectors:
     """One collection in the tables of one PostgreSQL database.
 
-    An index finds almost all of the nearest, in a time that hardly grows; `exact` compares with
-    every vector that passes the filters. So it is always done with vectors too long for the index,
-    and where no more than `few` pass.
+    An index finds almost all of the nearest chunks, in nearly constant time. `exact` compares every
+    vector that passes the filters. That also happens for vectors too long for the index, and when
+    at most `few` chunks pass.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PostgresVectors:
         self._connections = Connections(url)
         self._name = collection
         self._space = space
-        self._indexed = not exact and space.dimensions <= queries.INDEXED
+        self._indexed = not exact and space.dimensions <= queries.MAX_INDEXED
         self._few = few
         self._timeout = timeout
         self._opening = anyio.Lock()
@@ -65,11 +65,11 @@ class PostgresVectors:
         self._closed = False
 
     async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that the tenant has, by id.
+        """The digests of the given documents that the tenant has, by id.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: the server does not answer, in time or at all.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: the server fails or does not answer in time.
         """
         number = await self._open()
         if number is None:
@@ -80,27 +80,26 @@ class PostgresVectors:
     async def replace(
         self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
     ) -> int:
-        """Take the tenant's documents of these ids out and put these in, all or nothing; how many
-        went.
+        """Replace the tenant's documents with these ids by new ones, all or none, and return how
+        many were removed.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: nothing was changed, or nobody knows; the same may be tried
-                again later.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: nothing was changed, or the outcome is unknown; a retry is safe.
         """
-        number = await self._open(make=True)
+        number = await self._open(create=True)
         assert number is not None
-        # Many vectors are a long text, and take a while to write.
+        # Formatting many vectors takes a while.
         statement = await to_thread.run_sync(queries.replace, number, tenant, ids, entries)
-        [(gone,)] = await self._run(statement, WRITING)
+        [(gone,)] = await self._run(statement, WRITE_TIMEOUT)
         return gone
 
     async def visibilities(self, tenant: str) -> Visibilities:
-        """The different visibilities of what the tenant has, and of what any tenant shares.
+        """The distinct visibilities of the tenant's documents, and of shared documents.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: the server does not answer, in time or at all.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: the server fails or does not answer in time.
         """
         number = await self._open()
         if number is None:
@@ -113,20 +112,22 @@ class PostgresVectors:
         """The ids of the tenant's documents that have a fact and a chunk.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: the server does not answer, in time or at all.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: the server fails or does not answer in time.
         """
         number = await self._open()
         if number is None:
             return []
-        return [id for (id,) in await self._run(queries.having(number, tenant, fact), WRITING)]
+        return [
+            id for (id,) in await self._run(queries.having(number, tenant, fact), WRITE_TIMEOUT)
+        ]
 
     async def is_empty(self, tenant: str) -> bool:
-        """Whether the tenant has no document here, and no tenant shares one.
+        """Whether neither the tenant's own nor shared documents exist.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: the server does not answer, in time or at all.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: the server fails or does not answer in time.
         """
         number = await self._open()
         if number is None:
@@ -134,11 +135,11 @@ class PostgresVectors:
         return not await self._run(queries.any_chunk(number, tenant), self._timeout)
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
-        """What fits best of what passes, relevant enough, best first and then by source.
+        """The best matches that pass the probe's filters and relevance, best first, then by source.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: the server does not answer, in time or at all.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: the server fails or does not answer in time.
         """
         number = await self._open()
         if number is None:
@@ -153,13 +154,13 @@ class PostgresVectors:
         return rank(map(_result, rows), probe.top_k, probe.min_relevance)
 
     async def aclose(self) -> None:
-        """Close the connections and refuse everything from now on; again changes nothing."""
+        """Close the connections and refuse all later calls. Idempotent."""
         self._closed = True
         await self._connections.aclose()
 
     async def _are_few(self, number: int, probe: Probe) -> bool:
-        """Whether so few pass that each of them is compared: also of a tenant that has little in a
-        large collection."""
+        """Whether few enough chunks pass to compare them all, as for a small tenant in a large
+        collection."""
         statement = queries.passing(number, probe, self._few + 1)
         [(count,)] = await self._run(statement, self._timeout)
         return count <= self._few
@@ -168,8 +169,8 @@ class PostgresVectors:
         [(total, *counts)] = await self._run(queries.counts(number, probe), self._timeout)
         return queries.matching(number, probe, weigh(counts, total), indexed)
 
-    async def _open(self, *, make: bool = False) -> int | None:
-        """The number of the collection; none if there is none and none is to be made."""
+    async def _open(self, *, create: bool = False) -> int | None:
+        """The number of the collection; None if it does not exist and is not to be created."""
         if self._closed:
             raise UsageError(f"Collection {self._name!r} is closed. Open it again.")
         async with self._opening:
@@ -177,47 +178,47 @@ class PostgresVectors:
                 await self._prepare()
                 self._prepared = True
             if self._number is None:
-                self._number = await self._find(make)
+                self._number = await self._find(create)
         return self._number
 
-    async def _find(self, make: bool) -> int | None:
-        if make:
-            await self._run(queries.make(self._name, self._space), self._timeout)
+    async def _find(self, create: bool) -> int | None:
+        if create:
+            await self._run(queries.create(self._name, self._space), self._timeout)
         rows = await self._run(queries.find(self._name), self._timeout)
         if not rows:
             return None
         number, indexed, *found = rows[0]
         if Space(*found) != self._space:
             raise UsageError(
-                f"Collection {self._name!r} was made with {Space(*found)}, and this is "
+                f"Collection {self._name!r} was created with {Space(*found)}, not with "
                 f"{self._space}. Use that embedder, or another name for the collection."
             )
         if self._indexed and not indexed:
-            await self._run(queries.index(number, self._space.dimensions), BUILDING)
+            await self._run(queries.index(number, self._space.dimensions), INDEX_TIMEOUT)
         return number
 
     async def _prepare(self) -> None:
-        """See that the tables are there and of this release, and the extension recent enough."""
+        """Create the tables if needed, and check their version and that of pgvector."""
         version = await self._version()
         if version is None:
             await self._run(queries.CREATE, self._timeout)
             version = await self._version()
         if version != queries.VERSION:
             raise CollectionUnavailable(
-                f"The collections in {self._server} were made by another release of Turnloom "
-                f"(schema {version}; this release knows {queries.VERSION}). Use that release, or "
+                f"The collections in {self._server} were created by another release of Turnloom "
+                f"(schema {version}; this release uses {queries.VERSION}). Use that release, or "
                 "choose another database for the collections."
             )
         [(extension,)] = await self._run(queries.EXTENSION, self._timeout)
         if tuple(map(int, extension.split(".")[:2])) < queries.OLDEST:
             wanted = ".".join(map(str, queries.OLDEST))
             raise CollectionUnavailable(
-                f"{self._server} has pgvector {extension}; {wanted} or later is needed. Install "
-                "it, and run `ALTER EXTENSION vector UPDATE`."
+                f"{self._server} has pgvector {extension}, but {wanted} or later is required. "
+                "Install it, and run `ALTER EXTENSION vector UPDATE`."
             )
 
     async def _version(self) -> int | None:
-        """The schema of the tables; none if there are none."""
+        """The version of the tables; None if they do not exist."""
         [(exists,)] = await self._run(queries.EXISTS, self._timeout)
         rows = await self._run(queries.SCHEMA, self._timeout) if exists else ()
         return rows[0][0] if rows else None
@@ -226,14 +227,14 @@ class PostgresVectors:
         try:
             return await self._connections.run(statement, self._timeout, limit)
         except TimeoutError as error:
-            raise self._server.collection_silent(limit) from error
+            raise self._server.collection_timed_out(limit) from error
         except psycopg.Error as error:
             raise self._server.collection_unavailable(error) from error
 
 
 def _result(row: tuple[Any, ...]) -> RetrievalResult:
     content, score, source, metadata, place, visibility = row
-    # A vector of zeros has no direction, and so no distance.
-    told = 0.0 if math.isnan(score) else tidy(score)
+    # A zero vector has no direction, and so no distance.
+    relevance = 0.0 if math.isnan(score) else tidy(score)
     about = msgspec.json.decode(metadata), place, read_kept(visibility)
-    return RetrievalResult(content, told, source, *about)
+    return RetrievalResult(content, relevance, source, *about)

@@ -1,4 +1,4 @@
-"""Stores in one SQLite file: the default of a single machine."""
+"""Stores in one SQLite file, the default on a single machine."""
 
 from turnloom.adapters.sqlite.documents import SqliteDocuments
 from turnloom.adapters.sqlite.store import SqliteStore

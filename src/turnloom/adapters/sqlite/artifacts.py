@@ -1,4 +1,4 @@
-"""Artifacts in a SQLite file, beside the log."""
+"""Artifacts in the SQLite file of the log."""
 
 import json
 import sqlite3
@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.board_writes import AddToBoard
 from turnloom.adapters.sqlite.database import DatabaseFile
-from turnloom.adapters.sqlite.keeping import Keeping
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from turnloom.board.ports import ArtifactIndex
@@ -29,8 +29,8 @@ from turnloom.board.spec.queries import (
 
 
 class SqliteArtifacts(IndexedArtifacts):
-    """Artifacts in a SQLite file, for any number of processes; `follows_log` says whether what the
-    log in the same file is told of the board is here at once."""
+    """Artifacts in a SQLite file, for any number of processes. `follows_log` says whether artifacts
+    in events of the log in the same file appear here at once."""
 
     def __init__(self, database: DatabaseFile, readers: Readers, follows_log: bool = False) -> None:
         self._database = database
@@ -38,28 +38,27 @@ class SqliteArtifacts(IndexedArtifacts):
         self.follows_log = follows_log
 
     async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
-        """Keep artifacts of a tenant in their order, all or none; one that is there already changes
-        nothing.
+        """Store artifacts of a tenant in order, all or none; existing ones are unchanged.
 
         Raises:
-            ArtifactExists: one is there with other content.
-            InvalidArtifact: one cannot be kept as it is.
+            ArtifactExists: one exists with other content.
+            InvalidArtifact: one cannot be stored.
             UsageError: the store is closed.
-            StoreUnavailable: nothing was kept; the same may be tried again later.
+            StoreUnavailable: nothing was stored; a retry may succeed later.
         """
-        await self._database.write(Keeping(tenant, rows_of(tenant, artifacts)))
+        await self._database.write(AddToBoard(tenant, rows_of(tenant, artifacts)))
 
     async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
-        """Keep who of a tenant took what, all or none; one that is there already changes nothing.
+        """Store consumptions of a tenant, all or none; existing ones are unchanged.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: nothing was kept; the same may be tried again later.
+            StoreUnavailable: nothing was stored; a retry may succeed later.
         """
-        await self._database.write(Keeping(tenant, (), consumptions))
+        await self._database.write(AddToBoard(tenant, (), consumptions))
 
     async def opened(self) -> ArtifactIndex:
-        """This store, once its file is ready.
+        """This store, with its file opened.
 
         Raises:
             UsageError: the store is closed.
@@ -69,45 +68,45 @@ class SqliteArtifacts(IndexedArtifacts):
         return self
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
-        """The next instants at which something becomes visible to a tenant, soonest first."""
+        """The next times at which artifacts become visible to a tenant, ascending."""
         await self._database.ready()
         rows = self._database.rows(queries.OPENINGS_AFTER, tenant, microseconds(now), limit)
         return [instant_of(number) for (number,) in rows]
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
-        """The rows of an id that are the tenant's or shared, by number."""
+        """The rows with an id that belong to the tenant or are shared, by number."""
         await self._database.ready()
         return [
             StoredArtifact(*row) for row in self._database.rows(queries.ARTIFACTS_NAMED, tenant, id)
         ]
 
     async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
-        """The first rows of a plan in its direction, each once, at most `most`."""
+        """The first rows of a plan in its order, each once, at most `most`."""
         return await self._readers.run(partial(_walk, plan=plan, most=most))
 
     async def tally(self, plan: IndexPlan) -> Sequence[tuple[str, int]]:
-        """How many rows of a plan have which visibility."""
+        """The number of rows of a plan per visibility."""
         return await self._readers.run(partial(_tally, plan=plan))
 
     async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
-        """How many rows of a plan have which visibility and traits."""
+        """The number of rows of a plan per visibility and traits."""
         return await self._readers.run(partial(_counts, plan=plan))
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts of a tenant."""
+        """The consumptions of a tenant's artifacts."""
         return await self._readers.run(partial(_consumptions, tenant=tenant, ids=ids))
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
-        """How many entries the terms of each group have, counted up to `most`."""
+        """The number of index entries of each group of terms, counted up to `most`."""
         return await self._readers.run(partial(_weigh, groups=groups, most=most))
 
     async def aclose(self) -> None:
-        """Nothing of its own is open: it is closed with the log."""
+        """Do nothing: it closes with the log."""
 
 
 def _walk(reader: sqlite3.Connection, plan: IndexPlan, most: int) -> IndexStretch:
-    """Each term gives its rows in order and as they are needed, so the merge reads no more than it
-    gives."""
+    """Merge the rows of all terms. Each cursor is read lazily, so no more rows are read than
+    needed."""
     order = "DESC" if plan.newest_first else "ASC"
     with ExitStack() as opened:
         ways: list[sqlite3.Cursor] = []
@@ -153,7 +152,7 @@ def _weigh(reader: sqlite3.Connection, groups: Sequence[Sequence[int]], most: in
 
 
 def _conditions(plan: IndexPlan, branch: Branch) -> tuple[str, tuple[int | str, ...]]:
-    """What is asked of each entry, and the values of all that."""
+    """The conditions on each index entry, and their parameters."""
     checks = "".join(
         f" AND {queries.HAS_TERM.format(terms=_marks(group))}" for group in branch.groups
     )

@@ -1,4 +1,4 @@
-"""What one append stored: the events of a batch, as lines of JSON."""
+"""Batches: the events of one append, as lines of JSON."""
 
 import sqlite3
 from collections.abc import Generator
@@ -11,46 +11,46 @@ from turnloom.adapters.sqlite import queries
 from turnloom.errors import LogDamaged, UnknownKind
 from turnloom.log.spec import RunKey
 
-# The most that is read, and decoded, before the loop gets its turn: events, and bytes. A batch is
-# read whole, as it was written.
+# The maximum number of events and bytes that are read and decoded before the event loop continues.
+# A batch is always read whole.
 PAGE_EVENTS = 200
 PAGE_BYTES = 2**20
 
-# The bytes of a digest.
+# The size of a digest in bytes.
 DIGEST = 16
 
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
 
 
-class _Named(msgspec.Struct, frozen=True, gc=False):
-    """As much of an event as tells it from the others."""
+class _EventId(msgspec.Struct, frozen=True, gc=False):
+    """The id of an event, without its other fields."""
 
     id: str
 
 
-_decode_lines = msgspec.json.Decoder(_Named).decode_lines
-# Ids by themselves, to bytes and back.
+_decode_lines = msgspec.json.Decoder(_EventId).decode_lines
+# Encode and decode sets of ids.
 encode_ids = msgspec.json.Encoder().encode
 decode_ids = msgspec.json.Decoder(set[str]).decode
 
 
 def digest_of(previous: bytes, data: bytes) -> bytes:
-    """The digest of a batch, which follows from that of the batch before it."""
+    """The digest of a batch, chained to that of the previous batch."""
     return blake2b(data, digest_size=DIGEST, key=previous).digest()
 
 
 def ids_of(data: bytes) -> list[str]:
-    """The ids of the events of a batch.
+    """The ids of the events in a batch.
 
     Raises:
-        UnknownKind: it cannot be read.
+        UnknownKind: the batch cannot be read.
     """
     try:
         return [event.id for event in _decode_lines(data)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UnknownKind(
-            f"A run cannot be written or sent anything: its events cannot be read ({error}). "
+            f"Cannot write to a run or send it a message: its events are unreadable ({error}). "
             "Restore it from a backup of the store. Other runs are not affected."
         ) from error
 
@@ -58,10 +58,10 @@ def ids_of(data: bytes) -> list[str]:
 def lines_after(
     connection: sqlite3.Connection, run: RunKey, after: int
 ) -> Generator[list[bytes], None, None]:
-    """The events of a run behind a position, batch by batch.
+    """The events of a run after a position, batch by batch.
 
     Raises:
-        LogDamaged: some of them are missing.
+        LogDamaged: some events are missing.
     """
     wanted = after + 1
     with closing(connection.execute(queries.BATCHES_AFTER, (*run, after))) as found:
@@ -78,7 +78,8 @@ def lines_after(
 def page_after(
     connection: sqlite3.Connection, after: int, run: RunKey
 ) -> tuple[list[bytes], int | None]:
-    """Some events of a run behind a position, and the position to go on from if there are more."""
+    """Some events of a run after a position, and the position to continue from if there are
+    more."""
     page: list[bytes] = []
     size = 0
     with closing(lines_after(connection, run, after)) as batches:

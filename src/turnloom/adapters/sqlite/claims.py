@@ -1,4 +1,4 @@
-"""Claims on runs: leases held by live processes, and the lock file of each process."""
+"""Claims on runs: leases held by live processes, and a lock file per process."""
 
 import asyncio
 import fcntl
@@ -21,72 +21,72 @@ from turnloom.errors import LeaseLost, RunBusy, StoreUnavailable
 from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Holder
 
-# What owners are called: the process, and what tells its stores apart. A name comes out of a file
-# that somebody else may have written, and is part of a path.
+# Owner names: the process id, and a random part per store. A name is read from a file that others
+# may have written, and becomes part of a path.
 _NAME = re.compile(r"\d+-\w+")
 
-# The owners of this process.
+# The owners in this process.
 _owners: "WeakSet[Owner]" = WeakSet()
 
 
 class Owner:
-    """This store among those that drive runs of one file: a lock that lasts until it is closed."""
+    """A store that drives runs of one file. Its lock is held until it is closed."""
 
     def __init__(self, folder: Path) -> None:
-        """Take a lock of our own.
+        """Take a new lock.
 
         Raises:
-            StoreUnavailable: the lock file cannot be made.
+            StoreUnavailable: the lock file cannot be created.
         """
         try:
             self._path, self._file = _take_lock(folder)
         except OSError as error:
             raise StoreUnavailable(
-                f"No lock file can be made in {str(folder)!r}: {error.strerror}. "
-                "Runs are driven only under a lock; make the folder writable or free some space."
+                f"Cannot create a lock file in {str(folder)!r}: {error.strerror}. Driving runs "
+                "needs a lock. Make the folder writable, or free some space."
             ) from error
         self.name = self._path.name
-        _watch_forks()
+        _detach_in_forks()
         _owners.add(self)
 
     def close(self) -> None:
-        """Let go of everything that is held under this name."""
+        """Release the lock, and with it all claims of this owner."""
         _owners.discard(self)
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
-    def part(self) -> None:
-        """Leave the lock to the process that took it: this one is a child of it."""
+    def detach(self) -> None:
+        """In a forked child: close the inherited lock file, and leave the lock to the parent."""
         os.close(self._file)
 
 
 @cache
-def _watch_forks() -> None:
-    """Let children part from the locks of their parent, which would outlive it with them."""
-    os.register_at_fork(after_in_child=_part)
+def _detach_in_forks() -> None:
+    """Detach forked children from the locks of their parent, which they would keep alive."""
+    os.register_at_fork(after_in_child=_detach_locks)
 
 
-def _part() -> None:
+def _detach_locks() -> None:
     for owner in list(_owners):
-        owner.part()
+        owner.detach()
     _owners.clear()
 
 
 def is_alive(folder: Path, name: str) -> bool:
-    """Whether the owner of that name still holds its lock; the file of a dead one is removed."""
+    """Whether the owner with this name holds its lock; the file of a dead owner is removed."""
     if not _NAME.fullmatch(name):
-        return False  # no owner is called that
+        return False  # not the name of an owner
     path = folder / name
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     except PermissionError:
-        return _is_running(pid_of(name))  # the folder of another user: the lock cannot be tried
+        return _is_running(pid_of(name))  # another user's folder: the lock cannot be tested
     try:
-        # Shared, so that two who look at once do not take each other for the owner.
+        # A shared lock, so that two concurrent checks do not mistake each other for the owner.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        with suppress(PermissionError):  # another user's file may have to stay
+        with suppress(PermissionError):  # a file of another user
             path.unlink(missing_ok=True)
     except BlockingIOError:
         return True
@@ -96,7 +96,7 @@ def is_alive(folder: Path, name: str) -> bool:
 
 
 def _is_running(pid: str) -> bool:
-    """Whether there is a process of that number, whoever started it."""
+    """Whether a process with this id exists, of any user."""
     try:
         os.kill(int(pid), 0)
     except PermissionError:
@@ -107,12 +107,12 @@ def _is_running(pid: str) -> bool:
 
 
 def pid_of(name: str) -> str:
-    """The process that an owner's name tells."""
+    """The process id in an owner's name."""
     return name.partition("-")[0]
 
 
 def sweep(folder: Path, own: str) -> list[str]:
-    """Remove the files of dead owners, and give their names."""
+    """Remove the files of dead owners, and return their names."""
     found = [entry.name for entry in folder.iterdir() if entry.name != own]
     names = [name for name in found if _NAME.fullmatch(name)]
     return [name for name in names if not is_alive(folder, name)]
@@ -123,21 +123,21 @@ def _take_lock(folder: Path) -> tuple[Path, int]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=folder)
         fcntl.flock(file, fcntl.LOCK_EX)
-        os.fchmod(file, 0o644)  # it is empty: whoever may enter the folder may try the lock
-        # Somebody who swept between these two lines has removed the file: make another.
+        os.fchmod(file, 0o644)  # it is empty: anyone with access to the folder may test the lock
+        # A concurrent sweep may have removed the file before it was locked. Then create another.
         if os.fstat(file).st_nlink:
             return Path(name), file
         os.close(file)
 
 
-# How often claims are renewed within the time of a lease: one that comes late loses nothing.
+# Renewals per lease, so that a late one loses nothing.
 RENEWALS = 3
 
 _log = logging.getLogger("turnloom.sqlite")
 
 
 class _Claim(StoreWrite[int]):
-    """Takes a run for the time of a lease, unless somebody who is alive has it."""
+    """Claim a run for one lease, unless a live process holds it."""
 
     __slots__ = ("_folder", "_lease", "_now", "_owner", "_run")
 
@@ -163,7 +163,7 @@ class _Claim(StoreWrite[int]):
 
 
 class _Renew(StoreWrite[set[int]]):
-    """Makes all claims of an owner last for another lease, and gives the fences of those."""
+    """Renew all claims of an owner for another lease; returns their fences."""
 
     __slots__ = ("_now", "_owner", "_until")
 
@@ -179,7 +179,7 @@ class _Renew(StoreWrite[set[int]]):
 
 
 class _Release(StoreWrite[None]):
-    """Gives claims back, and forgets what dead owners had."""
+    """Release claims, and delete those of dead owners."""
 
     __slots__ = ("_dead", "_fences")
 
@@ -196,32 +196,32 @@ class _Release(StoreWrite[None]):
 
 
 class SqliteClaims:
-    """Which process drives which run; `lease` is how long it may leave a claim without renewal."""
+    """Claims on runs by processes. A claim that is not renewed ends after `lease` seconds."""
 
     def __init__(self, database: DatabaseFile, lease: float) -> None:
         self._database = database
         self._lease = lease
         self._folder = database.path.with_name(f"{database.path.name}.drivers")
         self._owner: Owner | None = None
-        # What is held here: ended when another process took the run.
+        # The open claims; their scope ends when another process takes the run.
         self._held: dict[int, asyncio.Timeout] = {}
-        # Claims that were let go while the store could not be written.
-        self._loose: set[int] = set()
+        # Fences of claims that could not be released while the store was unavailable.
+        self._unreleased: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def claim(self, run: RunKey) -> AsyncGenerator[int, None]:
-        """Hold the run while the context is open; gives the claim's fence.
+        """Hold the run while the context is open; yields the claim's fence.
 
         Raises:
-            RunBusy: a process that is alive, and whose lease is not over, holds it.
+            RunBusy: a live process holds the run, and its lease has not expired.
             LeaseLost: another process took the run while the context was open.
-            StoreUnavailable: the claim cannot be written down.
+            StoreUnavailable: the claim cannot be written.
         """
         owner = await self._join()
         self._database.check_schema()
-        if self._loose:
+        if self._unreleased:
             await self._release()
         fence = await self._take(run, owner)
         scope = self._held[fence] = asyncio.timeout(None)
@@ -235,53 +235,53 @@ class SqliteClaims:
             raise
         finally:
             del self._held[fence]
-            if not self._database.closed:  # else its lock is gone already
-                self._loose.add(fence)
-                await self._let_go()
+            if not self._database.closed:  # otherwise its lock is already released
+                self._unreleased.add(fence)
+                await self._try_release()
 
     async def _take(self, run: RunKey, owner: str) -> int:
-        """Take a run. A task that is interrupted meanwhile has it all the same once it is written
-        down, so it is given back then."""
+        """Claim a run. If the task is cancelled meanwhile, the claim is released once it is
+        written."""
         now = asyncio.get_running_loop().time()
         claim = _Claim(run, owner, self._folder, now, lease=self._lease)
         taking = asyncio.ensure_future(self._database.write(claim))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(self._loosen)
+            taking.add_done_callback(self._release_later)
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({taking})
-            if self._loose:
-                await self._let_go()
+            if self._unreleased:
+                await self._try_release()
             raise
 
-    def _loosen(self, taking: "asyncio.Future[int]") -> None:
-        """Have a run given back that was taken, also if its task is interrupted again."""
+    def _release_later(self, taking: "asyncio.Future[int]") -> None:
+        """Mark a written claim for release, even if its task is cancelled again."""
         was_taken = not taking.cancelled() and taking.exception() is None
         if was_taken and not self._database.closed:
-            self._loose.add(taking.result())
+            self._unreleased.add(taking.result())
 
     async def held(self, run: RunKey) -> Holder | None:
-        """Which process holds the run, and for how many seconds if it renews its claim no more."""
+        """The process that holds the run, and the seconds until its lease expires."""
         await self._database.ready()
         found = self._database.rows(queries.CLAIMANT, *run)
-        if not found or found[0][0] in self._loose:
+        if not found or found[0][0] in self._unreleased:
             return None
         own = self._owner.name if self._owner else ""
         return _holder(self._folder, own, found[0][1:], asyncio.get_running_loop().time())
 
     def stop_renewing(self) -> None:
-        """Leave the claims to their leases: the file is about to be closed."""
+        """Stop renewing claims before the file is closed."""
         if self._timer:
             self._timer.cancel()
         if self._renewing:
             self._renewing.cancel()
 
     def close(self) -> None:
-        """Let go of every run."""
+        """Release every run."""
         if self._owner:
             self._owner.close()
-            self._owner = None  # closing may be interrupted, and is done again then
+            self._owner = None  # closing may be interrupted and repeated
 
     async def _join(self) -> str:
         await self._database.ready()
@@ -295,12 +295,12 @@ class SqliteClaims:
     # ------------------------------------------------------------------ renewing
 
     def _keep_renewing(self, owner: str) -> None:
-        """Renew on the loop, so that a process whose loop stands still cannot."""
+        """Renew from the event loop, so that a process with a blocked loop loses its claims."""
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._lease / RENEWALS, self._look_after, owner)
+            self._timer = loop.call_later(self._lease / RENEWALS, self._on_timer, owner)
 
-    def _look_after(self, owner: str) -> None:
+    def _on_timer(self, owner: str) -> None:
         self._timer = None
         if not self._held or self._database.closed:
             return
@@ -309,7 +309,7 @@ class SqliteClaims:
             self._renewing = asyncio.ensure_future(self._renew(owner))
 
     async def _renew(self, owner: str) -> None:
-        """Make the claims last, and end what is done under those that are lost."""
+        """Renew the claims, and end the scopes of those that are lost."""
         loop = asyncio.get_running_loop()
         fences = set(self._held)
         try:
@@ -317,31 +317,31 @@ class SqliteClaims:
             now = loop.time()
             renewed = await self._database.write(_Renew(owner, now, now + self._lease))
         except StoreUnavailable as error:
-            _log.warning("Claims cannot be renewed yet: %s", error)
+            _log.warning("Cannot renew claims; retrying: %s", error)
             return
         for fence in fences - renewed:
             if (scope := self._held.get(fence)) and not scope.expired():
                 scope.reschedule(loop.time())
 
-    # ------------------------------------------------------------------ giving back
+    # ------------------------------------------------------------------ releasing
 
-    async def _let_go(self) -> None:
-        """Give a run back; if that cannot be written now, it is given back with the next one."""
+    async def _try_release(self) -> None:
+        """Release a run; if the store is unavailable, it is released with the next one."""
         try:
             with anyio.CancelScope(shield=True):
                 await self._release()
         except StoreUnavailable as error:
-            _log.warning("A claim cannot be given back yet: %s", error)
+            _log.warning("Cannot release a claim; retrying later: %s", error)
 
     async def _release(self) -> None:
-        fences = set(self._loose)
+        fences = set(self._unreleased)
         await self._database.write(_Release(fences))
-        self._loose -= fences
+        self._unreleased -= fences
 
 
 def _holder(folder: Path, own: str, claim: tuple[str, float, float], now: float) -> Holder | None:
-    """Who has a claim, if it is in force: its owner lives and its lease lasts. One's own lasts as
-    long as it is not taken."""
+    """The holder of a claim if it is valid: its owner is alive and its lease has not expired. Our
+    own claims are valid until another process takes them."""
     owner, renewed, until = claim
     seconds = max(until - now, 0.0)
     if owner == own or (seconds and is_alive(folder, owner)):

@@ -1,4 +1,4 @@
-"""Opening the file: ours, and only ours."""
+"""Open the SQLite file, and check that it is a store of this release."""
 
 import os
 import sqlite3
@@ -10,13 +10,13 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.listing import migrate
 from turnloom.errors import StoreUnavailable
 
-# Seconds between two looks at whether the WAL is there.
+# Seconds between two checks that the WAL exists.
 WAL_INTERVAL = 0.1
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection that commits by itself unless told otherwise, for one thread at a time. The file
-    is there: one that is deleted meanwhile is not made again."""
+    """A connection in autocommit mode, for one thread at a time. The file must exist, so that one
+    deleted meanwhile is not created again."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw",
         uri=True,
@@ -30,61 +30,60 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def connect_writer(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection that writes."""
+    """A connection for writing."""
     connection = connect(path, timeout)
-    connection.execute(queries.ROOMY)
+    connection.execute(queries.LARGE_CACHE)
     return connection
 
 
 def connect_reader(path: Path, timeout: float) -> sqlite3.Connection:
-    """A connection that cannot write."""
+    """A read-only connection."""
     connection = connect(path, timeout)
     connection.execute(queries.READ_ONLY)
     return connection
 
 
 class Files:
-    """The file of a store and its WAL, as they were when it was opened: whatever is committed once
-    one of them has gone is lost, and SQLite does not say so."""
+    """Identities of the file and its WAL. Commits after one of them is deleted are lost, and SQLite
+    does not report it."""
 
     def __init__(self, path: Path) -> None:
         self._file = str(path)
         self._wal = f"{path}-wal"
         self._file_id = _identify(self._file)
         self._wal_id = _identify(self._wal)
-        self._looked = 0.0
+        self._checked_at = 0.0
 
     def wal_size(self) -> int:
-        """How many bytes the WAL has, which is cut off when it begins anew."""
+        """The size of the WAL in bytes; it is truncated when it restarts."""
         try:
             return os.stat(self._wal).st_size
         except OSError:
             return 0
 
     def loss(self, now: float) -> str:
-        """What became of them, with a remedy, if one was deleted or another is in its place. The
-        file is looked at each time, the WAL now and then."""
+        """What happened to the files, with a remedy, if one was deleted or replaced. The file is
+        checked on each call, the WAL at intervals."""
         if not _is_there(self._file, self._file_id):
             return (
-                f"{self._file!r} was deleted or replaced while it was open. What is stored now "
-                "would be lost, so nothing more is done. Put the file back, and continue its runs "
-                "with `turnloom resume RUN`."
+                f"{self._file!r} was deleted or replaced while it was open. New data would be "
+                "lost, so the store stops. Put the file back, and continue its runs with "
+                "`turnloom resume RUN`."
             )
-        if now - self._looked < WAL_INTERVAL:
+        if now - self._checked_at < WAL_INTERVAL:
             return ""
-        self._looked = now
+        self._checked_at = now
         if not _is_there(self._wal, self._wal_id):
             return (
-                f"{self._wal!r} was deleted while the store was open, and the store lost its end "
-                "with it: what was stored last is missing. Nothing more is done. Look at what is "
-                "left with `turnloom store verify`, and continue its runs with "
-                "`turnloom resume RUN`."
+                f"{self._wal!r} was deleted while the store was open. The last writes are lost, "
+                "and the store stops. Check it with `turnloom store verify`, and continue its "
+                "runs with `turnloom resume RUN`."
             )
         return ""
 
 
 def _identify(file: str) -> tuple[int, int] | None:
-    """What tells a file from all others, if it can be seen."""
+    """The identity of a file; None if it cannot be accessed."""
     try:
         found = os.stat(file)
     except OSError:
@@ -93,7 +92,7 @@ def _identify(file: str) -> tuple[int, int] | None:
 
 
 def _is_there(file: str, identity: tuple[int, int] | None) -> bool:
-    """Whether a file is the one that it was, as far as that can be seen."""
+    """Whether a file still has its identity; inaccessible files count as unchanged."""
     if identity is None:
         return True
     try:
@@ -106,10 +105,11 @@ def _is_there(file: str, identity: tuple[int, int] | None) -> bool:
 
 
 def prepare(path: Path) -> sqlite3.Connection:
-    """A connection that waits for nobody, to a file of ours; it and its folder are made if missing.
+    """A connection that does not wait for locks, to a store file; the file and its folder are
+    created if missing.
 
     Raises:
-        StoreUnavailable: it cannot be made, or the file is not ours or of another release.
+        StoreUnavailable: the file cannot be created, is not a store, or is from another release.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def prepare(path: Path) -> sqlite3.Connection:
             path.touch(mode=0o600)
     except OSError as error:
         raise StoreUnavailable(
-            f"{str(path)!r} cannot be made: {error.strerror}. Choose another place for the store."
+            f"Cannot create {str(path)!r}: {error.strerror}. Choose another place for the store."
         ) from error
     connection = connect_writer(path, 0.0)
     try:
@@ -126,15 +126,15 @@ def prepare(path: Path) -> sqlite3.Connection:
         if not _is_ours(connection, path):
             connection.execute(queries.CAN_SHRINK)
             connection.execute(queries.USE_WAL)
-            _make(connection, path)
+            _create_schema(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _make(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the schema, unless another process was faster."""
+def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the schema, unless another process was faster."""
     with _transaction(connection):
         if not _is_ours(connection, path):
             for statement in queries.SCHEMA:
@@ -166,7 +166,7 @@ def _is_liftable(connection: sqlite3.Connection) -> bool:
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file holds a schema of ours; False for an empty one, an error for any other."""
+    """Whether the file has our schema; False if it is empty, an error otherwise."""
     application = _number(connection, queries.APPLICATION_ID)
     version = _number(connection, queries.USER_VERSION)
     if not (application or version) and _number(connection, queries.IS_EMPTY):
@@ -177,19 +177,16 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def mismatch(connection: sqlite3.Connection, path: Path) -> str:
-    """Why the file cannot be worked with, if it holds another schema than ours."""
+    """Why the file cannot be used, if its schema is not that of this release."""
     version = _number(connection, queries.USER_VERSION)
     if _number(connection, queries.APPLICATION_ID) != queries.APPLICATION:
-        return (
-            f"{str(path)!r} is a database of another program, so it is left alone. "
-            "Choose another file for the store."
-        )
+        return f"{str(path)!r} is a database of another program. Choose another file for the store."
     if version != queries.VERSION:
         when = "a later" if version > queries.VERSION else "an earlier"
         return (
             f"{str(path)!r} was written by {when} release of Turnloom (schema {version}; this "
-            f"release knows {queries.VERSION}). Read it with that release, or choose another file "
-            "for the store."
+            f"release uses {queries.VERSION}). Use that release, or choose another file for the "
+            "store."
         )
     return ""
 

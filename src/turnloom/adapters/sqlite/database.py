@@ -1,4 +1,4 @@
-"""The SQLite file, its connections, and the one way to write to it."""
+"""The SQLite file, its connections, and the single path for writes."""
 
 import asyncio
 import logging
@@ -23,19 +23,19 @@ from turnloom.adapters.sqlite.connections import (
     prepare,
 )
 from turnloom.adapters.sqlite.faults import is_busy, unavailable
-from turnloom.adapters.sqlite.places import Places, RunEnd
+from turnloom.adapters.sqlite.run_ends import RunEnd, RunEndCache
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer, runs_of
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.log.spec import RunKey
 
-# Seconds for which a reader may hold up the beginning of a new WAL.
+# Seconds to wait for readers that block a restart of the WAL.
 CHECKPOINT_WAIT = 0.05
 
 _log = logging.getLogger("turnloom.sqlite")
 
 
 class Background:
-    """One thread for one file; its work is done in the order in which it was given."""
+    """One thread per file, which does its work in order."""
 
     def __init__(self, path: Path, patience: float, *, is_synced: bool = False) -> None:
         self._path = path
@@ -45,42 +45,42 @@ class Background:
         self._writer: Writer | None = None
 
     def run(self, work: Callable[[], None]) -> "asyncio.Future[None]":
-        """Do a piece of work."""
+        """Run a function in the thread."""
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def commit(
-        self, writes: list[StoreWrite[Any]], places: dict[RunKey, RunEnd]
+        self, writes: list[StoreWrite[Any]], run_ends: dict[RunKey, RunEnd]
     ) -> "asyncio.Future[None]":
         """Commit writes when the file's lock is free; a failure is recorded in each of them.
 
-        `places` is what is known of their runs, and afterwards what is known then.
+        `run_ends` is the cached state of their runs, and is updated.
         """
-        return self.run(lambda: self._commit(writes, places))
+        return self.run(lambda: self._commit(writes, run_ends))
 
     def checkpoint(self) -> None:
-        """Bring the WAL into the file, some time soon."""
+        """Schedule a checkpoint of the WAL."""
         self._thread.submit(self._checkpoint)
 
     async def close(self, work: Callable[[], None]) -> None:
-        """Finish everything, do one last piece of work, and end the thread."""
+        """Finish all work, run one last function, and end the thread."""
         await self.run(lambda: self._close(work))
         self._thread.shutdown(wait=False)
 
-    def _commit(self, writes: list[StoreWrite[Any]], places: dict[RunKey, RunEnd]) -> None:
+    def _commit(self, writes: list[StoreWrite[Any]], run_ends: dict[RunKey, RunEnd]) -> None:
         try:
             if self._writer is None:
                 connection = connect_writer(self._path, self._patience)
                 if self._is_synced:
                     connection.execute(queries.SYNCED)
                 self._writer = Writer(connection)
-            _commit_with(self._writer, writes, places)
-        except Exception as error:  # noqa: BLE001 - given to each who waits
+            _commit_with(self._writer, writes, run_ends)
+        except Exception as error:  # noqa: BLE001 - raised by each caller
             for write in writes:
                 write.error = unavailable(error, self._path)
 
     def _checkpoint(self) -> None:
-        """Copy while others write, then the rest while they wait, then begin the WAL anew, at no
-        size: commits look at its size to know when to do this again."""
+        """Checkpoint without blocking writers, then block them for the rest, and truncate the WAL:
+        commits use its size to decide when to checkpoint again."""
         try:
             with closing(connect(self._path, CHECKPOINT_WAIT)) as connection:
                 connection.execute(queries.CHECKPOINT).fetchone()
@@ -89,7 +89,7 @@ class Background:
                     connection.execute(queries.TOUCH)
         except sqlite3.Error as error:
             level = logging.DEBUG if is_busy(error) else logging.WARNING
-            _log.log(level, "No checkpoint of %s: %s. The next one tries again.", self._path, error)
+            _log.log(level, "Checkpoint of %s failed: %s. It will be retried.", self._path, error)
 
     def _close(self, work: Callable[[], None]) -> None:
         if self._writer:
@@ -98,23 +98,23 @@ class Background:
 
 
 def _commit_with(
-    writer: Writer, writes: list[StoreWrite[Any]], places: dict[RunKey, RunEnd]
+    writer: Writer, writes: list[StoreWrite[Any]], run_ends: dict[RunKey, RunEnd]
 ) -> None:
-    """Commit writes with what somebody else knows of their runs, and tell what is known then."""
-    writer.places.put(places)
+    """Commit writes with another writer's cached state of their runs, and update that state."""
+    writer.run_ends.put(run_ends)
     try:
         writer.commit(writes)
     finally:
-        places.clear()
-        places.update(writer.places.take(runs_of(writes)))
+        run_ends.clear()
+        run_ends.update(writer.run_ends.take(runs_of(writes)))
 
 
-# Seconds between two looks at whether another process wrote, while somebody waits.
+# Seconds between two polls for writes of other processes, while there are waiters.
 INTERVAL = 0.1
 
 
 class Signals:
-    """Who waits for which topic. Rung by this process's writes, and by others' through a look."""
+    """Waiters by topic. Writes of this process notify them at once, those of others by polling."""
 
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version
@@ -127,56 +127,56 @@ class Signals:
         return bool(self._waiting)
 
     async def wait(self, topic: Hashable) -> None:
-        """Wait until something may have come; call it straight after having looked in vain."""
+        """Wait until there may be news. Call it right after a read that found nothing."""
         loop = asyncio.get_running_loop()
-        bell: asyncio.Future[None] = loop.create_future()
-        self._waiting.setdefault(topic, []).append(bell)
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(topic, []).append(waiter)
         if self._timer is None or self._loop is not loop:
             self._arm(loop)
         try:
-            await bell
+            await waiter
         finally:
-            self._forget(topic, bell)
+            self._forget(topic, waiter)
 
-    def ring(self, topic: Hashable) -> None:
-        """Wake those who wait for a topic."""
-        for bell in self._waiting.pop(topic, ()):
-            if not bell.done():
-                bell.set_result(None)
+    def notify(self, topic: Hashable) -> None:
+        """Wake the waiters of a topic."""
+        for waiter in self._waiting.pop(topic, ()):
+            if not waiter.done():
+                waiter.set_result(None)
 
-    def ring_all(self) -> None:
-        """Wake everybody."""
+    def notify_all(self) -> None:
+        """Wake all waiters."""
         for topic in tuple(self._waiting):
-            self.ring(topic)
+            self.notify(topic)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         if self._timer:
             self._timer.cancel()
             self._timer = None
 
     def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._timer = loop.call_later(INTERVAL, self._look)
+        self._timer = loop.call_later(INTERVAL, self._poll)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self._timer = None
         if not self._waiting or self._loop is None:
             return
         try:
             version = self._version()
         except sqlite3.Error:
-            version = None  # whoever waits looks for himself, and meets the error
+            version = None  # waiters read for themselves, and get the error
         if version is None or version != self._seen:
             self._seen = version
-            self.ring_all()
+            self.notify_all()
         self._arm(self._loop)
 
-    def _forget(self, topic: Hashable, bell: asyncio.Future[None]) -> None:
-        bells = self._waiting.get(topic)
-        if bells and bell in bells:
-            bells.remove(bell)
-            if not bells:
+    def _forget(self, topic: Hashable, waiter: asyncio.Future[None]) -> None:
+        waiters = self._waiting.get(topic)
+        if waiters and waiter in waiters:
+            waiters.remove(waiter)
+            if not waiters:
                 del self._waiting[topic]
 
 
@@ -184,20 +184,20 @@ T = TypeVar("T")
 P = ParamSpec("P")
 Row = TypeVar("Row")
 
-# Gives some rows behind a mark, and the mark to go on from: None when there are no more.
+# Returns some rows after a mark, and the mark to continue from; None after the last page.
 Page = Callable[[sqlite3.Connection, int], tuple[list[Row], int | None]]
 
-# Seconds between two tries to open a file that is locked.
+# Seconds between two attempts to open a locked file.
 PAUSE = 0.02
-# Seconds that a short read waits, on the loop's thread, for another process that opens or closes.
-GLANCE = 1.0
+# Seconds that a short read may block the event loop while another process opens or closes.
+SHORT_WAIT = 1.0
 
-# Stands for the version of a file that is gone: whoever waits for a change looks, and is told.
+# The version of a lost file: it makes waiters read, and get the error.
 LOST = -1
 
 
 class DatabaseFile:
-    """One file. Nothing is opened before the first use."""
+    """One SQLite file, opened on first use."""
 
     def __init__(
         self, path: Path, patience: float, checkpoint_after: int, *, is_synced: bool = False
@@ -211,39 +211,39 @@ class DatabaseFile:
         self._writer: Writer | None = None
         self._reader: sqlite3.Connection | None = None
         self._opening: asyncio.Future[None] | None = None
-        # The writes of this tick of the loop.
-        self._gathered: list[StoreWrite[Any]] = []
-        # The size of the WAL at which it is brought into the file.
+        # The writes of this tick of the event loop.
+        self._pending: list[StoreWrite[Any]] = []
+        # The WAL size at which the next checkpoint is due.
         self._checkpoint_at = checkpoint_after
         self._closed = False
         self._files: Files | None = None
-        # Why nothing can be done with the file any more.
+        # Why the file can no longer be used.
         self._lost = ""
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed."""
+        """Whether the store is closed."""
         return self._closed
 
     # ------------------------------------------------------------------ writing
 
     async def write(self, write: StoreWrite[T]) -> T:
-        """Make a change; all changes of one tick of the loop are one transaction.
+        """Write a change. All changes in one tick of the event loop form one transaction.
 
         Raises:
-            StoreUnavailable: nothing was stored; the same change may be tried again later.
+            StoreUnavailable: nothing was stored; a retry may succeed later.
         """
         if self._writer is None or self._closed or self._lost:
             await self.ready()
-        gathered = self._gathered
-        gathered.append(write)
+        pending = self._pending
+        pending.append(write)
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
-            if gathered is self._gathered:
-                gathered.remove(write)
+            if pending is self._pending:
+                pending.remove(write)
             raise
-        if gathered is self._gathered:
+        if pending is self._pending:
             self._flush()
         if write.outcome:
             await asyncio.shield(write.outcome)
@@ -252,57 +252,56 @@ class DatabaseFile:
         return write.result
 
     def _flush(self) -> None:
-        """Commit the writes that have gathered: whoever of them comes first does it for all."""
-        writes, self._gathered = self._gathered, []
+        """Commit the pending writes: the first caller does it for all."""
+        writes, self._pending = self._pending, []
         writer = self._writer
         assert writer is not None
         if self._is_synced:
-            self._hand_over(writes, writer.places)
+            self._commit_in_background(writes, writer.run_ends)
             return
         try:
             writer.commit(writes)
         except sqlite3.Error as error:
             if is_busy(error):
-                self._hand_over(writes, writer.places)
+                self._commit_in_background(writes, writer.run_ends)
             else:
                 _fail(writes, unavailable(error, self.path))
         except BaseException:
             writer.forget(writes)
-            _fail(writes, StoreUnavailable("The write was interrupted; try it again."))
+            _fail(writes, StoreUnavailable("The write was interrupted. Try it again."))
             raise
         else:
             self._committed(writes)
 
-    def _hand_over(self, writes: list[StoreWrite[Any]], places: Places) -> None:
-        """Let the background wait for the lock, with what is remembered of the runs concerned. It
-        opens the file anew, so that must be the right one."""
+    def _commit_in_background(self, writes: list[StoreWrite[Any]], run_ends: RunEndCache) -> None:
+        """Let the background thread wait for the lock, with the cached state of the runs. It opens
+        the file again, so the file must be the same."""
         if self._is_lost():
             _fail(writes, StoreUnavailable(self._lost))
             return
-        lent = places.take(runs_of(writes))
+        borrowed = run_ends.take(runs_of(writes))
 
         def done(_: "asyncio.Future[None]") -> None:
-            places.put(lent)
+            run_ends.put(borrowed)
             self._committed(writes)
 
-        outcome = self._background.commit(writes, lent)
+        outcome = self._background.commit(writes, borrowed)
         outcome.add_done_callback(done)
         for write in writes:
             write.outcome = outcome
 
     def _committed(self, writes: list[StoreWrite[Any]]) -> None:
-        """Tell those who wait, and see to the size of the WAL. What went into a file that is gone
-        was not stored."""
+        """Notify waiters, and checkpoint a large WAL. Writes to a lost file fail."""
         if self._is_lost():
             _fail(writes, StoreUnavailable(self._lost))
         for write in writes:
             if write.topic is not None and write.error is None and self.signals:
-                self.signals.ring(write.topic)
-        self._contain_wal()
+                self.signals.notify(write.topic)
+        self._checkpoint_if_large()
 
-    def _contain_wal(self) -> None:
-        """Bring the WAL into the file when it has grown. One that could not be begun anew, as when
-        somebody reads, is tried again when it has grown by as much."""
+    def _checkpoint_if_large(self) -> None:
+        """Checkpoint the WAL when it has grown. If readers block the restart, retry when it has
+        grown by the same amount again."""
         size = self._files.wal_size() if self._files else 0
         if size < self._checkpoint_after:
             self._checkpoint_at = self._checkpoint_after
@@ -313,20 +312,20 @@ class DatabaseFile:
     # ------------------------------------------------------------------ reading
 
     def rows(self, query: str, *values: int | str) -> list[Any]:
-        """The few rows that a query gives.
+        """The rows of a small query.
 
         Raises:
             StoreUnavailable: the file cannot be opened or read.
         """
-        return self.look(_fetch, query, values)
+        return self.read(_fetch, query, values)
 
-    def look(
+    def read(
         self,
-        read: Callable[Concatenate[sqlite3.Connection, P], T],
+        query: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """What a short read gives, on the loop's thread.
+        """Run a short read in the event loop's thread.
 
         Raises:
             StoreUnavailable: the file cannot be opened or read.
@@ -338,19 +337,19 @@ class DatabaseFile:
             if self._reader is None:
                 self._open()
             assert self._reader is not None
-            return read(self._reader, *args, **kwargs)
+            return query(self._reader, *args, **kwargs)
         except sqlite3.Error as error:
             raise unavailable(error, self.path) from error
 
     async def pages(
         self, page: Page[Row], mark: int, *, at_once: bool = True
     ) -> AsyncGenerator[list[Row], None]:
-        """All rows behind a mark: the first page at once, unless that may take long, and the others
-        read in a thread."""
+        """All rows after a mark: the first page directly, unless that may take long, and the others
+        in a thread."""
         await self.ready()
         more: int | None = mark
         if at_once:
-            rows, more = self.look(page, mark)
+            rows, more = self.read(page, mark)
             yield rows
         if more is None:
             return
@@ -365,17 +364,17 @@ class DatabaseFile:
     # ------------------------------------------------------------------ opening and closing
 
     async def ready(self) -> None:
-        """Open the file if it is not.
+        """Open the file if needed.
 
         Raises:
-            UsageError: the store was closed.
+            UsageError: the store is closed.
             StoreUnavailable: the file cannot be opened.
         """
         self._check_open()
         if self._writer:
             return
         try:
-            if self._opening is None and not self._open_at_once():
+            if self._opening is None and not self._try_open():
                 self._opening = self._background.run(self._keep_opening)
             if self._opening:
                 await asyncio.shield(self._opening)
@@ -386,8 +385,8 @@ class DatabaseFile:
                 self._opening = None
         self._check_open()
 
-    def _open_at_once(self) -> bool:
-        """Open the file unless it is locked, and tell which."""
+    def _try_open(self) -> bool:
+        """Open the file; returns False if it is locked."""
         try:
             self._open()
         except sqlite3.OperationalError as error:
@@ -397,28 +396,28 @@ class DatabaseFile:
         return True
 
     def _keep_opening(self) -> None:
-        """Try again for a while: the switch to WAL does not wait for a lock by itself."""
+        """Retry for a while: the switch to WAL mode does not wait for locks."""
         for _ in range(int(self._patience / PAUSE)):
-            if self._open_at_once():
+            if self._try_open():
                 return
             threading.Event().wait(PAUSE)
         self._open()
 
     def _open(self) -> None:
         writer = prepare(self.path)
-        self._reader = connect_reader(self.path, GLANCE)
+        self._reader = connect_reader(self.path, SHORT_WAIT)
         self._writer = Writer(writer)
         self._files = Files(self.path)
 
     async def aclose(self) -> None:
-        """Finish what is pending and close the file; a second call changes nothing."""
+        """Finish pending writes and close the file. Idempotent."""
         if self._closed:
             return
         self._closed = True
-        if self._gathered:
+        if self._pending:
             self._flush()
         self.signals.stop()
-        self.signals.ring_all()
+        self.signals.notify_all()
         if self._writer or self._opening:
             with anyio.CancelScope(shield=True):
                 await self._background.close(self._close)
@@ -431,7 +430,7 @@ class DatabaseFile:
             if not self._lost:
                 self._writer.execute(queries.TRUNCATE).fetchone()
         except sqlite3.Error as error:
-            _log.warning("No checkpoint of %s at its end: %s.", self.path, error)
+            _log.warning("Final checkpoint of %s failed: %s.", self.path, error)
         self._writer.connection.close()
 
     def _check_open(self) -> None:
@@ -441,17 +440,17 @@ class DatabaseFile:
             raise StoreUnavailable(self._lost)
 
     def check_schema(self) -> None:
-        """See that no other release changed the schema since the file was opened.
+        """Check that no other release changed the schema since the file was opened.
 
         Raises:
-            StoreUnavailable: one did, and from now on nothing is done.
+            StoreUnavailable: the schema changed; all later calls fail.
         """
-        if problem := self.look(mismatch, self.path):
+        if problem := self.read(mismatch, self.path):
             self._lost = problem
             raise StoreUnavailable(problem)
 
     def _is_lost(self) -> bool:
-        """Whether the files are not those that were opened: from then on, nothing is done."""
+        """Whether the files were deleted or replaced; from then on, all calls fail."""
         if self._files is not None and not self._lost:
             self._lost = self._files.loss(asyncio.get_running_loop().time())
         return bool(self._lost)

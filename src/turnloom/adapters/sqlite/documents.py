@@ -1,8 +1,8 @@
-"""Documents in SQLite files: a database is a file in one folder, a collection is a table.
+"""Documents in SQLite files. A database is a file in one folder, a collection is a table.
 
-A table of documents has the columns `id` (integer primary key) and `doc` (JSON text). A file is
-opened for each lookup and closed after it: that costs less than the lookup, holds no lock between
-two of them, and finds the file that is there now.
+A table of documents has the columns `id` (integer primary key) and `doc` (JSON text). Each lookup
+opens and closes its file. That is cheaper than the lookup itself, holds no lock in between, and
+sees a replaced file.
 """
 
 import json
@@ -26,11 +26,11 @@ from turnloom.variables.ports import Lookup
 
 DEFAULT_DATABASE = "documents"
 
-# Seconds beyond the timeout until a file is given up that SQLite itself still waits for.
+# Seconds beyond the timeout that SQLite itself waits for, until the read is abandoned.
 GRACE = 0.5
-# Seconds that the building of an index may take: it reads the whole table.
+# The time limit for building an index, which reads the whole table.
 BUILDING = 600.0
-# Steps of SQLite between two looks at whether anybody still waits.
+# SQLite instructions between two checks whether the caller still waits.
 STRIDE = 10_000
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class SqliteDocuments:
-    """Documents in the files of one folder; a lookup that names no database is in documents.db."""
+    """Documents in the files of one folder. The default database is documents.db."""
 
     def __init__(self, folder: Path | str, timeout: float = 5.0) -> None:
         self._folder = Path(folder)
@@ -55,53 +55,53 @@ class SqliteDocuments:
         self._closed = False
 
     async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
-        """The newest document that fits; none also where there is no such file or table.
+        """The newest matching document; None also if the file or table does not exist.
 
         Raises:
             DocumentsUnavailable: the file is damaged, or locked beyond the timeout.
-            UsageError: a name cannot be one, or the documents are closed.
+            UsageError: a database name is invalid, or the documents are closed.
         """
         statement, values = lookups.newest(lookup)
         read = partial(_read, lookup=lookup, statement=statement, values=values)
         return await self._run(lookup, "ro", read, self._timeout + GRACE)
 
     async def index(self, lookup: Lookup) -> bool:
-        """Index the key in its table, if there is such a table; writers wait meanwhile."""
+        """Create an index on the key if the table exists; writers wait meanwhile."""
         build = partial(_build, statement=lookups.index(lookup))
         return await self._run(lookup, "rw", build, BUILDING) or False
 
     async def aclose(self) -> None:
-        """Refuse everything from now on; a second call changes nothing."""
+        """Refuse all later calls. Idempotent."""
         self._closed = True
 
     async def _run(
         self, lookup: Lookup, mode: str, work: Callable[[sqlite3.Connection], T], limit: float
     ) -> T | None:
         if self._closed:
-            raise UsageError("The documents are closed, so nothing can be looked up any more.")
+            raise UsageError("The documents are closed. Open them again.")
         path = self._locate(lookup.database)
         if not is_storable(lookup.value + lookup.tenant + lookup.collection):
             return None
-        given_up = Event()
+        abandoned = Event()
         try:
             with anyio.fail_after(limit):
                 return await to_thread.run_sync(
-                    self._perform, path, mode, lookup, work, given_up, abandon_on_cancel=True
+                    self._perform, path, mode, lookup, work, abandoned, abandon_on_cancel=True
                 )
         except TimeoutError as error:
             raise DocumentsUnavailable(
-                f"SQLite did not answer from {str(path)!r} within {limit:g} s. An index on "
-                f"{lookup.key!r} in {lookup.collection!r} makes the lookup quick."
+                f"SQLite did not answer from {str(path)!r} within {limit:g} s. Create an index on "
+                f"{lookup.key!r} in {lookup.collection!r} to speed up the lookup."
             ) from error
         finally:
-            given_up.set()
+            abandoned.set()
 
     def _locate(self, database: str | None) -> Path:
         name = DEFAULT_DATABASE if database is None else database
         if not name or not is_storable(name) or name in (".", "..") or set(name) & set("/\\:"):
             raise UsageError(
-                f"{name!r} cannot name a database of documents. It is the name of a file in "
-                f"{str(self._folder)!r} without its ending '.db'; it holds no '/', '\\' or ':'."
+                f"{name!r} is not a valid database name. Use the name of a file in "
+                f"{str(self._folder)!r} without '.db'; '/', '\\' and ':' are not allowed."
             )
         return self._folder / f"{name}.db"
 
@@ -111,15 +111,16 @@ class SqliteDocuments:
         mode: str,
         lookup: Lookup,
         work: Callable[[sqlite3.Connection], T],
-        given_up: Event,
+        abandoned: Event,
     ) -> T | None:
-        """On a thread: the work, on a connection of its own; none if there is nothing to open."""
+        """In a thread: do the work on a new connection; None if the file or table does not
+        exist."""
         if not self._exists(path):
             return None
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         try:
             with closing(sqlite3.connect(uri, timeout=self._timeout, uri=True)) as connection:
-                connection.set_progress_handler(given_up.is_set, STRIDE)
+                connection.set_progress_handler(abandoned.is_set, STRIDE)
                 if not connection.execute(lookups.TABLE, (lookup.collection,)).fetchone():
                     return None
                 return work(connection)
@@ -127,8 +128,8 @@ class SqliteDocuments:
             raise DocumentsUnavailable(self._explain(error, path, lookup)) from error
         except (ValueError, RecursionError) as error:
             raise DocumentsUnavailable(
-                f"A document in table {lookup.collection!r} of the SQLite file {str(path)!r} "
-                f"cannot be read: {error}. Repair it."
+                f"Cannot read a document in table {lookup.collection!r} of the SQLite file "
+                f"{str(path)!r}: {error}. Repair it."
             ) from error
 
     def _exists(self, path: Path) -> bool:
@@ -137,13 +138,12 @@ class SqliteDocuments:
         folder = os.path.realpath(self._folder)
         if os.path.dirname(os.path.realpath(path)) != folder:
             raise UsageError(
-                f"{str(path)!r} is a link out of its folder, so it is not followed. Move the file "
-                "into the folder, or name the folder that it is in as the place of the documents."
+                f"{str(path)!r} is a link that leaves its folder. Move the file into the folder, "
+                "or use the folder of the file for the documents."
             )
         if not os.path.isfile(path):
             raise DocumentsUnavailable(
-                f"{str(path)!r} is not a regular file, so SQLite cannot read documents from it. "
-                "Put a database in its place."
+                f"{str(path)!r} is not a regular file. Replace it with a SQLite database."
             )
         return True
 
@@ -152,11 +152,11 @@ class SqliteDocuments:
         file = f"The SQLite file {str(path)!r}"
         if code in _LOCKED:
             return (
-                f"{file} is locked by another process and stayed so for {self._timeout:g} s. "
+                f"{file} was locked by another process for {self._timeout:g} s. "
                 "End that process, or wait until it is done."
             )
         if code in _DAMAGED:
-            return f"{file} is damaged or no database ({error}). Put a backup in its place."
+            return f"{file} is damaged or not a database ({error}). Replace it with a backup."
         if code in _CLOSED:
             return f"{file} cannot be used: {error}. Check its permissions, its folder and disk."
         return f"{file} has no collection {lookup.collection!r}: {error}. {_NO_COLLECTION}"

@@ -21,8 +21,8 @@ from turnloom.runtime.spec import Message, Stop, refuse_flood
 
 PAGE_ROWS = 200
 
-# The kinds of events that a message is put on record as.
-FROM_MAIL = frozenset(
+# The kinds of events that record messages.
+MAIL_KINDS = frozenset(
     fact.kind
     for fact in (
         QuestionAnswered,
@@ -43,7 +43,7 @@ _decode = msgspec.json.Decoder[Message](Message).decode
 
 
 def _read(data: bytes) -> Message | None:
-    """The message that is kept, if it can be read."""
+    """The stored message; None if it cannot be read."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -62,9 +62,9 @@ class _Offer(StoreWrite[bool]):
 
     def apply(self, writer: Writer) -> bool:
         run, position, ids = self._run, 0, set[str]()
-        place = writer.locate(run)
-        if place:
-            position, ids = place.position, writer.ids(run, place)
+        run_end = writer.locate(run)
+        if run_end:
+            position, ids = run_end.position, writer.ids(run, run_end)
         waiting = [id for (id,) in writer.execute(queries.MAIL_IDS, run).fetchall()]
         for id in waiting:
             if id in ids:
@@ -74,82 +74,82 @@ class _Offer(StoreWrite[bool]):
         if self._is_limited:
             refuse_flood(run.id, sum(id not in ids for id in waiting))
         mail = (*run, self._id)
-        kept = writer.execute(queries.MAIL_CALLED, mail).fetchone()
+        kept = writer.execute(queries.MAIL_WITH_ID, mail).fetchone()
         if kept and _read(kept[0]) is None:
-            writer.execute(queries.DROP_MAIL, mail)  # it would keep out what can be read
+            writer.execute(queries.DROP_MAIL, mail)  # unreadable: it would block its id
         added = writer.execute(queries.ADD_MAIL, (*mail, position, self._message))
         return added.rowcount > 0
 
 
-class Consuming(StoreWrite[None]):
-    """Mail whose events are stored; another write may apply it inside its own change.
+class ClearMail(StoreWrite[None]):
+    """Clears messages whose events are stored; may run inside another write.
 
-    What people typed does not stay. That there was mail does, for readers who have not been told
-    yet, until the next mail comes or the run ends.
+    The content of a message is erased. Its row stays for readers that have not seen it yet, until
+    the next message arrives or the run ends.
     """
 
-    __slots__ = ("_ids", "_is_over", "_run")
+    __slots__ = ("_ids", "_is_finished", "_run")
 
-    def __init__(self, run: RunKey, ids: Sequence[str], *, is_over: bool) -> None:
+    def __init__(self, run: RunKey, ids: Sequence[str], *, is_finished: bool) -> None:
         super().__init__()
         self._run = run
         self._ids = ids
-        self._is_over = is_over
+        self._is_finished = is_finished
 
     def apply(self, writer: Writer) -> None:
-        """Clear the messages, and forget all mail of a run that is over."""
-        if self._is_over:
+        """Clear the messages, or delete all messages of a finished run."""
+        if self._is_finished:
             writer.execute(queries.DROP_MAIL_OF, self._run)
             return
         for id in self._ids:
             writer.execute(queries.CLEAR_MAIL, (*self._run, id))
 
 
-def consumed(run: RunKey, events: Sequence[Event]) -> Consuming | None:
-    """What becomes of mail when events are stored, if some of them may come of mail."""
-    is_over = events[-1].kind in ENDS
-    ids = [event.id for event in events if event.kind in FROM_MAIL]
-    return Consuming(run, ids, is_over=is_over) if ids or is_over else None
+def clear_mail_of(run: RunKey, events: Sequence[Event]) -> ClearMail | None:
+    """The write that clears the messages that events record, if any."""
+    is_finished = events[-1].kind in ENDS
+    ids = [event.id for event in events if event.kind in MAIL_KINDS]
+    return ClearMail(run, ids, is_finished=is_finished) if ids or is_finished else None
 
 
 class SqliteInbox:
-    """Messages to runs, kept in the log's file until their event is in the log."""
+    """Messages to runs, stored in the log's file until their events are in the log."""
 
     def __init__(self, database: DatabaseFile) -> None:
         self._database = database
         self._encode = msgspec.json.Encoder().encode
 
     async def offer(self, run: RunKey, id: str, message: Message) -> bool:
-        """Keep a message for a run; whether it is the first under this id. Another is dropped."""
-        is_limited = not isinstance(message, Stop)  # a run can always be ended
+        """Store a message for a run, and return whether its id is new. Duplicates are dropped."""
+        is_limited = not isinstance(message, Stop)  # stopping a run is always possible
         offer = _Offer(run, id, self._encode(message), is_limited=is_limited)
         return await self._database.write(offer)
 
     async def pending(self, run: RunKey) -> Sequence[tuple[str, Message]]:
-        """The messages of a run whose id is not in its log, oldest first."""
+        """The messages of a run that are not in its log, oldest first."""
         await self._database.ready()
         mail = self._database.rows(queries.MAIL_OF, *run)
         if not mail:
             return ()
-        consumed = await self._ids_behind(run, min(position for _, position, _ in mail))
+        clear_mail_of = await self._ids_behind(run, min(position for _, position, _ in mail))
         pending: list[tuple[str, Message]] = []
         for id, _, data in mail:
-            if id in consumed:
+            if id in clear_mail_of:
                 continue
             if (message := _read(data)) is None:
-                _log.warning("Message %r to run %r cannot be read, and is left out.", id, run.id)
+                _log.warning("Message %r to run %r is unreadable and ignored.", id, run.id)
             else:
                 pending.append((id, message))
         return pending
 
     def arrivals(self) -> AsyncIterator[RunKey]:
-        """The runs of all tenants that get mail from now on, from this or another process; a run
-        may come again."""
+        """The runs of all tenants that receive messages from now on, from any process. A run may be
+        reported again."""
         last = self._database.rows(queries.LAST_MAIL)
         return _Arrivals(self._database, last[0][0] if last else 0)
 
     async def _ids_behind(self, run: RunKey, position: int) -> set[str]:
-        """The ids of the events behind a position: mail is consumed by events that came later."""
+        """The ids of the events after a position: a message is recorded by a later event."""
         ids: set[str] = set()
         async with aclosing(self._database.pages(partial(page_after, run=run), position)) as pages:
             async for lines in pages:
@@ -158,7 +158,7 @@ class SqliteInbox:
 
 
 class _Arrivals:
-    """One reader's view of arriving mail: the rows behind the last one it saw."""
+    """One reader's position in the arriving messages."""
 
     def __init__(self, database: DatabaseFile, after: int) -> None:
         self._database = database

@@ -9,12 +9,12 @@ from itertools import chain, islice
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, page_after
+from turnloom.adapters.sqlite.board_writes import AddToBoard
 from turnloom.adapters.sqlite.database import DatabaseFile
-from turnloom.adapters.sqlite.inbox import consumed
-from turnloom.adapters.sqlite.keeping import Keeping
+from turnloom.adapters.sqlite.inbox import clear_mail_of
 from turnloom.adapters.sqlite.listing import RunsPage, begun_run, ended_at, ends_of_row
-from turnloom.adapters.sqlite.places import RunEnd
-from turnloom.adapters.sqlite.small import Observing
+from turnloom.adapters.sqlite.run_ends import RunEnd
+from turnloom.adapters.sqlite.small import AddObservations
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.board.logic.rows import project, rows_of
 from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownRun, UsageError
@@ -22,13 +22,13 @@ from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec, is_chosen, status_of
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 
-# Behind every run.
+# Greater than the number of any run.
 END = 2**62
 
 
 class _Append(StoreWrite[Sequence[Event]]):
     __slots__ = (
-        "_beside",
+        "_side_writes",
         "_codec",
         "_data",
         "_ended",
@@ -47,90 +47,90 @@ class _Append(StoreWrite[Sequence[Event]]):
         expected: int,
         fence: int | None,
         codec: Codec,
-        beside: Sequence[StoreWrite[None]],
+        side_writes: Sequence[StoreWrite[None]],
     ) -> None:
         seq, id = expected, run.id
         for event in events:
             seq += 1
             if event.seq != seq or event.run != id:
                 raise UsageError(
-                    f"Event {event.id!r} says run {event.run!r}, seq {event.seq}, "
-                    f"but was offered to run {id!r} at {seq}. Make it for the place it goes to."
+                    f"Event {event.id!r} has run {event.run!r} and seq {event.seq}, but is "
+                    f"appended to run {id!r} at {seq}. Create it for the right run and seq."
                 )
-        # JSON has no line breaks of its own: those inside texts are escaped.
+        # Encoded JSON has no line breaks: those in texts are escaped.
         self._data = codec.encode_lines(events)
         self._ids = {event.id for event in events}
         if len(self._ids) < len(events):
-            raise Conflict(f"Two events that were offered to run {id!r} have the same id.")
+            raise Conflict(f"Two events for run {id!r} have the same id.")
         self._run = run
         self._events = events
         self._expected = expected
         self._fence = fence
         self._codec = codec
-        self._beside = beside
+        self._side_writes = side_writes
         self._status = status_of(events[-1])
         self._ended = ended_at(events[-1])
         self.topic = run
         self.error = self.outcome = None
 
     def apply_alone(self, writer: Writer) -> bool:
-        place = writer.places.get(self._run)
+        run_end = writer.run_ends.get(self._run)
         if (
-            place is None
-            or self._beside
-            or place.status != self._status
-            or not place.position == place.known == self._expected
-            or not place.ids.isdisjoint(self._ids)
+            run_end is None
+            or self._side_writes
+            or run_end.status != self._status
+            or not run_end.position == run_end.known == self._expected
+            or not run_end.ids.isdisjoint(self._ids)
         ):
             return False
-        self._insert(writer, place)
+        self._insert(writer, run_end)
         self.result = self._events
         return True
 
     def apply(self, writer: Writer) -> Sequence[Event]:
-        place = writer.places.get(self._run)
-        if place is None or place.position != self._expected:
-            place = writer.locate(self._run)
-        if (place.position if place else 0) != self._expected:
+        run_end = writer.run_ends.get(self._run)
+        if run_end is None or run_end.position != self._expected:
+            run_end = writer.locate(self._run)
+        if (run_end.position if run_end else 0) != self._expected:
             self._check_fence(writer)
-            return self._standing(writer, place)
-        if place and (taken := self._ids & writer.ids(self._run, place)):
-            raise Conflict(f"Run {self._run.id!r} already holds an event {min(taken)!r}.")
-        if self._beside or place is None:
+            return self._stored_batch(writer, run_end)
+        if run_end and (taken := self._ids & writer.ids(self._run, run_end)):
+            raise Conflict(f"Run {self._run.id!r} already has an event {min(taken)!r}.")
+        if self._side_writes or run_end is None:
             self._check_fence(writer)
-        for each in self._beside:
+        for each in self._side_writes:
             each.apply(writer)
-        if place is None:
-            place = writer.begin_run(self._run, begun_run(self._events))
-        elif place.status != self._status:
-            writer.execute(queries.SET_STATUS, (self._ended, self._status, place.n))
-        self._insert(writer, place)
-        place.status = self._status
+        if run_end is None:
+            run_end = writer.begin_run(self._run, begun_run(self._events))
+        elif run_end.status != self._status:
+            writer.execute(queries.SET_STATUS, (self._ended, self._status, run_end.n))
+        self._insert(writer, run_end)
+        run_end.status = self._status
         return self._events
 
     def _check_fence(self, writer: Writer) -> None:
-        """Refuse to write under a claim that is over, before anything else is changed."""
+        """Raise if the claim has ended, before anything is changed."""
         if self._fence is not None and not writer.is_in_force(self._fence):
             raise LeaseLost(self._run.id)
 
-    def _insert(self, writer: Writer, place: RunEnd) -> None:
-        before = (place.n << SEQ_BITS) + self._expected
+    def _insert(self, writer: Writer, run_end: RunEnd) -> None:
+        before = (run_end.n << SEQ_BITS) + self._expected
         last = before + len(self._events)
-        digest = digest_of(place.digest, self._data)
+        digest = digest_of(run_end.digest, self._data)
         row = (before + 1, last, self._data, digest, self._fence)
         if not writer.execute(queries.ADD_BATCH, row).rowcount:
             raise LeaseLost(self._run.id)
-        writer.places.extend(self._run, place, self._ids, digest)
+        writer.run_ends.extend(self._run, run_end, self._ids, digest)
 
-    def _standing(self, writer: Writer, place: RunEnd | None) -> Sequence[Event]:
-        """What stands where the batch belongs, if it is the same batch."""
+    def _stored_batch(self, writer: Writer, run_end: RunEnd | None) -> Sequence[Event]:
+        """The stored events at the batch's position, if they are the same batch."""
         with closing(lines_after(writer.connection, self._run, self._expected)) as batches:
             lines = islice(chain.from_iterable(batches), len(self._events))
             stored = tuple(map(self._codec.decode, lines))
         if [event.id for event in stored] != [event.id for event in self._events]:
             raise Conflict(
-                f"Run {self._run.id!r} is at position {place.position if place else 0}, not "
-                f"{self._expected}: somebody else wrote. Read the run again before writing."
+                f"Run {self._run.id!r} is at position {run_end.position if run_end else 0}, not "
+                f"{self._expected}: another writer appended events. Read the run again first."
             )
         return stored
 
@@ -138,7 +138,7 @@ class _Append(StoreWrite[Sequence[Event]]):
 class SqliteLog:
     """An event log in a SQLite file, for any number of processes.
 
-    What the events say of outcomes, and with `board` of the board, is kept in the same file and
+    Outcomes in events, and with `board` also artifacts, are stored in the same file and
     transaction.
     """
 
@@ -150,39 +150,39 @@ class SqliteLog:
     async def append(
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
-        """Store events after position `expected`, all or none, and give back what the log holds.
+        """Append events after position `expected`, all or none, and return the stored events.
 
         Raises:
-            LeaseLost: the claim of this fence is over.
-            Conflict: the log is at another position, or one of the ids is taken.
-            ArtifactExists: an artifact is on the board beside it, with other content.
-            InvalidArtifact: an artifact cannot be kept as it is.
-            UnknownKind: an event is of a kind that the codec does not know.
-            UsageError: an event names another run or position, or the store is closed.
-            StoreUnavailable: nothing was stored; the same append may be tried again later.
+            LeaseLost: the claim with this fence has ended.
+            Conflict: the log is at another position, or contains one of the ids.
+            ArtifactExists: the board has an artifact with the same id and other content.
+            InvalidArtifact: an artifact cannot be stored.
+            UnknownKind: the codec does not know the kind of an event.
+            UsageError: an event has another run or position, or the store is closed.
+            StoreUnavailable: nothing was stored; a retry may succeed later.
         """
         if not events:
             await self._database.ready()
             return ()
-        beside = self._beside(run, events)
-        append = _Append(run, events, expected, fence, codec=self._codec, beside=beside)
+        side_writes = self._side_writes(run, events)
+        append = _Append(run, events, expected, fence, codec=self._codec, side_writes=side_writes)
         return await self._database.write(append)
 
-    def _beside(self, run: RunKey, events: Sequence[Event]) -> list[StoreWrite[None]]:
-        """What is to be changed together with the log; who may refuse comes first."""
+    def _side_writes(self, run: RunKey, events: Sequence[Event]) -> list[StoreWrite[None]]:
+        """The writes to make together with the log. Those that may be refused come first."""
         changes: list[StoreWrite[None]] = []
         tenant = run.tenant
-        if self._board and (told := project(events)):
-            rows = rows_of(tenant, told.artifacts)
-            changes.append(Keeping(tenant, rows, told.consumptions))
+        if self._board and (projection := project(events)):
+            rows = rows_of(tenant, projection.artifacts)
+            changes.append(AddToBoard(tenant, rows, projection.consumptions))
         if seen := observations(tenant, events):
-            changes.append(Observing(seen))
-        if mail := consumed(run, events):
+            changes.append(AddObservations(seen))
+        if mail := clear_mail_of(run, events):
             changes.append(mail)
         return changes
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
-        """The events of a run behind position `after`, in order; none for an unknown run."""
+        """The events of a run after position `after`, in order; empty for an unknown run."""
         page = partial(_events_page, run=run, codec=self._codec)
         events: list[Event] = []
         async with aclosing(self._database.pages(page, after)) as pages:
@@ -191,10 +191,10 @@ class SqliteLog:
         return events
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """Every event behind `after`, those to come included, each once and in order."""
+        """Every event after `after`, including future ones, each once and in order."""
         await self._database.ready()
         while True:
-            rows, more = self._database.look(page_after, after, run)
+            rows, more = self._database.read(page_after, after, run)
             for row in rows:
                 after += 1
                 yield self._codec.decode(row, run.id, after)
@@ -204,7 +204,7 @@ class SqliteLog:
                 await self._database.signals.wait(run)
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
-        """The first and the last event of a run, if there is such a run."""
+        """The first and the last event of a run; None for an unknown run."""
         await self._database.ready()
         for row in self._database.rows(queries.ENDS_OF, *run):
             if row[2] is None:
@@ -222,11 +222,11 @@ class SqliteLog:
         unfinished: bool = False,
         which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of at most `limit` runs of a tenant that a filter chooses,
-        the run begun last coming first.
+        """The first and the last event of up to `limit` runs of a tenant that match a filter, newest
+        run first.
 
         Raises:
-            UnknownRun: there is no run `before`.
+            UnknownRun: run `before` does not exist.
         """
         await self._database.ready()
         page = RunsPage(tenant, limit, which, unfinished=unfinished)
@@ -243,12 +243,12 @@ class SqliteLog:
         return ends
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
-        """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
+        """Up to `limit` run ids of a tenant that start with a prefix, sorted."""
         await self._database.ready()
         return [id for (id,) in self._database.rows(queries.RUNS_NAMED, tenant, prefix, limit)]
 
     def _number(self, tenant: str, run: str | None) -> int:
-        """The number of a run; one behind all of them if none is named."""
+        """The number of a run, or one above all numbers if there is no run."""
         if run is None:
             return END
         for (n,) in self._database.rows(queries.NUMBER_OF, tenant, run):

@@ -1,7 +1,7 @@
-"""The statements that find documents in a table, and the rule that each must pass in the end.
+"""SQL statements that find documents in a table, and the final check of each document.
 
-The statements narrow down: releases of SQLite differ in how they read escapes inside JSON, so what
-they find is checked once more as a value.
+Releases of SQLite differ in how they treat escapes inside JSON. So the statements only narrow the
+candidates, and each is checked again as a value.
 """
 
 import json
@@ -15,7 +15,7 @@ TABLE = "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = 
 
 
 def newest(lookup: Lookup) -> tuple[str, tuple[str, ...]]:
-    """The statement that gives documents that may fit, the newest first, and its parameters."""
+    """The statement that returns candidates, newest first, and its parameters."""
     tenant = "".join(
         f" AND (json_type(doc, '$.{field}') IS NULL OR json_extract(doc, '$.{field}') = ?2)"
         for field in TENANT_FIELDS
@@ -28,20 +28,20 @@ def newest(lookup: Lookup) -> tuple[str, tuple[str, ...]]:
 
 
 def fits(document: Json, lookup: Lookup) -> bool:
-    """Whether a document has the value looked for and is not another tenant's."""
+    """Whether a document has the value and does not belong to another tenant."""
     found = value_at(document, steps(lookup.key))
     return found == lookup.value and belongs(document, TENANT_FIELDS, lookup.tenant)
 
 
 def index(lookup: Lookup) -> str:
-    """The statement that makes the index; SQLite ends every index with the id of the row."""
+    """The statement that creates the index. SQLite appends the row id to every index."""
     value = _value(lookup.key)
     name = f"turnloom_{chain_digest(lookup.collection, value)}"
     return f"CREATE INDEX IF NOT EXISTS {name} ON {_quote(lookup.collection)} ({value})"
 
 
 def _value(key: str) -> str:
-    """What stands under a key. Escaped names are names of their own to SQLite before 3.44."""
+    """The expression for the value of a key. SQLite before 3.44 does not decode escaped names."""
     names = steps(key)
     plain = "".join(f'."{name}"' for name in names)
     escaped = "".join(f".{json.dumps(name)}" for name in names)

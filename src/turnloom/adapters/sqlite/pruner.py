@@ -1,4 +1,4 @@
-"""Removing runs that ended from a SQLite file, each whole and in one transaction."""
+"""Remove finished runs from a SQLite file, each completely and in one transaction."""
 
 import sqlite3
 from collections.abc import AsyncGenerator, Collection, Set
@@ -25,21 +25,21 @@ from turnloom.errors import InvalidArtifact
 from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import EndedRun, PrunedRun
 
-# How many runs are looked at together, and how many pages are given back while others wait.
+# The number of runs per query, and of pages freed per transaction.
 PAGE = 200
 PAGES = 500
 
-# An artifact of a run: its number, its id, its place in time, and its two texts.
-_Kept = tuple[int, str, int, str, str]
+# An artifact of a run: number, id, time, visibility and data.
+_ArtifactRow = tuple[int, str, int, str, str]
 
 
 class _Remove(StoreWrite[PrunedRun | None]):
-    __slots__ = ("_dry_run", "_run", "_without")
+    __slots__ = ("_dry_run", "_run", "_pruned_too")
 
     def __init__(self, run: RunKey, without: Set[str], dry_run: bool) -> None:
         super().__init__(run)
         self._run = run
-        self._without = without
+        self._pruned_too = without
         self._dry_run = dry_run
 
     def apply(self, writer: Writer) -> PrunedRun | None:
@@ -50,7 +50,7 @@ class _Remove(StoreWrite[PrunedRun | None]):
         terms = terms_of_run(*self._run)
         marks = ", ".join("?" * len(terms))
         own = queries.ARTIFACTS_OF_RUN.format(terms=marks)
-        artifacts: list[_Kept] = writer.execute(own, (*terms, self._run.tenant)).fetchall()
+        artifacts: list[_ArtifactRow] = writer.execute(own, (*terms, self._run.tenant)).fetchall()
         if any(self._is_used(writer, id) for _, id, *_ in artifacts):
             return None
         if not self._dry_run:
@@ -60,15 +60,15 @@ class _Remove(StoreWrite[PrunedRun | None]):
                 writer.execute(statement, (n,))
             for statement in queries.REMOVE_BY_RUN:
                 writer.execute(statement, self._run)
-            writer.places.forget(self._run)
+            writer.run_ends.forget(self._run)
         return PrunedRun(self._run.id, status, instant_of(ended), events, artifacts=len(artifacts))
 
     def _is_used(self, writer: Writer, artifact: str) -> bool:
-        """Whether a run that stays took an artifact."""
+        """Whether a run that stays consumed an artifact."""
         takers = writer.execute(queries.TAKERS_OF, (self._run.tenant, artifact)).fetchall()
-        return any(taker not in self._without for (taker,) in takers if taker != self._run.id)
+        return any(taker not in self._pruned_too for (taker,) in takers if taker != self._run.id)
 
-    def _remove_artifact(self, writer: Writer, artifact: _Kept) -> None:
+    def _remove_artifact(self, writer: Writer, artifact: _ArtifactRow) -> None:
         n, id, at, visibility, data = artifact
         terms = _terms(self._run.tenant, visibility, data)
         writer.connection.executemany(queries.REMOVE_TERM, [(term, at, n) for term in terms])
@@ -77,7 +77,7 @@ class _Remove(StoreWrite[PrunedRun | None]):
 
 
 def _terms(tenant: str, visibility: str, data: str) -> tuple[int, ...]:
-    """What an artifact is found by; nothing finds one that cannot be read."""
+    """The index terms of an artifact; none if it cannot be read."""
     open_to = read_visibility(visibility)
     try:
         return rows_of(tenant, [read_artifact(open_to, data)])[0].terms if open_to else ()
@@ -86,7 +86,7 @@ def _terms(tenant: str, visibility: str, data: str) -> tuple[int, ...]:
 
 
 class SqlitePruner:
-    """Removes runs that ended, beside any number of processes."""
+    """Removes finished runs, safely alongside other processes."""
 
     def __init__(self, database: DatabaseFile, patience: float) -> None:
         self._database = database
@@ -95,7 +95,7 @@ class SqlitePruner:
     async def ended(
         self, tenant: str, before: datetime, statuses: Collection[str]
     ) -> AsyncGenerator[EndedRun, None]:
-        """The runs of a tenant that ended before an instant, the last one to end coming first."""
+        """The runs of a tenant that ended before a time, latest first."""
         await self._database.ready()
         last = (microseconds(before), 0)
         while rows := self._database.rows(queries.ENDED_BEFORE, tenant, *last, PAGE):
@@ -107,8 +107,8 @@ class SqlitePruner:
     async def remove(
         self, run: RunKey, *, without: Set[str] = frozenset(), dry_run: bool = False
     ) -> PrunedRun | None:
-        """Remove a run that ended with all that belongs to it; nothing if a run that stays took one
-        of its artifacts.
+        """Remove a finished run and all its data; None if a run that stays consumed one of its
+        artifacts.
 
         Raises:
             StoreUnavailable: nothing was removed.
@@ -116,10 +116,10 @@ class SqlitePruner:
         return await self._database.write(_Remove(run, without, dry_run))
 
     async def compact(self) -> None:
-        """Give the space of what was removed back, a little at a time.
+        """Return freed space to the file system, in small steps.
 
         Raises:
-            StoreUnavailable: the file cannot be written; the rest may be given back later.
+            StoreUnavailable: the file cannot be written; the rest can be freed later.
         """
         await self._database.ready()
         path = self._database.path

@@ -1,19 +1,19 @@
-"""Every statement that this adapter runs.
+"""All SQL statements of this adapter.
 
-What one append stored is one row: its events as lines of JSON. The row's key is `run number << 32 |
-seq of the first event`, and `last` is the same of the last event, so the batches of a run stand
-beside each other in order, and any position of a run is found without an index of its own. No index
-of the ids either: writers remember them, and `ids` has those of long runs up to a position.
+Each append is one row in `batches`, with its events as lines of JSON. Its key is `run number << 32
+| seq of the first event`, and `last` is the same for the last event. So the batches of a run are
+adjacent and ordered, and every position is found by the primary key. Event ids have no index:
+writers cache them, and `ids` stores those of long runs up to a position.
 """
 
-# Marks a file as ours ("LOOM"), and tells which schema it holds.
+# Marks a file as a store ("LOOM"), and the version of its schema.
 APPLICATION = 0x4C4F4F4D
 VERSION = 12
 # The schema of the release before, which is lifted to this one when a file is opened.
 LIFTED = 11
 
-# Artifacts by number, and what they are found by: each term with the place of its artifact in the
-# order of the board, and when that opens. A term says of which tenant it is.
+# Artifacts by number, and their index: each term with the artifact's time, number and opening time.
+# A term includes the tenant.
 _BOARD = (
     """CREATE TABLE artifacts (
         n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
@@ -29,7 +29,7 @@ _BOARD = (
     ) WITHOUT ROWID""",
 )
 
-# Who took which artifact; those of one artifact stand beside each other.
+# Consumptions, clustered by artifact.
 _CONSUMPTIONS = (
     """CREATE TABLE consumptions (
         tenant TEXT NOT NULL, artifact TEXT NOT NULL, subscription TEXT NOT NULL,
@@ -39,7 +39,7 @@ _CONSUMPTIONS = (
     "CREATE INDEX consumptions_by ON consumptions (tenant, run)",
 )
 
-# What is known of agents, and the events that it was learned from.
+# Beliefs about agents, and the events that they are based on.
 _BELIEFS = (
     """CREATE TABLE beliefs (
         tenant TEXT NOT NULL, workflow TEXT NOT NULL, category TEXT NOT NULL, agent TEXT NOT NULL,
@@ -52,7 +52,7 @@ _BELIEFS = (
     ) WITHOUT ROWID""",
 )
 
-# What steps of flows came to, and until when that counts.
+# The cache of step results, with their expiry.
 _RESULTS = (
     """CREATE TABLE results (
         tenant TEXT NOT NULL, key TEXT NOT NULL, until INTEGER, value BLOB NOT NULL,
@@ -125,27 +125,27 @@ APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
 DATA_VERSION = "PRAGMA data_version"
 USE_WAL = "PRAGMA journal_mode = WAL"
-# Lets a file become smaller when runs are removed; it is said before there is any table.
+# Allows the file to shrink when runs are removed. It must be set before the first table.
 CAN_SHRINK = "PRAGMA auto_vacuum = INCREMENTAL"
 FREE_PAGES = "PRAGMA freelist_count"
 GIVE_BACK = "PRAGMA incremental_vacuum({pages})"
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
-# A commit that changes nothing: it pays for the sync of a restarted WAL.
+# A commit without changes: it pays for the sync of a restarted WAL.
 TOUCH = f"PRAGMA application_id = {APPLICATION}"
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
 IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
 
-# What every connection is told. Checkpoints are the background thread's, never a commit's. What is
-# deleted is overwritten: people may have typed it.
+# Settings of every connection. Only the background thread makes checkpoints. Deleted content is
+# overwritten, since it may be personal data.
 SETTINGS = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA wal_autocheckpoint = 0",
     "PRAGMA secure_delete = ON",
 )
-# For commits that survive a loss of power.
+# Commits survive a power failure.
 SYNCED = "PRAGMA synchronous = FULL"
-# For a connection that writes: kibibytes of pages, enough for the ends of a crowd of runs.
-ROOMY = "PRAGMA cache_size = -32000"
+# The cache size of writers in KiB: enough for the last pages of many runs.
+LARGE_CACHE = "PRAGMA cache_size = -32000"
 READ_ONLY = "PRAGMA query_only = 1"
 
 BEGIN = "BEGIN IMMEDIATE"
@@ -164,13 +164,13 @@ ADD_RUN = """
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
 SET_STATUS = "UPDATE runs SET ended = coalesce(?, ended), status = ? WHERE n = ?"
 NUMBER_OF = "SELECT n FROM runs WHERE tenant = ? AND id = ?"
-# Adds nothing if the claim of the fence is over.
+# Adds nothing if the claim with this fence has ended.
 ADD_BATCH = """
     INSERT INTO batches SELECT ?1, ?2, ?3, ?4
     WHERE ?5 IS NULL OR EXISTS (SELECT 1 FROM claims WHERE fence = ?5)"""
 BATCHES_BETWEEN = "SELECT CAST(data AS BLOB) FROM batches WHERE pos > ? AND pos <= ? ORDER BY pos"
-# From the batch that holds the event behind the position, or else from the next one; none when the
-# run ends before.
+# Starts at the batch that contains the event after the position, or else at the next one. Empty if
+# the run ends before.
 BATCHES_AFTER = """
     SELECT b.pos & 0xffffffff, b.last & 0xffffffff, CAST(b.data AS BLOB) FROM runs r
     CROSS JOIN batches b ON b.pos < (r.n + 1) << 32 AND b.pos >= coalesce((
@@ -179,7 +179,7 @@ BATCHES_AFTER = """
     WHERE r.tenant = ?1 AND r.id = ?2 AND b.last > (r.n << 32) + ?3 ORDER BY b.pos"""
 KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
 KEPT_IDS = "SELECT known, CAST(data AS BLOB) FROM ids WHERE n = ?"
-# Of a run that lost its beginning, the first is missing.
+# The first batch is NULL if a run lost its beginning.
 _ENDS = """
     SELECT r.n, r.id, CAST(f.data AS BLOB), CAST(l.data AS BLOB) FROM runs r
     LEFT JOIN batches f ON f.pos = (r.n << 32) + 1
@@ -205,7 +205,7 @@ RUNS_OF = "SELECT n, id FROM runs WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) 
 BATCHES_OF = """
     SELECT pos & 0xffffffff, last & 0xffffffff, CAST(data AS BLOB), digest FROM batches
     WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32 ORDER BY pos"""
-# The position up to which a run was known to have events.
+# The position up to which a run is known to have events.
 KNOWN_OF = """
     SELECT max(coalesce((SELECT known FROM ids WHERE n = ?1), 0),
         coalesce((SELECT seq FROM snapshots WHERE tenant = ?2 AND run = ?3), 0))"""
@@ -215,7 +215,7 @@ BEGIN_READING = "BEGIN"
 ADD_MAIL = """
     INSERT INTO inbox (tenant, run, id, position, message) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (tenant, run, id) DO NOTHING"""
-MAIL_CALLED = "SELECT CAST(message AS BLOB) FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
+MAIL_WITH_ID = "SELECT CAST(message AS BLOB) FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
 DROP_MAIL = "DELETE FROM inbox WHERE tenant = ? AND run = ? AND id = ?"
 CLEAR_MAIL = "UPDATE inbox SET message = x'' WHERE tenant = ? AND run = ? AND id = ?"
 DROP_MAIL_OF = "DELETE FROM inbox WHERE tenant = ? AND run = ?"
@@ -257,22 +257,22 @@ OPENINGS_AFTER = """
         ORDER BY opens LIMIT ?3)
     ORDER BY opens LIMIT ?3"""
 ENTRIES = "SELECT count(*) FROM (SELECT 1 FROM terms WHERE term IN ({terms}) LIMIT ?)"
-# Between two places, and open by now; then for each further group of terms, and for the excluded.
-_RIGHT = """
+# Entries between two positions that are open by now. Checks for further terms are appended.
+_CONDITIONS = """
     (e.at, e.n) > (?, ?) AND (e.at, e.n) < (?, ?) AND (e.opens IS NULL OR e.opens <= ?)"""
 HAS_TERM = "EXISTS (SELECT 1 FROM terms o WHERE o.term IN ({terms}) AND o.at = e.at AND o.n = e.n)"
 WALK = f"""
     SELECT a.at, a.n, a.tenant, a.visibility, a.data
     FROM terms e CROSS JOIN artifacts a ON a.n = e.n
-    WHERE e.term = ? AND {_RIGHT}{{checks}}
+    WHERE e.term = ? AND {_CONDITIONS}{{checks}}
         AND (a.tenant = ? OR a.shared = 1 AND (a.opens IS NULL OR a.opens <= ?))
     ORDER BY e.at {{order}}, e.n {{order}}"""
 _COUNTED = f"""
     FROM artifacts WHERE n IN (
-        SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_RIGHT}{{checks}})
+        SELECT e.n FROM terms e WHERE e.term IN ({{terms}}) AND {_CONDITIONS}{{checks}})
         AND (tenant = ? OR shared = 1 AND (opens IS NULL OR opens <= ?))"""
 TALLY = f"SELECT visibility, count(*) {_COUNTED} GROUP BY visibility"
-# Data that SQLite cannot read as JSON stands for itself, to be read by its reader.
+# Data that SQLite cannot parse as JSON is returned whole.
 COUNTS = f"""
     SELECT visibility, CASE WHEN json_valid(data)
         THEN json_extract(data, '$.type', '$.produced_by', '$.tags') ELSE data END AS traits,
@@ -306,7 +306,7 @@ ENDED_RUN = """
 ARTIFACTS_OF_RUN = """
     SELECT DISTINCT a.n, a.id, a.at, a.visibility, a.data
     FROM terms e CROSS JOIN artifacts a ON a.n = e.n WHERE e.term IN ({terms}) AND a.tenant = ?"""
-# The runs that took an artifact and are there.
+# The existing runs that consumed an artifact.
 TAKERS_OF = """
     SELECT DISTINCT c.run FROM consumptions c JOIN runs r ON r.tenant = c.tenant AND r.id = c.run
     WHERE c.tenant = ? AND c.artifact = ?"""

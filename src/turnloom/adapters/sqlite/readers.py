@@ -1,4 +1,4 @@
-"""Reads that may take long: in a thread, on a connection of their own, ended when nobody waits."""
+"""Long reads in threads, each on its own connection, interrupted when the caller is cancelled."""
 
 import sqlite3
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from turnloom.adapters.sqlite.faults import unavailable
 
 T = TypeVar("T")
 
-# Steps of SQLite between two looks at whether anybody still waits.
+# SQLite instructions between two checks whether the caller still waits.
 STRIDE = 10_000
 
 
 class Readers:
-    """Connections that read, opened when needed and kept for the next."""
+    """A pool of read-only connections."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path = path
@@ -27,30 +27,30 @@ class Readers:
         self._closed = False
 
     async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """What a read gives.
+        """Run a read in a thread.
 
         Raises:
             StoreUnavailable: the file cannot be opened or read.
         """
-        given_up = Event()
+        abandoned = Event()
         try:
             return await anyio.to_thread.run_sync(
-                self._perform, read, given_up, abandon_on_cancel=True
+                self._perform, read, abandoned, abandon_on_cancel=True
             )
         except sqlite3.Error as error:
             raise unavailable(error, self._path) from error
         finally:
-            given_up.set()
+            abandoned.set()
 
     def close(self) -> None:
-        """Close what is idle now, and the others when they are done."""
+        """Close idle connections now, and others when they are done."""
         self._closed = True
         while (reader := self._take()) is not None:
             reader.close()
 
-    def _perform(self, read: Callable[[sqlite3.Connection], T], given_up: Event) -> T:
+    def _perform(self, read: Callable[[sqlite3.Connection], T], abandoned: Event) -> T:
         reader = self._take() or connect_reader(self._path, self._patience)
-        reader.set_progress_handler(given_up.is_set, STRIDE)
+        reader.set_progress_handler(abandoned.is_set, STRIDE)
         try:
             return read(reader)
         finally:

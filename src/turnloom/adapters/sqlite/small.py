@@ -1,4 +1,4 @@
-"""The small ports of a SQLite store: plans, results, snapshots, beliefs."""
+"""The small ports of a SQLite store: plans, results, snapshots and beliefs."""
 
 import json
 import logging
@@ -37,16 +37,16 @@ class SqlitePlans:
         self._database = database
 
     async def keep(self, tenant: str, digest: str, plan: StoredPlan) -> None:
-        """Keep a plan; one that is there already stays as it is.
+        """Store a plan; an existing one is unchanged.
 
         Raises:
-            StoreUnavailable: nothing was kept.
+            StoreUnavailable: nothing was stored.
         """
         if await self.find(tenant, digest) is None:
             await self._database.write(_KeepPlan(tenant, digest, msgspec.json.encode(plan)))
 
     async def find(self, tenant: str, digest: str) -> StoredPlan | None:
-        """The plan of this digest, if it was kept and can be read.
+        """The plan with this digest, if it is stored and readable.
 
         Raises:
             StoreUnavailable: the file cannot be read.
@@ -56,31 +56,32 @@ class SqlitePlans:
         try:
             return msgspec.json.decode(found[0][0], type=StoredPlan) if found else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _log.warning("The plan %s cannot be read, and counts as lost: %s", digest, error)
+            _log.warning("Plan %s is unreadable and treated as missing: %s", digest, error)
             return None
 
 
 class _KeepResult(StoreWrite[None]):
-    __slots__ = ("_over", "_values")
+    __slots__ = ("_expired", "_values")
 
     def __init__(self, place: tuple[str, str], until: int | None, value: bytes, now: int) -> None:
         super().__init__()
         self._values = (*place, until, value)
-        self._over = (place[0], now)
+        self._expired = (place[0], now)
 
     def apply(self, writer: Writer) -> None:
-        writer.execute(queries.DROP_RESULTS, self._over)
+        writer.execute(queries.DROP_RESULTS, self._expired)
         writer.execute(queries.KEEP_RESULT, self._values)
 
 
 class SqliteResults:
-    """What steps came to, for any number of processes."""
+    """Cache of step results, for any number of processes."""
 
     def __init__(self, database: DatabaseFile) -> None:
         self._database = database
 
     async def find(self, tenant: str, key: str, now: datetime) -> Json:
-        """What a tenant keeps under a key, up to and including the instant that it is kept until.
+        """The result under a key, unless it has expired; it is valid up to and including its
+        expiry.
 
         Raises:
             StoreUnavailable: the file cannot be read.
@@ -90,21 +91,21 @@ class SqliteResults:
         try:
             return msgspec.json.decode(found[0][0]) if found else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _log.warning("A kept result cannot be read, and counts as lost: %s", error)
+            _log.warning("A cached result is unreadable and ignored: %s", error)
             return None
 
     async def keep(
         self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
     ) -> None:
-        """Keep a value of a tenant under a key, in place of another; what of the tenant's is over
-        by now goes.
+        """Store a result under a key, replacing an earlier one, and delete the tenant's expired
+        results.
 
         Raises:
-            StoreUnavailable: nothing was kept.
+            StoreUnavailable: nothing was stored.
         """
-        over = _micros(until) if until is not None else None
+        expiry = _micros(until) if until is not None else None
         written = msgspec.json.encode(value)
-        await self._database.write(_KeepResult((tenant, key), over, written, _micros(now)))
+        await self._database.write(_KeepResult((tenant, key), expiry, written, _micros(now)))
 
 
 def _micros(instant: datetime) -> int:
@@ -125,24 +126,24 @@ class _Save(StoreWrite[None]):
 
 
 class SqliteSnapshots:
-    """The last folded state of each run."""
+    """The last snapshot of each run."""
 
     def __init__(self, database: DatabaseFile) -> None:
         self._database = database
 
     async def save(self, run: RunKey, seq: int, state: bytes) -> None:
-        """Keep the state of a run as of `seq`, in place of an earlier one."""
+        """Store the state of a run at `seq`, replacing an earlier one."""
         await self._database.write(_Save(run, seq, state))
 
     async def load(self, run: RunKey) -> tuple[int, bytes] | None:
-        """The last state kept, with its position."""
+        """The last snapshot and its position."""
         await self._database.ready()
         found = self._database.rows(queries.LOAD_STATE, *run)
         return found[0] if found else None
 
 
-class Observing(StoreWrite[None]):
-    """Outcomes that are added, each once; another write may apply it inside its own change."""
+class AddObservations(StoreWrite[None]):
+    """Adds outcomes, each once; may run inside another write."""
 
     __slots__ = ("_observations",)
 
@@ -151,7 +152,7 @@ class Observing(StoreWrite[None]):
         self._observations = observations
 
     def apply(self, writer: Writer) -> None:
-        """Add the outcomes that are not there yet."""
+        """Add outcomes that are not known yet."""
         for each in self._observations:
             seen = (each.pool.tenant, each.run, each.event)
             if writer.execute(queries.ADD_OBSERVATION, seen).rowcount:
@@ -167,8 +168,8 @@ def _add(writer: Writer, seen: Observation) -> None:
 
 
 class SqliteBeliefs:
-    """What is known of agents, in the log's file, for any number of processes; what the log is told
-    of outcomes is here at once."""
+    """Beliefs about agents in the log's file, for any number of processes. Outcomes in events
+    appear here at once."""
 
     follows_log = True
 
@@ -176,7 +177,7 @@ class SqliteBeliefs:
         self._database = database
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
-        """What is known of these agents in a pool; nothing of those without any outcome.
+        """The beliefs about agents in a pool; agents without outcomes are left out.
 
         Raises:
             UsageError: the store is closed.
@@ -189,19 +190,19 @@ class SqliteBeliefs:
         return {agent: each for agent, each in known.items() if _is_evidence(each)}
 
     async def observe(self, observations: Sequence[Observation]) -> None:
-        """Add outcomes, each at once and each once: one that is there already changes nothing.
+        """Add outcomes, each once: known ones are ignored.
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: nothing was added; the same may be tried again later.
+            StoreUnavailable: nothing was added; a retry may succeed later.
         """
-        await self._database.write(Observing(observations))
+        await self._database.write(AddObservations(observations))
 
     async def aclose(self) -> None:
-        """Nothing of its own is open: it is closed with the log."""
+        """Do nothing: it closes with the log."""
 
 
 def _is_evidence(belief: Belief) -> bool:
-    """Whether what is kept can be counted with; a damaged row counts as nothing known."""
+    """Whether a stored belief is valid; a damaged row is ignored."""
     numbers = (belief.successes, belief.failures)
     return all(isinstance(each, float) and 0 <= each < math.inf for each in numbers)

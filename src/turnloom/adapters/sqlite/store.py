@@ -20,14 +20,14 @@ from turnloom.log.logic import Codec
 
 
 class SqliteStore:
-    """Log, inbox, claims, snapshots, artifacts and beliefs in one file, for one loop and many
+    """Log, inbox, claims, snapshots, artifacts and beliefs in one file, for one event loop and many
     processes.
 
-    `patience` is how many seconds a write waits for another process that holds the file's lock;
-    `checkpoint_after` is how many bytes may gather in the WAL before they are copied into the file.
-    `lease` is for how many seconds a run is left to a process whose event loop stands still.
-    `is_synced` says whether each commit waits for the disk, so that it survives a loss of power.
-    `board` says whether the artifacts that the log is told of are kept here, beside it.
+    `patience` is how many seconds a write waits for the lock of another process. `checkpoint_after`
+    is the size of the WAL in bytes that triggers a checkpoint. `lease` is the number of seconds
+    after which a process with a blocked event loop loses its runs. `is_synced` makes each commit
+    wait for the disk, so that it survives a power failure. `board` says whether artifacts in the
+    log's events are also stored here.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SqliteStore:
         self.verifier = SqliteVerifier(self._database, self._readers, codec)
 
     async def aclose(self) -> None:
-        """Finish what is pending and close the file; a second call changes nothing."""
+        """Finish pending writes and close the file. Idempotent."""
         self._readers.close()
         self.claims.stop_renewing()
         await self._database.aclose()

@@ -1,4 +1,4 @@
-"""Whether a SQLite file still holds what was stored in it."""
+"""Verify that a SQLite file still contains what was stored in it."""
 
 import sqlite3
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
@@ -16,7 +16,7 @@ from turnloom.runtime.spec import VerifiedRun
 
 
 class SqliteVerifier:
-    """Compares the batches of runs with their positions and their chain of digests."""
+    """Checks the batches of runs against their positions and their chain of digests."""
 
     def __init__(self, database: DatabaseFile, readers: Readers, codec: Codec) -> None:
         self._database = database
@@ -26,7 +26,7 @@ class SqliteVerifier:
     async def verify(
         self, tenant: str, run: str | None = None
     ) -> AsyncGenerator[VerifiedRun, None]:
-        """The runs of a tenant, the one begun first coming first, or one of them.
+        """The runs of a tenant, oldest first, or one of them.
 
         Raises:
             StoreUnavailable: the file cannot be read, or is damaged as a whole.
@@ -42,8 +42,8 @@ class SqliteVerifier:
         (found,) = reader.execute(queries.CHECK_FILE).fetchone()
         if found != "ok":
             raise StoreUnavailable(
-                f"{str(self._database.path)!r} is damaged: {found}. Put a backup in its place, or "
-                "save what can still be read with `sqlite3 FILE .recover`."
+                f"{str(self._database.path)!r} is damaged: {found}. Replace it with a backup, or "
+                "recover its data with `sqlite3 FILE .recover`."
             )
 
 
@@ -52,7 +52,7 @@ def _runs_of(reader: sqlite3.Connection, tenant: str, run: str | None) -> Sequen
 
 
 @contextmanager
-def _at_one_moment(reader: sqlite3.Connection) -> Generator[None]:
+def _snapshot(reader: sqlite3.Connection) -> Generator[None]:
     reader.execute(queries.BEGIN_READING)
     try:
         yield
@@ -63,7 +63,7 @@ def _at_one_moment(reader: sqlite3.Connection) -> Generator[None]:
 def _verify(reader: sqlite3.Connection, key: RunKey, n: int, codec: Codec) -> VerifiedRun:
     problems: list[str] = []
     count, wanted, digest = 0, 1, b""
-    with _at_one_moment(reader):
+    with _snapshot(reader):
         for first, last, data, stored in reader.execute(queries.BATCHES_OF, (n,)):
             if first != wanted:
                 problems.append(f"{_events(wanted, first - 1)} missing")
@@ -83,7 +83,7 @@ def _unreadable(lines: Sequence[bytes], first: int, run: str, codec: Codec) -> I
         try:
             event = codec.decode(line)
         except UnknownKind as error:
-            yield f"event {seq} cannot be read: {error}"
+            yield f"event {seq} is unreadable: {error}"
             continue
         if (event.seq, event.run) != (seq, run):
             yield f"event {seq} is event {event.seq} of run {event.run!r}"

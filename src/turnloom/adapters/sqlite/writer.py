@@ -1,4 +1,4 @@
-"""Transactions: any number of writes, one commit."""
+"""Transactions: many writes, one commit."""
 
 import sqlite3
 from asyncio import Future
@@ -9,42 +9,43 @@ import msgspec
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
-from turnloom.adapters.sqlite.faults import PERSONAL, is_busy
+from turnloom.adapters.sqlite.faults import WRITE_ERRORS, is_busy
 from turnloom.adapters.sqlite.listing import BegunRun
-from turnloom.adapters.sqlite.places import Places, RunEnd
+from turnloom.adapters.sqlite.run_ends import RunEnd, RunEndCache
 from turnloom.errors import LogDamaged, TurnloomError
 from turnloom.log.spec import RunKey
 
 T = TypeVar("T")
 
-# What readers of arriving mail wait for; others wait for a run.
+# The topic of readers of arriving messages; others wait for a run.
 MAIL: Final = "mail"
 Topic = RunKey | Literal["mail"]
 
-# How many batches are read at once to learn the ids in them.
+# How many batches are read at once to collect their ids.
 CHUNK = 100
 
 
 class StoreWrite(Generic[T]):
-    """One change of the store. It is refused alone, and stored together with others."""
+    """One change of the store. It is committed together with others, but refused alone."""
 
     __slots__ = ("error", "outcome", "result", "topic")
 
     result: T
 
     def __init__(self, topic: Topic | None = None) -> None:
-        # Who may be waiting for it; of an append: its run.
+        # The topic to notify; for an append, its run.
         self.topic = topic
-        # Why it was refused, and what to wait for if it could not be made at once.
+        # Why it was refused, and the future to wait for if it is not committed yet.
         self.error: Exception | None = None
         self.outcome: Future[None] | None = None
 
     def apply(self, writer: "Writer") -> T:
-        """Make the change inside the writer's transaction; refusals come before any change."""
+        """Make the change inside the writer's transaction; it refuses before it changes
+        anything."""
         raise NotImplementedError
 
     def apply_alone(self, writer: "Writer") -> bool:
-        """Make the change if a single statement is enough, which needs no transaction around it."""
+        """Make the change if a single statement without a transaction suffices."""
         return False
 
 
@@ -54,19 +55,19 @@ def runs_of(writes: Sequence[StoreWrite[Any]]) -> list[RunKey]:
 
 
 class Writer:
-    """One connection that writes, and what it remembers of runs.
+    """A connection that writes, with a cache of run ends.
 
-    What is remembered can be late when another process writes too. That is safe: the log only
-    grows, so an insert at a place that is taken meanwhile is refused by its key, and then we look.
+    The cache may be outdated when other processes write. That is safe: the log only grows, so an
+    insert at a taken position violates the primary key, and the end is then looked up.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.execute = connection.cursor().execute
-        self.places = Places()
+        self.run_ends = RunEndCache()
 
     def commit(self, writes: Sequence[StoreWrite[Any]]) -> None:
-        """Store the writes in one transaction; each that is refused has its error recorded.
+        """Commit the writes in one transaction; the error of each refused write is recorded in it.
 
         Raises:
             sqlite3.Error: the store failed, and nothing was stored.
@@ -75,13 +76,13 @@ class Writer:
             if len(writes) > 1 or not writes[0].apply_alone(self):
                 self._transact(writes, self._apply)
         except Exception as error:
-            if isinstance(error, sqlite3.Error) and not isinstance(error, PERSONAL):
+            if isinstance(error, sqlite3.Error) and not isinstance(error, WRITE_ERRORS):
                 raise
             self.forget(writes)
-            self._transact(writes, self._apply_apart)
+            self._transact(writes, self._apply_in_savepoint)
 
     def locate(self, run: RunKey) -> RunEnd | None:
-        """Where the run ends, looked up; None for an unknown run."""
+        """Look up where the run ends; None for an unknown run."""
         found = self.execute(queries.LOCATE_RUN, run).fetchone()
         if found is None:
             return None
@@ -89,62 +90,62 @@ class Writer:
         if last is None:
             raise LogDamaged(run.id, 1)
         position = last & SEQ_MASK
-        place = self.places.get(run)
-        if place is None or place.n != n or place.known > position:
-            place = self.places.add(run, n)
-        place.position = position
-        place.status = status
-        place.digest = digest
-        return place
+        run_end = self.run_ends.get(run)
+        if run_end is None or run_end.n != n or run_end.known > position:
+            run_end = self.run_ends.add(run, n)
+        run_end.position = position
+        run_end.status = status
+        run_end.digest = digest
+        return run_end
 
-    def ids(self, run: RunKey, place: RunEnd) -> set[str]:
-        """The ids of a run up to its place; those that are not known yet are looked up."""
-        if not place.known:
-            self._recall(run, place)
-        if place.known < place.position:
-            base = place.n << SEQ_BITS
-            between = (base + place.known, base + place.position)
+    def ids(self, run: RunKey, run_end: RunEnd) -> set[str]:
+        """The ids of a run up to its end; unknown ones are looked up."""
+        if not run_end.known:
+            self._recall(run, run_end)
+        if run_end.known < run_end.position:
+            base = run_end.n << SEQ_BITS
+            between = (base + run_end.known, base + run_end.position)
             found = self.execute(queries.BATCHES_BETWEEN, between)
             while rows := found.fetchmany(CHUNK):
-                self.places.learn(run, place, ids_of(b"\n".join(data for (data,) in rows)))
-            place.known = place.position
-        return place.ids
+                self.run_ends.add_ids(run, run_end, ids_of(b"\n".join(data for (data,) in rows)))
+            run_end.known = run_end.position
+        return run_end.ids
 
     def keep_ids(self, run: RunKey) -> None:
-        """Store the ids that are known of a run, so that it is not read from its beginning."""
-        place = self.places.get(run)
-        if place and place.known:
-            self.execute(queries.KEEP_IDS, (place.n, place.known, encode_ids(place.ids)))
+        """Store the known ids of a run, so that it need not be read from its beginning."""
+        run_end = self.run_ends.get(run)
+        if run_end and run_end.known:
+            self.execute(queries.KEEP_IDS, (run_end.n, run_end.known, encode_ids(run_end.ids)))
 
     def begin_run(self, run: RunKey, begun: BegunRun) -> RunEnd:
-        """Give a run its number, and keep what it is found by."""
+        """Add a run, with a new number and its searchable columns."""
         n = self.execute(queries.ADD_RUN, (*run, *begun)).lastrowid
         assert n is not None
-        return self.places.add(run, n)
+        return self.run_ends.add(run, n)
 
     def is_in_force(self, fence: int) -> bool:
-        """Whether a claim is there still: it goes when it is released, and when its run is taken by
-        another process."""
+        """Whether a claim is valid: it ends when it is released, or when another process takes its
+        run."""
         return self.execute(queries.IN_FORCE, (fence,)).fetchone() is not None
 
     def forget(self, writes: Sequence[StoreWrite[Any]]) -> None:
-        """Remember nothing of the runs that writes append to: who knows what became of them."""
+        """Drop the cached ends of the runs that writes append to: their state is unknown."""
         for run in runs_of(writes):
-            self.places.forget(run)
+            self.run_ends.forget(run)
 
     def data_version(self) -> int:
         """A number that changes when another connection commits."""
         return self.execute(queries.DATA_VERSION).fetchone()[0]
 
-    def _recall(self, run: RunKey, place: RunEnd) -> None:
-        kept = self.execute(queries.KEPT_IDS, (place.n,)).fetchone()
-        if kept and kept[0] <= place.position:
+    def _recall(self, run: RunKey, run_end: RunEnd) -> None:
+        kept = self.execute(queries.KEPT_IDS, (run_end.n,)).fetchone()
+        if kept and kept[0] <= run_end.position:
             try:
                 ids = decode_ids(kept[1])
             except (msgspec.MsgspecError, UnicodeDecodeError):
-                return  # they are read from the events again
-            self.places.learn(run, place, ids)
-            place.known = kept[0]
+                return  # they are read from the events instead
+            self.run_ends.add_ids(run, run_end, ids)
+            run_end.known = kept[0]
 
     def _transact(
         self, writes: Sequence[StoreWrite[Any]], apply: Callable[[StoreWrite[Any]], None]
@@ -168,14 +169,14 @@ class Writer:
         except TurnloomError as refusal:
             write.error = refusal
 
-    def _apply_apart(self, write: StoreWrite[Any]) -> None:
-        """Make one change so that its failure undoes nothing but itself."""
+    def _apply_in_savepoint(self, write: StoreWrite[Any]) -> None:
+        """Make one change in a savepoint, so that its failure undoes only itself."""
         write.error = None
         self.execute(queries.SAVEPOINT)
         try:
             write.result = write.apply(self)
         except Exception as error:
-            if isinstance(error, sqlite3.Error) and not isinstance(error, PERSONAL):
+            if isinstance(error, sqlite3.Error) and not isinstance(error, WRITE_ERRORS):
                 raise
             self.forget((write,))
             self.execute(queries.ROLLBACK_ONE)

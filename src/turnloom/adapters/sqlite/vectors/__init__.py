@@ -1,4 +1,4 @@
-"""Collections in a SQLite file, searched exactly. Needs the extra `vectors`."""
+"""Collections in a SQLite file, with exact search. Needs the extra `vectors`."""
 
 from turnloom.errors import UsageError
 

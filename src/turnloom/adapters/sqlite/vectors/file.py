@@ -1,4 +1,4 @@
-"""The file of collections: opened for each use, and closed after it."""
+"""The file of collections, opened for each use."""
 
 import sqlite3
 from collections.abc import Generator
@@ -12,66 +12,66 @@ from turnloom.errors import CollectionUnavailable
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-# Seconds between two tries to change how a file is written.
+# Seconds between two attempts to switch a file to WAL mode.
 PAUSE = 0.01
 
 
 class VectorFile:
-    """One file; it is made by the first who writes. `patience` is how many seconds a write waits
-    for another process that writes."""
+    """One file, created by the first write. `patience` is how many seconds a write waits for
+    another process."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self.path = path.absolute()
         self._patience = patience
-        # Whether the file was there once, for this process.
-        self._was_there = False
+        # Whether this process has seen the file.
+        self._existed = False
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection | None, None, None]:
-        """A connection for reading; none where no file was made yet.
+        """A connection for reading; None if the file does not exist yet.
 
         Raises:
-            CollectionUnavailable: the file cannot be read, is gone, or is none of ours.
+            CollectionUnavailable: the file cannot be read, was deleted, or has another schema.
         """
-        was_there = self._was_there  # before looking: another thread may make the file meanwhile
+        existed = self._existed  # read first: another thread may create the file meanwhile
         if not self.path.exists():
-            if was_there:
+            if existed:
                 raise CollectionUnavailable(
-                    f"The file of collections {str(self.path)!r} was deleted while it was in use. "
+                    f"The collections file {str(self.path)!r} was deleted while it was in use. "
                     "Put it back, or ingest again."
                 )
             yield None
             return
-        self._was_there = True
+        self._existed = True
         with self._translated(), closing(self._connect()) as connection:
-            yield connection if self._is_made(connection) else None
+            yield connection if self._has_schema(connection) else None
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection, None, None]:
-        """A connection in a transaction that is committed at the end, or nothing was changed.
+        """A connection in a transaction, which is committed at the end or rolled back on an error.
 
         Raises:
-            CollectionUnavailable: the file cannot be made or written, or is none of ours.
+            CollectionUnavailable: the file cannot be created or written, or has another schema.
         """
         self._make_folder()
         with self._translated(), closing(self._connect()) as connection:
-            self._is_made(connection)  # a file of another program stays as it is
+            self._has_schema(connection)  # raises before changing a file of another program
             self._use_wal(connection)
             connection.execute(queries.BEGIN_WRITING)
-            self._make(connection)
+            self._ensure_schema(connection)
             yield connection
             connection.execute(queries.COMMIT)
-            self._was_there = True
+            self._existed = True
 
-    def _is_made(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file holds our schema when nobody is making it."""
+    def _has_schema(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file has our schema, read in a transaction."""
         connection.execute(queries.BEGIN)
         is_ours = self._is_ours(connection)
         connection.execute(queries.COMMIT)
         return is_ours
 
-    def _make(self, connection: sqlite3.Connection) -> None:
-        """See that the file holds our schema."""
+    def _ensure_schema(self, connection: sqlite3.Connection) -> None:
+        """Create the schema if the file is empty."""
         for statement in () if self._is_ours(connection) else queries.SCHEMA:
             connection.execute(statement)
 
@@ -82,8 +82,8 @@ class VectorFile:
         return connection
 
     def _use_wal(self, connection: sqlite3.Connection) -> None:
-        """Let nobody who reads wait for who writes. Of several who change a file to that at once,
-        SQLite refuses all but one, without the patience that it has elsewhere."""
+        """Switch to WAL mode, so that readers do not wait for writers. If several connections
+        switch at once, SQLite refuses all but one without waiting."""
         for left in reversed(range(1 + round(self._patience / PAUSE))):
             try:
                 connection.execute(queries.USE_WAL)
@@ -96,31 +96,31 @@ class VectorFile:
     def _make_folder(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists():  # documents may be for a few; SQLite's other files follow
+            if not self.path.exists():  # documents may be private; SQLite's other files follow
                 self.path.touch(mode=0o600)
         except OSError as error:
             raise CollectionUnavailable(
-                f"{str(self.path)!r} cannot be made: {error.strerror}. "
+                f"Cannot create {str(self.path)!r}: {error.strerror}. "
                 "Choose another place for the collections."
             ) from error
 
     def _is_ours(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file holds our schema; False for an empty one, an error for any other."""
+        """Whether the file has our schema; False if it is empty, an error otherwise."""
         application = _number(connection, queries.APPLICATION_ID)
         version = _number(connection, queries.USER_VERSION)
         if application == queries.APPLICATION and version != queries.VERSION:
             when = "a later" if version > queries.VERSION else "an earlier"
             raise CollectionUnavailable(
                 f"{str(self.path)!r} was written by {when} release of Turnloom (schema {version}; "
-                f"this release knows {queries.VERSION}). Read it with that release, or choose "
-                "another file and ingest again."
+                f"this release uses {queries.VERSION}). Use that release, or choose another file "
+                "and ingest again."
             )
         if application == queries.APPLICATION:
             return True
         if application or version or not _number(connection, queries.IS_EMPTY):
             raise CollectionUnavailable(
-                f"{str(self.path)!r} is a database of another program, or not of collections, so "
-                "it is left alone. Choose another file for the collections."
+                f"{str(self.path)!r} is not a database of collections. "
+                "Choose another file for the collections."
             )
         return False
 
@@ -133,14 +133,14 @@ class VectorFile:
 
     def _explain(self, error: sqlite3.Error) -> str:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        file = f"The file of collections {str(self.path)!r}"
+        file = f"The collections file {str(self.path)!r}"
         if code in _LOCKED:
             return (
-                f"{file} is locked by another process and stayed so for {self._patience:g} s. "
+                f"{file} was locked by another process for {self._patience:g} s. "
                 "End that process, or wait until it is done."
             )
         if code in _DAMAGED:
-            return f"{file} is damaged or no database ({error}). Remove it and ingest again."
+            return f"{file} is damaged or not a database ({error}). Remove it and ingest again."
         return f"{file} cannot be used: {error}. Check its permissions, its folder and the disk."
 
 

@@ -1,4 +1,4 @@
-"""All vectors of a collection as one matrix, and the best rows of it."""
+"""All vectors of a collection as one matrix, and a search for its best rows."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ Numbers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
 Floats = NDArray[np.floating[Any]]
 
-# How a vector is written: 32-bit floats, the lowest byte first.
+# The stored format of vectors: little-endian 32-bit floats.
 DTYPE = "<f4"
 # How many vectors are read at once.
 BATCH = 4_096
-# By how much scores may differ that are told as equal, and by how much sums go astray.
+# The tolerance of scores that count as equal, which covers rounding errors.
 SLACK = 2e-6
-# A part of the rows smaller than this is taken out before it is multiplied.
+# Below this share of rows, they are selected before the multiplication.
 SPARSE = 0.25
 
 
 class Matrix(NamedTuple):
-    """The vectors of a collection as of a generation, by the numbers of their chunks; each row has
-    the numbers of its document and of its tenant."""
+    """The vectors of a collection at a generation, ordered by chunk number, with the document and
+    the tenant of each row."""
 
     generation: str
     chunks: Numbers
@@ -37,9 +37,9 @@ class Matrix(NamedTuple):
 def read_matrix(
     connection: sqlite3.Connection, collection: int, generation: str, last: Matrix
 ) -> Matrix:
-    """The matrix as it is now: only what is not in the last one is read."""
+    """The current matrix; only vectors that are not in the last one are read."""
     known = connection.execute(queries.HAS_GENERATION, (collection, last.generation)).fetchone()
-    if not known:  # of another file in this place, perhaps
+    if not known:  # the file may have been replaced
         last = empty_matrix(last.vectors.shape[1])
     rows = connection.execute(queries.CHUNKS, (collection,)).fetchall()
     chunks, documents, tenants = np.array(rows, np.int64).reshape(-1, 3).T.copy()
@@ -57,18 +57,18 @@ def read_matrix(
 
 
 def empty_matrix(dimensions: int) -> Matrix:
-    """The matrix of a collection that nothing is in."""
+    """The matrix of an empty collection."""
     none = np.empty(0, np.int64)
     return Matrix("", none, none, none, vectors=np.empty((0, dimensions), np.float32))
 
 
 def blob_of(vector: Sequence[float]) -> bytes:
-    """A vector as it is kept."""
+    """A vector in its stored format."""
     return np.asarray(vector, DTYPE).tobytes()
 
 
 def similarity(matrix: Matrix, rows: Numbers, vector: Sequence[float]) -> Floats:
-    """The cosine of each of these rows with a vector; all of them are of length 1."""
+    """The cosine similarity of these rows with a vector; all have length 1."""
     query = np.asarray(vector, np.float32)
     if len(rows) == len(matrix.chunks):
         return matrix.vectors @ query
@@ -78,13 +78,13 @@ def similarity(matrix: Matrix, rows: Numbers, vector: Sequence[float]) -> Floats
 
 
 def precise(matrix: Matrix, rows: Numbers, vector: Sequence[float]) -> Floats:
-    """The same for a few rows and to more digits, so that equal rows are equally near."""
+    """The same for a few rows in double precision, so that equal rows get equal scores."""
     query = np.asarray(vector, np.float32).astype(np.float64)
     return (matrix.vectors[rows].astype(np.float64) * query).sum(axis=1)
 
 
 def best(scores: Floats, top_k: int, min_relevance: float) -> Numbers:
-    """Where the best scores are: `top_k` of them, and those that may be equal to the last one."""
+    """The indices of the `top_k` best scores, and of those that may equal the last one."""
     near = np.flatnonzero(scores >= min_relevance - SLACK)
     if len(near) > top_k:
         cut = np.partition(scores[near], len(near) - top_k)[len(near) - top_k]

@@ -1,14 +1,13 @@
-"""Every statement that collections in a SQLite file need.
+"""All SQL statements of collections in a SQLite file.
 
-A document is kept once, under its tenant and id; each of its facts and chunks has a row of its own,
-and so has the vector of each chunk, beside the chunks, so that all vectors are read without their
-texts. Tenants have numbers, by which chunks say whose they are. Numbers of chunks only grow: those
-behind the highest one known are what was added. Each write makes a generation of its collection: a
-digest of all that was written up to there, so whoever knows a generation that is listed here knows
-a part of what is here.
+A document is stored once, under its tenant and id. Each of its facts and chunks has a row. The
+vectors are in a separate table, so that all of them can be read without the texts. Chunks refer to
+tenants by number. Chunk numbers only grow: those above the highest known number are new. Each write
+creates a generation of its collection, a digest of everything written so far. So a reader that
+knows a listed generation knows a part of the current content.
 """
 
-# Marks a file as ours ("LVEC"), and tells which schema it holds.
+# Marks a file as collections ("LVEC"), and the version of its schema.
 APPLICATION = 0x4C564543
 VERSION = 3
 
@@ -76,7 +75,7 @@ DIGESTS = """
 NUMBERS = """
     SELECT d.n FROM json_each(?3) j
     JOIN documents d ON d.collection = ?1 AND d.tenant = ?2 AND d.id = j.value"""
-# What the index of words is to forget must be told to it in full.
+# To delete from the word index, FTS5 needs the full text.
 FORGET_WORDS = """
     INSERT INTO words (words, rowid, content)
     SELECT 'delete', c.n, c.content FROM json_each(?) j JOIN chunks c ON c.document = j.value"""
@@ -109,7 +108,7 @@ DOCUMENTS_WITH = """
 HAVING = """
     SELECT d.id FROM facts f JOIN documents d ON d.n = f.document
     WHERE f.collection = ?1 AND d.tenant = ?2 AND f.fact = ?3"""
-# One look into the index for each, however many documents have it.
+# One index lookup per visibility, regardless of the number of documents.
 VISIBILITIES = """
     WITH RECURSIVE found (visibility) AS (
         SELECT min(visibility) FROM documents

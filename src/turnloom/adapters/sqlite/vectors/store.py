@@ -1,7 +1,7 @@
-"""The vectors of one collection in a SQLite file, compared with all of them at once.
+"""Exact vector search over one collection in a SQLite file.
 
-Filters come first: what does not pass is not compared. The vectors are held in memory and read
-again as far as somebody wrote, in this process or in another.
+Filters come first: only rows that pass are compared. The vectors are cached in memory, and updated
+after writes by any process.
 """
 
 import json
@@ -63,7 +63,7 @@ class _Key(NamedTuple):
 
 
 class SqliteVectors:
-    """One collection in a file that holds any number of them, for any number of processes."""
+    """One of many collections in a file, for any number of processes."""
 
     def __init__(
         self, path: Path | str, collection: str, space: Space, *, patience: float = 30.0
@@ -76,10 +76,10 @@ class SqliteVectors:
         self._closed = False
 
     async def digests(self, tenant: str, ids: Sequence[str]) -> Mapping[str, str]:
-        """The digests of those of these documents that the tenant has, by id.
+        """The digests of the given documents that the tenant has, by id.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
+            UsageError: the collection was created in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
         return await self._run(self._digests, tenant, ids)
@@ -87,20 +87,20 @@ class SqliteVectors:
     async def replace(
         self, tenant: str, ids: Sequence[str], entries: Sequence[StoredDocument]
     ) -> int:
-        """Take the tenant's documents of these ids out and put these in, all or nothing; how many
-        went.
+        """Replace the tenant's documents with these ids by new ones, all or none, and return how
+        many were removed.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
-            CollectionUnavailable: nothing was changed; the same may be tried again later.
+            UsageError: the collection was created in another space, or it is closed.
+            CollectionUnavailable: nothing was changed; a retry may succeed later.
         """
         return await self._run(self._replace, tenant, ids, entries)
 
     async def visibilities(self, tenant: str) -> Visibilities:
-        """The different visibilities of what the tenant has, and of what any tenant shares.
+        """The distinct visibilities of the tenant's documents, and of shared documents.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
+            UsageError: the collection was created in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
         return await self._run(self._visibilities, tenant)
@@ -109,31 +109,31 @@ class SqliteVectors:
         """The ids of the tenant's documents that have a fact.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
+            UsageError: the collection was created in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
         return await self._run(self._having, tenant, fact)
 
     async def is_empty(self, tenant: str) -> bool:
-        """Whether the tenant has no document here, and no tenant shares one.
+        """Whether neither the tenant's own nor shared documents exist.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
+            UsageError: the collection was created in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
         return await self._run(self._is_empty, tenant)
 
     async def nearest(self, probe: Probe) -> Sequence[RetrievalResult]:
-        """What fits best of what passes, relevant enough, best first and then by source.
+        """The best matches that pass the probe's filters and relevance, best first, then by source.
 
         Raises:
-            UsageError: the collection was made in another space, or it is closed.
+            UsageError: the collection was created in another space, or it is closed.
             CollectionUnavailable: the file cannot be read.
         """
         return await self._run(self._nearest, probe)
 
     async def aclose(self) -> None:
-        """Forget the vectors, and refuse everything from now on; again changes nothing."""
+        """Drop the cached vectors, and refuse all later calls. Idempotent."""
         self._closed = True
         self._matrix = empty_matrix(self._space.dimensions)
 
@@ -142,7 +142,7 @@ class SqliteVectors:
             raise UsageError(f"Collection {self._name!r} is closed. Open it again.")
         return await to_thread.run_sync(work, *given)
 
-    # ------------------------------------------------------------------ on a thread
+    # ------------------------------------------------------------------ in a thread
 
     def _digests(self, tenant: str, ids: Sequence[str]) -> dict[str, str]:
         with self._file.reading() as connection:
@@ -195,7 +195,7 @@ class SqliteVectors:
 
     def _nearest(self, probe: Probe) -> list[RetrievalResult]:
         with self._file.reading() as connection:
-            # Whoever has its turn sees the latest moment from here on, so no matrix gets older.
+            # The lock holder reads the latest state, so the cached matrix never gets older.
             with self._refreshing:
                 if connection:
                     connection.execute(queries.BEGIN)
@@ -204,7 +204,7 @@ class SqliteVectors:
                     return []
                 matrix = self._refresh(connection, found)
             key = _Key(found.n, _number_of(connection, probe.tenant))
-            rows = _passing(connection, key, matrix, probe)
+            rows = _matching_rows(connection, key, matrix, probe)
             chunks, scores = _best(connection, matrix, rows, probe)
             return _results(connection, chunks, scores, probe)
 
@@ -216,7 +216,7 @@ class SqliteVectors:
         found = _Found(n, Space(*space), generation)
         if found.space != self._space:
             raise UsageError(
-                f"Collection {self._name!r} was made with {found.space}, and this is "
+                f"Collection {self._name!r} was created with {found.space}, not with "
                 f"{self._space}. Use that embedder, or another name for the collection."
             )
         return found
@@ -237,7 +237,7 @@ def _number_of(connection: sqlite3.Connection, tenant: str) -> int:
 def _advance(
     connection: sqlite3.Connection, found: _Found, dropped: str, entries: Sequence[StoredDocument]
 ) -> None:
-    """Make the generation that a write brings about; `dropped` is a digest of what it takes out."""
+    """Store the generation that a write creates; `dropped` is a digest of the removed ids."""
     (last,) = connection.execute(queries.LAST_CHUNK).fetchone()
     written = (text for entry in entries for text in (entry.id, entry.digest))
     generation = chain_digest(found.generation, str(last), dropped, *written)
@@ -246,7 +246,7 @@ def _advance(
 
 
 def _drop(connection: sqlite3.Connection, key: _Key, ids: Sequence[str]) -> int:
-    """Take documents out, with all that belongs to them; how many there were."""
+    """Delete documents with all their data, and return how many there were."""
     rows = connection.execute(queries.NUMBERS, (*key, json.dumps(list(ids))))
     numbers = [number for (number,) in rows]
     if numbers:
@@ -273,11 +273,13 @@ def _put(connection: sqlite3.Connection, key: _Key, entry: StoredDocument) -> No
         connection.execute(queries.ADD_WORDS, (number, chunk.content))
 
 
-def _passing(connection: sqlite3.Connection, key: _Key, matrix: Matrix, probe: Probe) -> Numbers:
-    """The rows whose documents have a fact out of each group, and are the tenant's and not hidden,
-    or shared."""
+def _matching_rows(
+    connection: sqlite3.Connection, key: _Key, matrix: Matrix, probe: Probe
+) -> Numbers:
+    """The rows of documents that have a fact of each group, and are shared, or the tenant's own and
+    not hidden."""
 
-    def among(query: str, *asked: int | Sequence[str]) -> Bits:
+    def is_in(query: str, *asked: int | Sequence[str]) -> Bits:
         given = [each if isinstance(each, int) else json.dumps(list(each)) for each in asked]
         found = connection.execute(query, given)
         documents = np.array([document for (document,) in found], np.int64)
@@ -285,19 +287,19 @@ def _passing(connection: sqlite3.Connection, key: _Key, matrix: Matrix, probe: P
 
     passes = matrix.tenants == key.tenant
     if probe.hidden:
-        passes &= ~among(queries.DOCUMENTS_FOR, *key, probe.hidden)
+        passes &= ~is_in(queries.DOCUMENTS_FOR, *key, probe.hidden)
     if probe.shared:
-        passes |= among(queries.DOCUMENTS_SHARED, key.collection, probe.shared)
+        passes |= is_in(queries.DOCUMENTS_SHARED, key.collection, probe.shared)
     for group in probe.filters:
-        passes &= among(queries.DOCUMENTS_WITH, key.collection, group)
+        passes &= is_in(queries.DOCUMENTS_WITH, key.collection, group)
     return np.flatnonzero(passes)
 
 
 def _best(
     connection: sqlite3.Connection, matrix: Matrix, rows: Numbers, probe: Probe
 ) -> tuple[Numbers, Floats]:
-    """The chunks among these rows that may be the best, and how well they fit."""
-    words = _shares(connection, matrix.chunks[rows], probe.words) if probe.words else None
+    """The best candidates among these rows, and their scores."""
+    words = _word_scores(connection, matrix.chunks[rows], probe.words) if probe.words else None
     meaning = None if probe.vector is None else similarity(matrix, rows, probe.vector)
     near = best(_scores(meaning, words), probe.top_k, probe.min_relevance)
     if probe.vector is not None:
@@ -307,7 +309,7 @@ def _best(
 
 
 def _scores(meaning: Floats | None, words: Floats | None) -> Floats:
-    """How well something fits by meaning, by words, or by both; see `blend`."""
+    """Scores by meaning, by words, or by both; see `blend`."""
     if meaning is None or words is None:
         found = meaning if words is None else words
         assert found is not None
@@ -315,8 +317,8 @@ def _scores(meaning: Floats | None, words: Floats | None) -> Floats:
     return 1 - (1 - np.maximum(meaning, 0)) * (1 - words)
 
 
-def _shares(connection: sqlite3.Connection, chunks: Numbers, words: Sequence[str]) -> Floats:
-    """How much of the query's words each of these chunks has."""
+def _word_scores(connection: sqlite3.Connection, chunks: Numbers, words: Sequence[str]) -> Floats:
+    """The weighted share of the query's words in each chunk."""
     has = [_with_word(connection, chunks, word) for word in words]
     weights = weigh([int(np.count_nonzero(each)) for each in has], len(chunks))
     shares = np.zeros(len(chunks), np.float64)
@@ -333,15 +335,16 @@ def _with_word(connection: sqlite3.Connection, chunks: Numbers, word: str) -> Bi
 def _results(
     connection: sqlite3.Connection, chunks: Numbers, scores: Floats, probe: Probe
 ) -> list[RetrievalResult]:
-    """The best in order; texts are read of these only, which stand in for them as numbers."""
-    told = dict(zip(chunks.tolist(), scores.tolist(), strict=True))
-    sources = connection.execute(queries.SOURCES, (json.dumps(list(told)), probe.tenant))
-    bare = [
-        RetrievalResult(str(number), tidy(told[number]), id, chunk=place)
+    """The best results in order. Only their texts are read; until then, `content` is the chunk
+    number."""
+    scores_by_chunk = dict(zip(chunks.tolist(), scores.tolist(), strict=True))
+    sources = connection.execute(queries.SOURCES, (json.dumps(list(scores_by_chunk)), probe.tenant))
+    candidates = [
+        RetrievalResult(str(number), tidy(scores_by_chunk[number]), id, chunk=place)
         for number, id, place in sources
     ]
     results: list[RetrievalResult] = []
-    for each in rank(bare, probe.top_k, probe.min_relevance):
+    for each in rank(candidates, probe.top_k, probe.min_relevance):
         number = int(each.content)
         content, metadata, visibility = connection.execute(queries.CONTENT, (number,)).fetchone()
         about, seen = msgspec.json.decode(metadata), read_kept(visibility)

@@ -1,4 +1,4 @@
-"""What is put on a board, by itself or in the transaction of another write."""
+"""Writes to the board, alone or inside another write."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -11,10 +11,10 @@ from turnloom.board.spec.queries import ArtifactRow
 from turnloom.errors import ArtifactExists
 
 
-class Keeping(StoreWrite[None]):
-    """Artifacts and who took them, all or none.
+class AddToBoard(StoreWrite[None]):
+    """Adds artifacts and consumptions, all or none.
 
-    Another write may apply it inside its own change: a refusal comes before any change.
+    It may run inside another write: it refuses before it changes anything.
     """
 
     __slots__ = ("_consumptions", "_rows", "_tenant")
@@ -28,16 +28,16 @@ class Keeping(StoreWrite[None]):
         self._consumptions = consumptions
 
     def apply(self, writer: Writer) -> None:
-        """Keep what is not there yet.
+        """Store what does not exist yet.
 
         Raises:
-            ArtifactExists: an artifact is there with other content.
+            ArtifactExists: an artifact exists with other content.
         """
         entries: list[tuple[int, int, int | None, int | None]] = []
         for row in [row for row in self._rows if _is_missing(writer, row)]:
             n = writer.execute(queries.ADD_ARTIFACT, row[:-1]).lastrowid
             entries += [(term, row.at, n, row.opens) for term in row.terms]
-        # In the order of the table, so that many at once touch each page of it once.
+        # In table order, so that a large batch touches each page once.
         writer.connection.executemany(queries.ADD_TERM, sorted(entries, key=itemgetter(0, 1, 2)))
         taken = [(self._tenant, *_values(each)) for each in self._consumptions]
         writer.connection.executemany(queries.ADD_CONSUMPTION, taken)
