@@ -1,1 +1,2 @@
-"""The neighbours of Turnloom, one folder each; none knows another."""
+"""Adapters to libraries, databases and the operating system, one folder each. They do not import
+each other."""

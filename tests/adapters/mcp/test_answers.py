@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.adapters.mcp.servers import refusal
 from tests.adapters.mcp.test_stdio import lives, pid_of, started
-from turnloom.adapters.mcp.faults import UNREADABLE, Misbehaved
+from turnloom.adapters.mcp.faults import UNREADABLE, ProtocolViolation
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import ToolServerError
 
@@ -113,7 +113,7 @@ async def list_is_refused(value: str, **told: Any) -> None:
     async with started(**told) as server:
         with pytest.raises(ToolServerError) as raised:
             await server.tools()
-        assert isinstance(raised.value.__cause__, Misbehaved | ValidationError)
+        assert isinstance(raised.value.__cause__, ProtocolViolation | ValidationError)
         assert "'raw'" in str(raised.value) and value in str(raised.value)
         assert len(str(raised.value)) < 2000
         assert await pid_of(server)
@@ -133,7 +133,7 @@ async def test_a_flood() -> None:
     async with started() as server:
         pid = await pid_of(server)
         error = await refusal(server, "flood")
-        assert isinstance(error.__cause__, Misbehaved) and "4194304" in str(error)
+        assert isinstance(error.__cause__, ProtocolViolation) and "4194304" in str(error)
         assert not lives(pid)
         assert await pid_of(server)
 

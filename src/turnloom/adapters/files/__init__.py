@@ -1,4 +1,5 @@
-"""Workflow folders as documents with line numbers, and their code, loaded afresh and path-safe."""
+"""Read workflow folders as documents with line numbers, and load their code, safely within the
+folder."""
 
 from turnloom.adapters.files.folders import (
     code_files,

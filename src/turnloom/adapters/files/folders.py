@@ -1,4 +1,4 @@
-"""Workflow folders: which files they are made of, read from disk or restored from stored texts."""
+"""Workflow folders: the files they consist of, read from disk or restored from stored texts."""
 
 import codecs
 import os
@@ -14,37 +14,37 @@ _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_B
 
 
 def inside(root: str, path: str) -> bool:
-    """Whether a path, with its links followed, stays in the folder."""
+    """Whether a path stays inside the folder when links are followed."""
     base = os.path.realpath(root)
     return os.path.commonpath((base, os.path.realpath(path))) == base
 
 
 def link_problem(root: str, path: str, label: str) -> Diagnostic | None:
-    """The problem of a path that is a link out of the folder."""
+    """The problem of a link that leaves the folder."""
     if inside(root, path):
         return None
-    message = "The link points out of the workflow folder."
-    return Diagnostic(label, 1, "W009", message, remedy="Copy what it points to into the folder.")
+    message = "The link leaves the workflow folder."
+    return Diagnostic(label, 1, "W009", message, remedy="Copy its target into the folder.")
 
 
 def read_text(root: str, path: str, label: str) -> str | Diagnostic:
-    """The text of a file in a folder, without its byte order mark, or why it cannot be had."""
+    """The text of a file without its byte order mark, or the reason why it cannot be read."""
     if problem := link_problem(root, path, label):
         return problem
     if not os.path.isfile(path):
         return Diagnostic(
-            label, 1, "W001", "This is not a regular file.", remedy="Replace it by a text file."
+            label, 1, "W001", "This is not a regular file.", remedy="Replace it with a text file."
         )
     try:
         with open(path, "rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        message = f"The file cannot be read: {error.strerror}."
+        message = f"Cannot read the file: {error.strerror}."
         return Diagnostic(label, 1, "W001", message, remedy="Check its permissions.")
     if len(raw) > MAX_BYTES:
         message = f"The file is larger than {MAX_BYTES // 1024 // 1024} MiB."
         return Diagnostic(
-            label, 1, "W005", message, remedy="Split it, or move what is not declaration out of it."
+            label, 1, "W005", message, remedy="Split it, or move other content out of it."
         )
     return _decode(raw, label)
 
@@ -75,24 +75,23 @@ PARTS = (
 )
 SUFFIXES = (".json", ".yaml", ".yml")
 
-# A folder that has none of these parts is no workflow folder.
+# A folder without any of these parts is not a workflow folder.
 ESSENTIAL = ("orchestrator", "agents")
 
 
-# Gives what a file with a text declares, and its problems.
+# Parses a file into its document and its problems.
 Parse = Callable[[str, str], tuple[DeclarationFile | None, list[Diagnostic]]]
 
 
 def read_folder(
     path: str | os.PathLike[str], parse: Parse = parse
 ) -> tuple[Folder, list[Diagnostic]]:
-    """A workflow folder on disk, and every problem of reading it. `parse` may remember what it
-    parsed."""
+    """A workflow folder on disk, and all problems of reading it. `parse` may cache its results."""
     root = os.path.abspath(path)
     name = os.path.basename(root)
     if not os.path.isdir(root):
         message = f"{name!r} is not a workflow folder: there is no such directory."
-        remedy = "Name the directory that holds the workflow's files."
+        remedy = "Name the directory with the workflow's files."
         return Folder(name, root, {}, {}), [Diagnostic(name, 1, "W000", message, remedy=remedy)]
     problems: list[Diagnostic] = []
     names = [file for file in _listing(root, name, "", problems) if file.lower().endswith(SUFFIXES)]
@@ -106,25 +105,25 @@ def read_folder(
 
 
 def read_part(path: str, part: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:
-    """The document of one part alone, from a folder or from its own file, and its problems.
+    """The document of one part, from a folder or from its own file, and its problems.
 
     Raises:
-        UsageError: nothing is there, or two files declare the part.
+        UsageError: the part does not exist, or two files declare it.
     """
     file = path if os.path.isfile(path) else _file_of(path, part)
     if not file.endswith(SUFFIXES):
-        raise UsageError(f"{file!r} is neither JSON nor YAML. Name a file that ends so.")
+        raise UsageError(f"{file!r} is neither JSON nor YAML. Name a .json, .yaml or .yml file.")
     text = read_text(os.path.dirname(os.path.abspath(file)), file, file)
     return (None, [text]) if isinstance(text, Diagnostic) else parse(file, text)
 
 
 def workflows_below(path: str) -> list[str]:
-    """The workflow folders directly below a folder that is none itself."""
+    """The workflow folders directly in a folder that is not a workflow folder itself."""
     if not os.path.isdir(path) or _is_workflow(path):
         return []
     try:
         below = [os.path.join(path, name) for name in sorted(os.listdir(path))]
-    except OSError:  # who reads the folder as a workflow is told why
+    except OSError:  # reported when the folder is read as a workflow
         return []
     return [each for each in below if os.path.isdir(each) and _is_workflow(each)]
 
@@ -136,11 +135,11 @@ def _is_workflow(path: str) -> bool:
 
 def _file_of(path: str, part: str) -> str:
     if not os.path.isdir(path):
-        raise UsageError(f"{path!r} does not exist. Name a workflow folder, or a file of one.")
+        raise UsageError(f"{path!r} does not exist. Name a workflow folder, or a file in one.")
     files = [os.path.normpath(os.path.join(path, f"{part}{suffix}")) for suffix in SUFFIXES]
     found = [file for file in files if os.path.lexists(file)]
     if not found:
-        raise UsageError(f"{path!r} has no {part} file. Name the folder that holds one.")
+        raise UsageError(f"{path!r} has no {part} file. Name a folder that has one.")
     if len(found) > 1:
         raise UsageError(f"{found[0]!r} and {found[1]!r} both declare {part!r}. Keep one of them.")
     return found[0]
@@ -149,8 +148,8 @@ def _file_of(path: str, part: str) -> str:
 def restore_folder(
     name: str, root: str, texts: Mapping[str, str], code: Mapping[str, str], parse: Parse = parse
 ) -> tuple[Folder, list[Diagnostic]]:
-    """The folder that stored texts make, whatever stands on disk by now. `parse` may remember what
-    it parsed."""
+    """The folder that stored texts describe, regardless of the files on disk. `parse` may cache its
+    results."""
     problems = _name_problems(name, texts)
     known = {file: text for file, text in texts.items() if _part(file)}
     documents = _documents(name, known, problems, parse)
@@ -158,7 +157,7 @@ def restore_folder(
 
 
 def texts(folder: Folder) -> dict[str, str]:
-    """The text of each document of a folder by file name: what `restore_folder` takes."""
+    """The text of each document by file name, as `restore_folder` expects it."""
     documents = folder.documents.values()
     return {document.file.removeprefix(f"{folder.name}/"): document.text for document in documents}
 
@@ -176,7 +175,7 @@ def _code_files(root: str, name: str, problems: list[Diagnostic]) -> Iterator[st
 
 
 def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> list[str]:
-    """The names in a directory of the folder, in order, without the hidden ones."""
+    """The visible names in a directory of the folder, sorted."""
     directory, label = os.path.join(root, below), f"{name}/{below}".rstrip("/")
     if problem := link_problem(root, directory, label):
         problems.append(problem)
@@ -184,7 +183,7 @@ def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> li
     try:
         names = sorted(file for file in os.listdir(directory) if not file.startswith("."))
     except OSError as error:
-        message = f"The directory cannot be read: {error.strerror}."
+        message = f"Cannot read the directory: {error.strerror}."
         problems.append(Diagnostic(label, 1, "W001", message, remedy="Check its permissions."))
         return []
     unreadable = [file for file in names if not _is_text(file)]
@@ -195,12 +194,12 @@ def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> li
 
 
 def _is_text(file: str) -> bool:
-    """Whether a name can be written down: bytes that are no UTF-8 come as lone surrogates."""
+    """Whether a name is valid UTF-8; other bytes appear as lone surrogates."""
     return file == file.encode("utf-8", "replace").decode("utf-8")
 
 
 def _read(root: str, name: str, files: Iterable[str], problems: list[Diagnostic]) -> dict[str, str]:
-    """The texts of those files that can be read."""
+    """The texts of the readable files."""
     found: dict[str, str] = {}
     for file in files:
         text = read_text(root, os.path.join(root, file), f"{name}/{file}")
@@ -220,7 +219,7 @@ def _part(file: str) -> str | None:
 def _documents(
     name: str, texts: Mapping[str, str], problems: list[Diagnostic], parse: Parse = parse
 ) -> dict[str, DeclarationFile]:
-    """The documents by part; of two files for one part, the first in order stands."""
+    """The documents by part. If two files declare one part, the first by name is used."""
     found: dict[str, DeclarationFile] = {}
     for file in sorted(texts):
         document, more = parse(f"{name}/{file}", texts[file])
@@ -231,7 +230,7 @@ def _documents(
 
 
 def _name_problems(name: str, files: Iterable[str]) -> list[Diagnostic]:
-    """What the names alone say: no workflow, two files for one part, a file that is no part."""
+    """Problems of the file names: no workflow, two files for one part, or an unknown part."""
     problems: list[Diagnostic] = []
     first: dict[str, str] = {}
     for file in sorted(files):
@@ -255,12 +254,12 @@ def _unknown(name: str, file: str) -> Diagnostic:
     meant = nearest(os.path.splitext(file)[0], PARTS)
     suffix = os.path.splitext(file)[1].lower()
     remedy = f"Rename it to '{meant}{suffix}'." if meant else "Move it out of the folder."
-    message = f"{file!r} is no part of a workflow. Parts: {', '.join(PARTS)}."
+    message = f"{file!r} is not a part of a workflow. Parts: {', '.join(PARTS)}."
     return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy=remedy)
 
 
 def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:
-    """Accept a `_pack` that declares nothing, as generated folders carry it."""
+    """Accept a `_pack` that declares nothing, as in generated folders."""
     if not os.path.isdir(os.path.join(root, "_pack")):
         return
     files = _listing(root, name, "_pack/", problems)
@@ -273,10 +272,10 @@ def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:
 
 
 def _pack_problems(document: DeclarationFile) -> Iterator[Diagnostic]:
-    """The first thing that a pack declares: an item of a list, or an entry below the top."""
+    """The first declaration in a pack: an item of a list, or an entry below the top."""
     for key, *deeper in filter(None, document.places):
         if deeper or isinstance(key, int):
-            message = f"The pack declares something under {key!r}; packs are not supported."
+            message = f"The pack declares something under {key!r}. Packs are not supported."
             remedy = "Empty it, and start the other workflows from your own code."
             yield Diagnostic(
                 document.file, document.place((key,)).line, "W008", message, remedy=remedy

@@ -1,4 +1,4 @@
-"""Files of code that build workflows: run as a program would import them, without its main part."""
+"""Load code files that build workflows as an import does, without running their main part."""
 
 import builtins
 import itertools
@@ -17,20 +17,20 @@ from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 
 _loads = itertools.count(1)
-_NAME_IT = "Name a file of the folder or of its 'tools'."
+_NAME_IT = "Name a file in the folder or in its 'tools'."
 _COPY_IT = "Copy the file into the folder."
-_INSTALL_IT = "Install what it imports, or add the file to the folder or to its 'tools'."
-_CORRECT_IT = "Correct it; `python` shows the same error for the file."
+_INSTALL_IT = "Install the missing module, or add its file to the folder or to its 'tools'."
+_FIX_IT = "Fix the error. Run the file with `python` to see it."
 
 
 class Modules:
-    """One load of a folder's code: each file runs once, and shares nothing with other loads.
+    """One load of a folder's code. Each file runs once, and shares nothing with other loads.
 
-    Files import each other, as `from .helpers import x` or `from helpers import x`: from their own
-    directory first, then from the root and from `tools`. The standard library comes before them.
+    Files can import each other, as `from .helpers import x` or `from helpers import x`. The search
+    order is the standard library, the file's own directory, the root, and `tools`.
 
-    `loading` is called with a file before its code runs, and may refuse it by a `DefinitionError`.
-    Keep it as long as its functions are used.
+    `loading` is called with each file before its code runs, and may refuse it by a
+    `DefinitionError`. Keep this object as long as its functions are in use.
     """
 
     def __init__(
@@ -40,16 +40,17 @@ class Modules:
         self._loading = loading
         self._name = os.path.basename(self._root)
         self._loaded: dict[str, ModuleType] = {}
-        # Where files were found, and their texts: one load sees a folder as it stood.
+        # Paths and texts by file: one load sees one state of the folder.
         self._found: dict[str, str] = {}
         self._texts: dict[str, str] = {}
         self._lock = RLock()
 
     def function(self, file: str, name: str) -> Callable[..., Any]:
-        """The function of that name in a code file, looked for in the root, then in `tools`.
+        """The function with this name in a code file, which is searched in the root, then in
+        `tools`.
 
         Raises:
-            DefinitionError: There is no such file or function, or the file does not run.
+            DefinitionError: the file or the function does not exist, or the file does not load.
         """
         members = self.members(file)
         if callable(member := members.get(name)):
@@ -57,10 +58,11 @@ class Modules:
         return self._refuse_function(self._find(file), name, members)
 
     def members(self, file: str) -> dict[str, Any]:
-        """What a code file defines, by name; it is looked for in the root, then in `tools`.
+        """The definitions of a code file by name. The file is searched in the root, then in
+        `tools`.
 
         Raises:
-            DefinitionError: There is no such file, or it does not run.
+            DefinitionError: the file does not exist, or does not load.
         """
         found = self._find(file)
         self._announce(found)
@@ -71,15 +73,15 @@ class Modules:
             return self._loaded[file] if file in self._loaded else self._load(file)
 
     def _announce(self, file: str) -> None:
-        """Say whose code runs from now on."""
+        """Report the file whose code runs next."""
         if self._loading:
             self._loading(f"{self._name}/{file}")
 
     def text(self, file: str) -> tuple[str, str]:
-        """A code file as problems name it, and its text.
+        """The label of a code file in diagnostics, and its text.
 
         Raises:
-            DefinitionError: There is no such file, or it cannot be read.
+            DefinitionError: the file does not exist, or cannot be read.
         """
         found = self._find(file)
         label = f"{self._name}/{found}"
@@ -91,37 +93,38 @@ class Modules:
         return label, self._texts[found]
 
     def _find(self, file: str) -> str:
-        """The path of a code file below the root."""
+        """The path of a code file relative to the root."""
         if file not in self._found:
             self._found[file] = self._look(file)
         return self._found[file]
 
     def _look(self, file: str) -> str:
-        # The Windows reading knows both separators, drives and shares: refused on every system.
+        # Windows path rules cover both separators, drives and shares. They are refused on every
+        # system.
         steps = PureWindowsPath(file)
         if steps.anchor or ".." in steps.parts or "\0" in file:
-            self._refuse("W041", f"{file!r} is no path inside the workflow folder.", _NAME_IT)
+            self._refuse("W041", f"{file!r} is not a path inside the workflow folder.", _NAME_IT)
         relative, known = str(PurePosixPath(file)), code_files(self._root)
         for candidate in (relative, f"tools/{relative}"):
             if not inside(self._root, os.path.join(self._root, candidate)):
                 self._refuse(
-                    "W041", f"{candidate!r} is a link out of the workflow folder.", _COPY_IT
+                    "W041", f"{candidate!r} is a link that leaves the workflow folder.", _COPY_IT
                 )
             if candidate in known:
                 return candidate
         found = ", ".join(known) or "none"
-        message = f"There is no code file {file!r} in the folder or its 'tools'. Found: {found}."
+        message = f"Code file {file!r} is not in the folder or its 'tools'. Found: {found}."
         meant = nearest(file, known) or nearest(f"tools/{file}", known)
-        remedy = f"Did you mean {meant!r}?" if meant else "Add the file, or correct its name."
+        remedy = f"Did you mean {meant!r}?" if meant else "Add the file, or fix its name."
         self._refuse("W040", message, remedy)
 
     def _load(self, file: str) -> ModuleType:
         path = os.path.join(self._root, file)
         _, source = self.text(file)
         self._announce(file)
-        # Dataclasses, pydantic and `get_type_hints` look a class's module up in `sys.modules`, some
-        # only when first used, so it stays there while this load lives. The name is never given
-        # again, so no load finds another's module.
+        # Dataclasses, pydantic and `get_type_hints` look up a class's module in `sys.modules`, some
+        # of them only on first use. So it stays there as long as this load exists. Each load uses
+        # new names, so loads never share modules.
         module = ModuleType(f"turnloom_code_{next(_loads)}_{PurePosixPath(file).stem}")
         module.__file__, module.__package__ = path, ""
         vars(module)["__builtins__"] = {**vars(builtins), "__import__": _importer(self, file)}
@@ -129,24 +132,24 @@ class Modules:
         sys.modules[module.__name__] = module
         weakref.finalize(self, sys.modules.pop, module.__name__, None).atexit = False
         try:
-            # Compiled here, not by an importer: cached bytecode may be older than the file.
+            # Compiled here because cached bytecode may be older than the file.
             exec(compile(source, path, "exec", dont_inherit=True), vars(module))
         except (Exception, SystemExit) as error:
             sys.modules.pop(module.__name__, None)
-            del self._loaded[file], self._texts[file]  # it may be corrected
+            del self._loaded[file], self._texts[file]  # allows a retry after a fix
             if isinstance(error, DefinitionError):
-                raise  # of a file that it imports
+                raise  # from a file that it imports
             raise DefinitionError(self._name, [self._import_problem(file, path, error)]) from error
         return module
 
-    def imported(
+    def import_from(
         self, file: str, name: str, members: Sequence[str], level: int
     ) -> ModuleType | None:
-        """What a code file imports from the folder; nothing when it means an installed module.
+        """The module that an import finds in the folder; None if it refers to an installed one.
 
         Raises:
-            DefinitionError: The file that it means does not run.
-            ImportError: There is no such file, and it can mean no other module.
+            DefinitionError: the imported file does not load.
+            ImportError: a relative import finds no file.
         """
         if not level and name.partition(".")[0] in sys.stdlib_module_names:
             return None
@@ -163,7 +166,7 @@ class Modules:
                 self._announce(file)
                 return _namespace(name, modules)
         if level:
-            raise ImportError(f"There is no file {name or ', '.join(members)!r} in the folder")
+            raise ImportError(f"No file {name or ', '.join(members)!r} in the folder")
         return None
 
     def _import_problem(self, file: str, path: str, error: BaseException) -> Diagnostic:
@@ -172,7 +175,7 @@ class Modules:
         if isinstance(error, SyntaxError) and error.filename == path:
             lines.append(error.lineno)
         message = f"The code file does not load: {type(error).__name__}: {error}."
-        remedy = _INSTALL_IT if isinstance(error, ImportError) else _CORRECT_IT
+        remedy = _INSTALL_IT if isinstance(error, ImportError) else _FIX_IT
         line = lines[-1] if lines else None
         return Diagnostic(f"{self._name}/{file}", line or 1, "W042", message, remedy=remedy)
 
@@ -183,7 +186,7 @@ class Modules:
         if name in members:
             message = f"{name!r} in {file!r} is {type(members[name]).__name__!r}, not a function."
         meant = nearest(name, known)
-        remedy = f"Did you mean {meant!r}?" if meant else "Define it there, or correct the name."
+        remedy = f"Did you mean {meant!r}?" if meant else "Define it there, or fix the name."
         self._refuse("W043", message, remedy, f"/{file}")
 
     def _refuse(self, code: str, message: str, remedy: str, below: str = "") -> NoReturn:
@@ -192,10 +195,10 @@ class Modules:
 
 
 def _importer(modules: Modules, file: str) -> Callable[..., Any]:
-    """The `__import__` of a code file. It does not keep the load alive."""
+    """The `__import__` of a code file, with a weak reference to the load."""
     load = weakref.ref(modules)
 
-    def importing(
+    def import_module(
         name: str,
         globals: Any = None,
         locals: Any = None,
@@ -203,14 +206,14 @@ def _importer(modules: Modules, file: str) -> Callable[..., Any]:
         level: int = 0,
     ) -> Any:
         owner = load()
-        found = owner.imported(file, name, fromlist or (), level) if owner else None
+        found = owner.import_from(file, name, fromlist or (), level) if owner else None
         return found or builtins.__import__(name, globals, locals, fromlist or (), level)
 
-    return importing
+    return import_module
 
 
 def _bases(file: str, level: int) -> Iterator[PurePosixPath]:
-    """The directories of the folder that an import of a file looks into, in order."""
+    """The directories in which an import of a file searches, in order."""
     here = PurePosixPath(file).parent
     if level:
         yield from [here, *here.parents][level - 1 : level]
@@ -219,7 +222,7 @@ def _bases(file: str, level: int) -> Iterator[PurePosixPath]:
 
 
 def _package(name: str, module: ModuleType) -> ModuleType:
-    """What `import a.b` gives: `a`, which has `b`."""
+    """The result of `import a.b`: module `a` with attribute `b`."""
     first, *rest = name.split(".")
     for part in reversed(rest):
         module = _namespace(first, {part: module})
@@ -232,28 +235,28 @@ def _namespace(name: str, members: dict[str, ModuleType]) -> ModuleType:
     return found
 
 
-# The files that are being loaded now.
+# The files that are being loaded.
 _loading: set[str] = set()
 
 
 def program(file: str, name: str = "") -> dict[str, Any]:
-    """What a file of code defines, by name; it may import what stands beside it. `name` is what it
-    is called as a module, unless another one is called so.
+    """The definitions of a code file by name. It can import files from its own directory. `name` is
+    its module name, unless that is taken.
 
     Raises:
-        DefinitionError: it does not run, or a workflow in it does not pass its check.
-        UsageError: it is the program that runs here, or asks for itself while it is loaded.
+        DefinitionError: the file does not load, or a workflow in it fails its check.
+        UsageError: the file is the running program, or is being loaded already.
     """
     path = os.path.abspath(file)
     if path in _loading or path == _running():
         raise UsageError(
-            f"{path!r} is running here, and is not loaded a second time. Let it register its flows "
-            "before it continues their runs: `app.register_flow(flow)`."
+            f"{path!r} is already running in this process, so it cannot be loaded. Register its "
+            "flows before you continue their runs: `app.register_flow(flow)`."
         )
     own = f"turnloom_program_{next(_loads)}_{Path(path).stem}"
     module = ModuleType(own if name in ("", *sys.modules) else name)
     module.__file__ = path
-    # Pydantic and `get_type_hints` look a class's module up there, some only when first used.
+    # Pydantic and `get_type_hints` look up a class's module here, sometimes only on first use.
     sys.modules[module.__name__] = module
     sys.path.insert(0, os.path.dirname(path))
     _loading.add(path)
@@ -271,13 +274,13 @@ def program(file: str, name: str = "") -> dict[str, Any]:
 
 
 def _running() -> str | None:
-    """The file of the program that runs here."""
+    """The file of the running program."""
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return os.path.abspath(file) if file else None
 
 
 def source(file: str) -> bytes:
-    """A file of code as it stands there; empty if there is none that can be read."""
+    """The content of a code file; empty if it cannot be read."""
     try:
         return Path(file).read_bytes()
     except OSError:
@@ -291,5 +294,5 @@ def _problem(path: str, error: BaseException) -> Diagnostic:
         lines.append(error.lineno)
     message = f"The code file does not load: {type(error).__name__}: {error}."
     line = lines[-1] if lines else None
-    remedy = "Correct it; `python` shows the same error for the file."
+    remedy = _FIX_IT
     return Diagnostic(os.path.basename(path), line or 1, "W042", message, remedy=remedy)

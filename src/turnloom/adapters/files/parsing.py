@@ -1,4 +1,4 @@
-"""Parse declaration files into documents that know the line of each value."""
+"""Parse declaration files into documents with the line of each value."""
 
 import json
 import math
@@ -33,7 +33,7 @@ MAX_VALUES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why one value is not JSON, and what to write instead."""
+    """Why a value is not valid JSON, and what to write instead."""
 
     message: str
     remedy: str
@@ -41,7 +41,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A single value; `text` is how it was written."""
+    """A single value; `text` is its source."""
 
     offset: int
     value: Json
@@ -60,7 +60,7 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A mapping, with every entry that was written, also the double ones."""
+    """A mapping with all its entries, including duplicate keys."""
 
     offset: int
     pairs: "Sequence[tuple[Node, Node]]"
@@ -71,7 +71,7 @@ Node = Scalar | ListNode | Entries
 
 
 class UnreadableText(Exception):
-    """A text that gives no document at all."""
+    """A text that cannot be parsed into a document."""
 
     def __init__(self, code: str, offset: int, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -79,16 +79,16 @@ class UnreadableText(Exception):
 
 
 def too_deep(offset: int) -> UnreadableText:
-    """The refusal of a value that is nested beyond the limit."""
+    """The error for values nested beyond the limit."""
     message = f"Values are nested more than {MAX_DEPTH} levels deep here."
-    return UnreadableText("W005", offset, message, "Make the structure flatter.")
+    return UnreadableText("W005", offset, message, "Flatten the structure.")
 
 
 def number(offset: int, text: str, read: Callable[[str], Json]) -> Scalar:
-    """The node of a number, flawed when it cannot be written as JSON again."""
+    """The node of a number, with a flaw if JSON cannot represent it."""
     try:
         value = read(text)
-        repr(value)  # Python neither reads nor writes decimals of thousands of digits.
+        repr(value)  # fails for thousands of digits, which Python refuses to convert
     except ValueError:
         flaw = Flaw(f"A number of {len(text)} digits is too long.", "Write it as a string.")
         return Scalar(offset, text, text, flaw)
@@ -98,13 +98,13 @@ def number(offset: int, text: str, read: Callable[[str], Json]) -> Scalar:
     return Scalar(offset, value, text)
 
 
-# A string without an end is a token too, or its end would be looked for from every quote again.
+# An unterminated string is a token too. Otherwise every quote would start a new search for its end.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]|[^\s,:{}\[\]"]+', re.DOTALL)
 _JSON_WORDS = {"null", "true", "false"}
 _JSON_REMEDIES = {
-    "property name": "Put keys into double quotes, and no comma after the last entry.",
+    "property name": "Put keys into double quotes, and remove a comma after the last entry.",
     "trailing comma": "Remove the comma after the last entry.",
-    "delimiter": "Add the missing character, or look for a quote that ends too early.",
+    "delimiter": "Add the missing character, or find a quote that ends too early.",
     "control character": "Write line breaks inside strings as \\n and tabs as \\t.",
     "escape": "Write a backslash as \\\\.",
     "Extra data": "Keep one value in the file.",
@@ -121,15 +121,15 @@ def read_json(text: str) -> Node | None:
         json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
         hints = (hint for words, hint in _JSON_REMEDIES.items() if words in error.msg)
-        message, remedy = f"This is not valid JSON: {error.msg}.", "Correct the text here."
+        message, remedy = f"This is not valid JSON: {error.msg}.", "Fix the text here."
         raise UnreadableText("W002", error.pos, message, next(hints, remedy)) from None
     tokens = _TOKEN.finditer(text)
     return _node(tokens, next(tokens))
 
 
 def _refuse_deep(text: str) -> None:
-    """Keep parser and `_node` from recursing too far."""
-    # Up to its first error the parser meets these very tokens, so it never goes deeper.
+    """Refuse text that would make the parser and `_node` recurse too deep."""
+    # Up to its first error, the parser reads these same tokens, so it never recurses deeper.
     depth = 0
     for token in _TOKEN.finditer(text):
         match token.group():
@@ -144,7 +144,7 @@ def _refuse_deep(text: str) -> None:
 
 
 def _node(tokens: Iterator[re.Match[str]], token: re.Match[str]) -> Node:
-    """The node that begins with `token`, in a text that is known to be valid."""
+    """The node that begins with `token`, in a valid text."""
     text, offset = token.group(), token.start()
     if text == "[":
         return ListNode(offset, [_node(tokens, item) for item in _until("]", tokens)])
@@ -182,15 +182,15 @@ _NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Json]], ...] = (
 _TYPES = {"null": type(None), "bool": bool, "int": int, "float": (int, float)}
 _YAML_REMEDIES = {
     "'\\t' that cannot start": "Indent with spaces, not with tabs.",
-    "cannot start any token": "Put a text that begins with this character into quotes.",
-    "mapping values are not allowed": "Check the indentation, or quote a text that holds ': '.",
-    "<block end>": "Indent neighbours alike, and look for a quote that ends too early.",
-    "<document start>": "Indent neighbours alike.",
+    "cannot start any token": "Quote a text that begins with this character.",
+    "mapping values are not allowed": "Check the indentation, or quote a text that contains ': '.",
+    "<block end>": "Indent siblings equally, and find a quote that ends too early.",
+    "<document start>": "Indent siblings equally.",
     "escape": "Write a backslash in double quotes as \\\\, or use single quotes.",
     "end of stream": "Close the quote.",
     "control character": "Remove it, or write it as an escape in double quotes.",
 }
-# What the parser lets through beside its own errors: impossible escapes and version numbers.
+# The parser also raises these for invalid escapes and version numbers.
 _PARSER_ERRORS = (YAMLError, ValueError, OverflowError, AssertionError)
 
 
@@ -205,7 +205,7 @@ def read_yaml(text: str) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """One event of the parser, as far as it matters here; YAML's own tags are short."""
+    """The relevant data of a parser event. Standard YAML tags are shortened."""
 
     kind: type[Event]
     offset: int
@@ -230,7 +230,7 @@ def _events(text: str) -> Iterator[_Event]:
 
 
 class _Composition:
-    """One pass over the events of a text, with the anchors met so far."""
+    """One pass over the parser events of a text, with the anchors seen so far."""
 
     def __init__(self, text: str) -> None:
         self._events = _events(text)
@@ -245,7 +245,7 @@ class _Composition:
         node = self._node(first, 1)
         self._next()
         if self._next().kind is not StreamEndEvent:
-            message = "A second YAML document begins here; a file holds one."
+            message = "A second YAML document begins here. A file holds one."
             remedy = "Remove the `---` between them, or split the file."
             raise UnreadableText("W002", self.offset, message, remedy)
         return None if first.plain and first.tag is None and first.text == "" else node
@@ -257,7 +257,7 @@ class _Composition:
 
     def _node(self, event: _Event, depth: int) -> Node:
         if event.kind is AliasEvent:
-            return self._anchored(event)
+            return self._aliased(event)
         self._anchors.pop(event.anchor, None)
         node = _scalar(event) if event.kind is ScalarEvent else self._collection(event, depth)
         if event.anchor is not None:
@@ -285,12 +285,12 @@ class _Composition:
         while (event := self._next()).kind is not end:
             yield event
 
-    def _anchored(self, event: _Event) -> Node:
-        """The value that an alias stands for, placed where the alias stands."""
+    def _aliased(self, event: _Event) -> Node:
+        """The value of an alias, at the alias's own position."""
         name = event.anchor
         if name not in self._anchors:
-            message = f"The alias {preview(name)} names nothing that is complete before it."
-            remedy = "Mark a value above with '&' and this name, or put the text into quotes."
+            message = f"The alias {preview(name)} refers to no complete value above it."
+            remedy = "Mark a value above with '&' and this name, or quote the text."
             raise UnreadableText("W002", event.offset, message, remedy)
         return replace(self._anchors[name], offset=event.offset)
 
@@ -316,7 +316,7 @@ def _plain(offset: int, text: str) -> Scalar:
 
 
 def is_plain(text: str) -> bool:
-    """Whether an unquoted text stands for itself: neither a word of YAML nor a number."""
+    """Whether YAML reads an unquoted text as itself: it is neither a keyword nor a number."""
     return _plain(0, text) == Scalar(0, text, text)
 
 
@@ -330,55 +330,56 @@ def _shape_flaw(event: _Event, own: str) -> Flaw | None:
 
 def _tag_flaw(tag: str) -> Flaw:
     name = tag if tag.startswith("!") else f"!!{tag}"
-    message = f"The tag {preview(name)} makes no JSON value of this."
-    return Flaw(message, "Remove the tag, or put the text into quotes.")
+    message = f"The tag {preview(name)} does not give a JSON value."
+    return Flaw(message, "Remove the tag, or quote the text.")
 
 
 def _refusal(error: Exception, offset: int) -> UnreadableText:
-    """What the parser could not read, where it says so, else after the last thing it read."""
+    """The error for a text that the parser cannot read, at its mark or after the last event."""
     problem, details = str(error), vars(error)
     if isinstance(error, MarkedYAMLError):
         problem = ", ".join(filter(None, (details["problem"], details["context"])))
         mark = details["problem_mark"] or details["context_mark"]
         offset = mark.index if mark else offset
     elif isinstance(error, ReaderError):
-        problem = f"U+{details['character']:04X} is a control character or half a character"
+        problem = f"U+{details['character']:04X} is a control character or half of a surrogate pair"
         offset = details["position"]
     hints = (hint for words, hint in _YAML_REMEDIES.items() if words in problem)
     message = f"This is not valid YAML: {problem}."
-    return UnreadableText("W002", offset, message, next(hints, "Correct the text here."))
+    return UnreadableText("W002", offset, message, next(hints, "Fix the text here."))
 
 
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def parse(file: str, text: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:
-    """The document of a JSON or YAML text, None if it cannot be read, and all problems found."""
+    """The document of a JSON or YAML text, or None if it is unreadable, and all problems."""
     text = text.removeprefix("\ufeff")
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     try:
         _refuse_unfit(text)
         node = read_json(text) if file.endswith(".json") else read_yaml(text)
-        unfolding = _Unfolding(file, starts)
-        value = unfolding.value(node or Entries(0, ()), ())
+        expansion = _Expansion(file, starts)
+        value = expansion.value(node or Entries(0, ()), ())
     except UnreadableText as refused:
         line = bisect_right(starts, refused.offset)
         return None, [Diagnostic(file, line, refused.code, refused.message, remedy=refused.remedy)]
-    return DeclarationFile(file, value, text, unfolding.places), sorted(set(unfolding.problems))
+    return DeclarationFile(file, value, text, expansion.places), sorted(set(expansion.problems))
 
 
 def _refuse_unfit(text: str) -> None:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         message = f"The file is larger than {MAX_BYTES // 1024 // 1024} MiB."
-        raise UnreadableText("W005", 0, message, "Move what is not declaration out of it.")
+        raise UnreadableText("W005", 0, message, "Move other content out of it.")
     if (offset := text.find("\0")) >= 0:
         raise UnreadableText(
-            "W001", offset, "The file holds a NUL character.", "Save it as UTF-8 text."
+            "W001", offset, "The file contains a NUL character.", "Save it as UTF-8 text."
         )
 
 
-class _Unfolding:
-    """One walk over a tree: gathers values, places and problems, bounds what aliases blow up."""
+class _Expansion:
+    """One walk over a tree that collects values, places and problems, and limits alias
+    expansion."""
 
     def __init__(self, file: str, starts: list[int]) -> None:
         self._file, self._starts = file, starts
@@ -387,13 +388,13 @@ class _Unfolding:
         self.problems: list[Diagnostic] = []
 
     def value(self, node: Node, path: Path) -> Json:
-        """The JSON value of a node; a flawed one stays as its text, so nothing else fails."""
+        """The JSON value of a node. A flawed node keeps its text, so that parsing continues."""
         self.places.setdefault(path, self._place(node.offset))
         self._spend(node.offset, values=1)
         if node.flaw:
             self._report(node, node.flaw.message, node.flaw.remedy)
         if isinstance(node, Scalar):
-            return self._whole(node) if isinstance(node.value, str) else node.value
+            return self._text(node) if isinstance(node.value, str) else node.value
         if len(path) >= MAX_DEPTH:
             raise too_deep(node.offset)
         if isinstance(node, ListNode):
@@ -417,28 +418,28 @@ class _Unfolding:
         return found
 
     def _name(self, key: Node) -> str | None:
-        """The name that a key gives, or None when it gives none."""
+        """The name of a key; None if it is invalid."""
         if key.flaw:
             self._report(key, key.flaw.message, key.flaw.remedy)
             return None
         if not isinstance(key, Scalar):
-            self._report(key, "A list or a mapping cannot be a key.", "Use a string as key.")
+            self._report(key, "A list or a mapping cannot be a key.", "Use a string as the key.")
             return None
         if isinstance(key.value, str):
-            return self._whole(key)
+            return self._text(key)
         kind = type_names.get(kind_of(key.value), "null")
-        message = f"The key {preview(key.text)} is {kind}; keys are strings."
-        self._report(key, message, "Put it into quotes.")
+        message = f"The key {preview(key.text)} is {kind}. Keys are strings."
+        self._report(key, message, "Quote it.")
         return key.text
 
-    def _whole(self, node: Scalar) -> str:
-        """The string of a node, pairs of surrogates joined; half a pair can be stored nowhere."""
+    def _text(self, node: Scalar) -> str:
+        """The string of a node with surrogate pairs joined. A lone surrogate cannot be stored."""
         self._spend(node.offset, characters=len(node.value))
         raw = node.value.encode("utf-16", "surrogatepass")
         try:
             return raw.decode("utf-16")
         except UnicodeDecodeError:
-            message = "The string holds half of a surrogate pair."
+            message = "The string contains half of a surrogate pair."
             self._report(node, message, "Write the whole character.")
             return raw.decode("utf-16", "replace")
 
@@ -446,7 +447,7 @@ class _Unfolding:
         self._values += values
         self._characters += characters
         if self._values > MAX_VALUES or self._characters > MAX_BYTES:
-            message = f"The file unfolds to over {MAX_VALUES} values or {MAX_BYTES} characters."
+            message = f"The file expands to over {MAX_VALUES} values or {MAX_BYTES} characters."
             raise UnreadableText("W005", offset, message, "Declare less, or use fewer aliases.")
 
     def _place(self, offset: int) -> Place:

@@ -1,4 +1,4 @@
-"""Files below a folder that hold texts for people to read."""
+"""Text files below a folder: prose for people to read."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from turnloom.assembly.spec.retrieval import Format
 from turnloom.errors import UsageError
 from turnloom.variables.logic.paths import is_storable
 
-# How such files end, and how their texts are written.
+# The suffixes of text files, and their formats.
 FORMATS: dict[str, Format] = {
     ".txt": "text",
     ".text": "text",
@@ -20,41 +20,41 @@ FORMATS: dict[str, Format] = {
 
 
 class Texts(NamedTuple):
-    """What is below a folder, by paths inside it, in order: files of texts, and links, which are
-    not followed. A folder that cannot be looked into is among the files: reading it says why."""
+    """Text files and symbolic links below a folder, as sorted relative paths. Links are not
+    followed. An unreadable folder is listed as a file, so that reading it reports the error."""
 
     files: list[str]
     links: list[str]
 
 
 def texts_below(folder: str) -> Texts:
-    """The files of texts below a folder, and the links that may be some; nothing hidden.
+    """The visible text files below a folder, and links that may be text files.
 
     Raises:
-        UsageError: there is no such folder, or it cannot be looked into.
+        UsageError: the folder does not exist, or cannot be read.
     """
     if not os.path.isdir(folder):
-        raise UsageError(f"{folder!r} is not a folder. Name one that holds texts.")
+        raise UsageError(f"{folder!r} is not a folder. Name a folder with text files.")
     try:
         links: list[str] = []
         return Texts(sorted(_walk(Path(folder), Path(), links)), sorted(links))
     except OSError as error:
         raise UsageError(
-            f"Folder {folder!r} cannot be read: {error.strerror}. See to its permissions."
+            f"Cannot read folder {folder!r}: {error.strerror}. Check its permissions."
         ) from error
 
 
 def read_text(folder: str, path: str) -> tuple[str, Format]:
-    """The text of such a file, and how it is written.
+    """The content of a text file, and its format.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it, or its name, is not text in UTF-8.
+        OSError: the file cannot be read.
+        ValueError: the file or its name is not UTF-8.
     """
     file = Path(folder, path)
     text = file.read_bytes().decode("utf-8-sig")
     if not is_storable(path + text):
-        raise ValueError(f"{path!r} is not text in UTF-8.")
+        raise ValueError(f"{path!r} is not UTF-8 text.")
     return text, FORMATS[file.suffix.lower()]
 
 

@@ -1,4 +1,4 @@
-"""Documents written back where they were read, in their own format; the former file stays."""
+"""Write documents back to their files in the same format, with a backup."""
 
 import json
 import os
@@ -13,33 +13,33 @@ from ruamel.yaml.representer import SafeRepresenter
 from turnloom.adapters.files.parsing import is_plain
 from turnloom.kernel.values import Json
 
-# Wider than any line, so that none is folded.
+# Wider than any line, so that lines are never folded.
 _WIDTH = 2**30
 
 
 def write_back(path: str, value: Json) -> str:
-    """Replace the content of a file at once, and give the path of the copy that was made before.
+    """Replace the content of a file atomically, and return the path of its backup.
 
     Raises:
-        OSError: it cannot be written; the file is as it was.
+        OSError: the file cannot be written; it is unchanged.
     """
     path = os.path.realpath(path)
-    fresh = _beside(path, dump(path, value))
+    fresh = _write_sibling(path, dump(path, value))
     try:
-        kept = _keep(path)
+        backup = _back_up(path)
         os.replace(fresh, path)
     except OSError:
         os.unlink(fresh)
         raise
-    return kept
+    return backup
 
 
 def dump(file: str, value: Json) -> str:
-    """A value as the text of a JSON or YAML file, by the name of the file."""
+    """A value as JSON or YAML text, depending on the file name."""
     if file.endswith(".json"):
         return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     dumper: Any = YAML(typ="safe", pure=True, plug_ins=[])
-    dumper.Representer = _plainly
+    dumper.Representer = _representer
     dumper.default_flow_style = False
     dumper.sort_base_mapping_type_on_output = False
     dumper.allow_unicode = True
@@ -50,27 +50,28 @@ def dump(file: str, value: Json) -> str:
     return stream.getvalue()
 
 
-class _Plainly(SafeRepresenter):
-    """JSON values as YAML: no anchors, and quotes wherever our own reader wants them."""
+class _JsonRepresenter(SafeRepresenter):
+    """Represents JSON values as YAML, without anchors, quoted where our parser requires it."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _represent(plainly: Any, text: str) -> Any:
-    """A text as it stands where that is safe, as a block of lines, or in quotes."""
+def _represent(representer: Any, text: str) -> Any:
+    """Represent a text unquoted if that is safe, else as a block or in quotes."""
     lines = text.split("\n")
     quoted = not is_plain(text) or not all(map(str.isprintable, lines))
     style = '"' if quoted else "|" if len(lines) > 1 else None
-    return plainly.represent_scalar("tag:yaml.org,2002:str", text, style)
+    return representer.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 
-_plainly: Any = _Plainly
-_plainly.add_representer(str, _represent)
+_representer: Any = _JsonRepresenter
+_representer.add_representer(str, _represent)
 
 
-def _beside(path: str, text: str) -> str:
-    """A file with this text in the same folder, complete on disk, as accessible as the other."""
+def _write_sibling(path: str, text: str) -> str:
+    """Write a text to a new file in the same folder, synced to disk, with the mode of the
+    original."""
     handle, fresh = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=_folder(path))
     try:
         with open(handle, "wb") as stream:
@@ -84,21 +85,21 @@ def _beside(path: str, text: str) -> str:
     return fresh
 
 
-def _keep(path: str) -> str:
-    """The path of a copy of a file, under a name that nothing had."""
-    number, kept = 0, f"{path}.bak"
-    while os.path.lexists(kept):
+def _back_up(path: str) -> str:
+    """Copy a file to an unused name, and return its path."""
+    number, backup = 0, f"{path}.bak"
+    while os.path.lexists(backup):
         number += 1
-        kept = f"{path}.bak.{number}"
-    with open(path, "rb") as former, open(kept, "xb") as copy:
+        backup = f"{path}.bak.{number}"
+    with open(path, "rb") as former, open(backup, "xb") as copy:
         try:
             shutil.copyfileobj(former, copy)
             copy.flush()
-            shutil.copymode(path, kept)
+            shutil.copymode(path, backup)
         except OSError:
-            os.unlink(kept)
+            os.unlink(backup)
             raise
-    return kept
+    return backup
 
 
 def _folder(path: str) -> str:

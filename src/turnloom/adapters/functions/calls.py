@@ -110,7 +110,7 @@ class FunctionCallee:
 def _model(
     name: str, config: ConfigDict, hinted: Mapping[int, tuple[inspect.Parameter, Any]]
 ) -> tuple[type[BaseModel], dict[str, Any]]:
-    # Names that a model has of its own are taken, so fields are numbered.
+    # Pydantic reserves some names, so fields are numbered.
     fields = {f"p{number}": (hint, _field(each)) for number, (each, hint) in hinted.items()}
     try:
         model: type[BaseModel] = _create(name, __config__=config, **fields)

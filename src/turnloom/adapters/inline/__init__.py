@@ -1,4 +1,4 @@
-"""A scheduler that drives runs as tasks of this process."""
+"""Scheduler that drives runs as tasks of this process."""
 
 from turnloom.adapters.inline.scheduler import InlineScheduler
 

@@ -20,7 +20,7 @@ State = Literal["timer", "queued", "driving", "dropped"]
 
 
 class RunJob:
-    """What the scheduler knows of one run that is not idle."""
+    """The scheduler's state of one run that is not idle."""
 
     __slots__ = ("again", "run", "state")
 
@@ -40,7 +40,7 @@ class _Tenant:
 
 
 class Queue:
-    """Gives the next run to drive while there are slots and its tenant is below its limit."""
+    """Queue of runs to drive, within the number of slots and the limits of tenants."""
 
     def __init__(self) -> None:
         self._tenants: dict[str, _Tenant] = {}
@@ -49,14 +49,14 @@ class Queue:
         self._limits: Mapping[str, int] = {}
 
     def open(self, slots: int, limits: Mapping[str, int]) -> None:
-        """Let at most `slots` runs be taken at once, and `limits` per tenant."""
+        """Allow `slots` runs at once, and `limits` per tenant."""
         self._free = slots
         self._limits = limits
         for name, tenant in self._tenants.items():
             self._list(name, tenant)
 
     def put(self, job: RunJob) -> None:
-        """Let a run wait for its turn."""
+        """Queue a run."""
         job.state = "queued"
         name = job.run.tenant
         tenant = self._tenants.setdefault(name, _Tenant())
@@ -64,7 +64,7 @@ class Queue:
         self._list(name, tenant)
 
     def take(self) -> RunJob | None:
-        """The next run whose turn it is, now driving; None when there is none or no slot."""
+        """Take the next run to drive; None if there is none, or no slot."""
         while self._free > 0 and self._turns:
             name = self._turns.popleft()
             tenant = self._tenants[name]
@@ -80,7 +80,7 @@ class Queue:
         return None
 
     def done(self, job: RunJob) -> None:
-        """Give the slot of a run back."""
+        """Release the slot of a run."""
         name = job.run.tenant
         tenant = self._tenants[name]
         tenant.driving -= 1
@@ -93,7 +93,7 @@ class Queue:
         return limit is None or tenant.driving < limit
 
     def _list(self, name: str, tenant: _Tenant) -> None:
-        """Put the tenant at the end of the turns, once, if it has something that may be driven."""
+        """Put the tenant at the end of the rotation, once, if it has a run that may start."""
         if not tenant.listed and tenant.waiting and self._below(name, tenant):
             tenant.listed = True
             self._turns.append(name)
@@ -104,7 +104,7 @@ class Queue:
 
 
 def _first(waiting: deque[RunJob]) -> RunJob | None:
-    """The first run that still waits; those that were dropped meanwhile are skipped."""
+    """The first run that is still queued; dropped ones are skipped."""
     while waiting:
         job = waiting.popleft()
         if job.state == "queued":
@@ -112,16 +112,16 @@ def _first(waiting: deque[RunJob]) -> RunJob | None:
     return None
 
 
-# The longest sleep in seconds: a clock that is set, or a machine that slept, is noticed by then.
+# The longest sleep in seconds, so that clock changes and system sleep are noticed.
 LONGEST = 0.25
-# Below this many entries, dropped timers are left in the heap until they come up.
+# Below this size, the heap keeps dropped timers until they are due.
 SPARSE = 64
 
 _Entry = tuple[datetime, int, RunKey]
 
 
 class Timers:
-    """The instants at which runs want to be woken; a run has at most one."""
+    """Timers of runs; a run has at most one."""
 
     def __init__(self, clock: Clock, fire: Callable[[RunKey], None]) -> None:
         self._clock = clock
@@ -136,7 +136,7 @@ class Timers:
         return run in self._entries
 
     def set(self, run: RunKey, at: datetime) -> None:
-        """Wake the run at an instant, in place of the one it had."""
+        """Set the timer of a run, replacing its earlier one."""
         entry = (at, next(self._numbers), run)
         self._entries[run] = entry
         heappush(self._heap, entry)
@@ -147,17 +147,17 @@ class Timers:
             self._arm()
 
     def drop(self, run: RunKey) -> datetime | None:
-        """Forget the timer of a run, and give the instant it was set to."""
+        """Remove the timer of a run, and return its time."""
         entry = self._entries.pop(run, None)
         return entry[0] if entry else None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let timers fire from now on, on this loop."""
+        """Fire timers on this loop from now on."""
         self._loop = loop
         self._arm()
 
     def stop(self) -> None:
-        """Let no timer fire until the next start."""
+        """Fire no timer until the next start."""
         if self._handle:
             self._handle.cancel()
         self._loop = self._handle = None
@@ -187,7 +187,7 @@ _log = logging.getLogger("turnloom.inline")
 
 
 class _Server:
-    """What one call of `serve` brought: the drive, and the group that its tasks belong to."""
+    """State of one call of `serve`: the drive, and the group of its tasks."""
 
     __slots__ = ("_context", "_drive", "_group")
 
@@ -197,19 +197,19 @@ class _Server:
         self._context = context
 
     def start(self, job: RunJob) -> "asyncio.Task[datetime | None]":
-        """A task that drives the run, in the server's context and not in that of who woke it."""
+        """Start a task that drives the run, in the server's context instead of the caller's."""
         return self._group.create_task(self._guard(job.run), context=self._context.copy())
 
     async def _guard(self, run: RunKey) -> datetime | None:
         try:
             return await self._drive(run)
         except Exception:  # noqa: BLE001 - recorded; one bad drive must not stop the others
-            _log.exception("The drive of run %r failed.", run.id)
+            _log.exception("Driving run %r failed.", run.id)
             return None
 
 
 class InlineScheduler:
-    """Drives runs in this process; what it knows of them is gone with the process."""
+    """Drives runs in this process. Its queue and timers are lost when the process ends."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -221,7 +221,7 @@ class InlineScheduler:
         self._serving = False
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-        """Drive the run soon, or at an instant: the run's one timer. Idempotent."""
+        """Drive the run soon, or at a given time: a run has one timer. Idempotent."""
         job = self._jobs.get(run)
         if job is None:
             job = self._jobs[run] = RunJob(run)
@@ -231,7 +231,7 @@ class InlineScheduler:
             self._timers.set(run, at)
 
     async def cancel(self, run: RunKey) -> None:
-        """Drop what is queued for the run and interrupt its drive; does not wait for its end."""
+        """Remove the run from the queue and interrupt its drive, without waiting for it to end."""
         self._timers.drop(run)
         job = self._jobs.get(run)
         if job is None:
@@ -244,15 +244,15 @@ class InlineScheduler:
             del self._jobs[run]
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        """Drive what is woken, at most `slots` at once and `limits` per tenant, until cancelled.
+        """Drive woken runs, at most `slots` at once and `limits` per tenant, until cancelled.
 
-        When it is cancelled it interrupts the drives that run, and waits for their end.
+        On cancellation, it interrupts the running drives and waits for them to end.
 
         Raises:
-            UsageError: this scheduler is being served already.
+            UsageError: `serve` is running already.
         """
         if self._serving:
-            raise UsageError("This scheduler is being served already. Serve it once at a time.")
+            raise UsageError("This scheduler is running already. Call `serve` once at a time.")
         self._serving = True
         try:
             async with asyncio.TaskGroup() as group:
@@ -261,7 +261,7 @@ class InlineScheduler:
             self._serving = False
 
     async def status(self, run: RunKey) -> Status:
-        """Where the run stands with this scheduler."""
+        """The scheduling status of the run."""
         job = self._jobs.get(run)
         return "idle" if job is None or job.state == "dropped" else job.state
 
@@ -288,7 +288,7 @@ class InlineScheduler:
         self._soon(self._jobs[run])
 
     def _pump(self) -> None:
-        """Start what may start now."""
+        """Start every run that may start now."""
         while self._server and (job := self._queue.take()):
             self._timers.drop(job.run)
             task = self._server.start(job)
@@ -296,7 +296,7 @@ class InlineScheduler:
             task.add_done_callback(partial(self._ended, job))
 
     def _ended(self, job: RunJob, task: "asyncio.Task[datetime | None]") -> None:
-        """Put the run where it belongs after a drive: in the queue, on its timer, or away."""
+        """After a drive: queue the run again, set its timer, or forget it."""
         del self._tasks[job.run]
         self._queue.done(job)
         job.state = "timer"

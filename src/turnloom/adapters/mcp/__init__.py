@@ -5,7 +5,7 @@ from turnloom.errors import UsageError
 try:
     from turnloom.adapters.mcp.server import McpServer
 except ImportError as error:
-    # An older 'mcp' is there but has not what is imported.
+    # An older 'mcp' lacks imported names.
     if (error.name or "").partition(".")[0] not in ("mcp", "httpx2", "jsonschema"):
         raise
     raise UsageError(

@@ -1,4 +1,4 @@
-"""What goes wrong with an MCP server, as sentences; never with what it was given in confidence."""
+"""Error messages for MCP servers, with secrets masked."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,72 +10,73 @@ from pydantic import ValidationError
 from turnloom.errors import ToolServerError
 from turnloom.kernel.values import said
 
-# Characters of what a server said that a message repeats at most.
-MOST_SAID = 1000
-# Our code for "the server replied, and the reply cannot be read".
+# The longest quotation of a server's message, in characters.
+MAX_QUOTED = 1000
+# Our error code for a reply that cannot be parsed.
 UNREADABLE = -32096
-# Shorter words are not taken for secrets: hiding them would make messages unreadable.
+# Shorter words are not masked: messages would become unreadable.
 SECRET_LENGTH = 8
 
 
 class ServerEnded(Exception):
-    """The program of a server closed its side; `code` is its exit code if it ended by itself."""
+    """The server's program closed the connection. `code` is its exit code if it exited by
+    itself."""
 
     code: int | None = None
 
 
-class Misbehaved(Exception):
-    """A server did what no server may do."""
+class ProtocolViolation(Exception):
+    """The server violated the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The errors of one server."""
+    """Creates the errors of one server."""
 
     name: str
     secrets: tuple[str, ...] = field(repr=False)
     last_words: Callable[[], str]
 
-    def silent(self, what: str, seconds: float) -> ToolServerError:
-        """The error of a server that said nothing in time."""
+    def timed_out(self, what: str, seconds: float) -> ToolServerError:
+        """The error for a server that did not answer in time."""
         return self._error(
-            f"did not answer within {seconds:g} s when asked for {what}",
-            "Check that it runs and is not overloaded, or give it a longer timeout.",
+            f"did not answer a request for {what} within {seconds:g} s",
+            "Check that it runs and is not overloaded, or increase its timeout.",
         )
 
     def refused(self, what: str, error: MCPError) -> ToolServerError:
-        """The error of a server that answered with one."""
-        return self._error(f"refused {what}: {_line(error)}", "Check what it was asked for.")
+        """The error for a request that the server refused."""
+        return self._error(f"refused {what}: {_line(error)}", "Check the request.")
 
-    def misbehaved(self, what: str, error: Exception) -> ToolServerError:
-        """The error of an answer that cannot be used."""
+    def unusable(self, what: str, error: Exception) -> ToolServerError:
+        """The error for an unusable answer."""
         return self._error(
-            f"answered {what} in a way that cannot be used: {_line(error)}",
-            "Tell whoever maintains it.",
+            f"gave an unusable answer for {what}: {_line(error)}",
+            "Report it to the maintainer of the server.",
         )
 
     def failed(self, tool: str, text: str) -> ToolServerError:
-        """The error that a tool reports of itself."""
-        cut = text if len(text) <= MOST_SAID else f"{text[:MOST_SAID]}…"
-        about = f"Tool {tool!r} of MCP server {self.name!r} failed: {cut or 'it does not say why'}"
-        return ToolServerError(f"{_ended(self._masked(about))} Check its arguments.")
+        """The error that a tool reports."""
+        cut = text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+        about = f"Tool {tool!r} of MCP server {self.name!r} failed: {cut or 'no reason given'}"
+        return ToolServerError(f"{_with_period(self._masked(about))} Check its arguments.")
 
     def lost(self, what: str, seconds: float, reason: BaseException | None) -> ToolServerError:
-        """The error of a connection that could not be made or broke, by what broke it."""
+        """The error for a connection that failed or broke, by its cause."""
         match reason:
             case None:
                 return self._error(f"was closed before it answered {what}", "")
             case TimeoutError():
-                return self.silent(what, seconds)
-            case Misbehaved():
-                return self.misbehaved(what, reason)
+                return self.timed_out(what, seconds)
+            case ProtocolViolation():
+                return self.unusable(what, reason)
             case _:
-                return self._error(*_trouble(reason))
+                return self._error(*_connection_failure(reason))
 
     def _error(self, text: str, remedy: str) -> ToolServerError:
         words = self._masked(self.last_words())
-        about = _ended(self._masked(f"MCP server {self.name!r} {text}"))
-        parts = (about, remedy, words and f"It last said: {words}")
+        about = _with_period(self._masked(f"MCP server {self.name!r} {text}"))
+        parts = (about, remedy, words and f"Its last output: {words}")
         return ToolServerError(" ".join(part for part in parts if part))
 
     def _masked(self, text: str) -> str:
@@ -85,35 +86,35 @@ class Faults:
 
 
 def hidden(name: str) -> str:
-    """What stands in place of a value that a server was given in confidence; it is never opened."""
+    """The placeholder for a secret value of a server; it is never resolved."""
     return f"⟨hidden:{name}⟩"
 
 
 def secret_words(values: Iterable[str]) -> tuple[str, ...]:
-    """The words in values that no message may hold, the longest first."""
+    """The words in values that messages must not contain, longest first."""
     words = {word for value in values for word in (value, *value.split())}
     return tuple(sorted((word for word in words if len(word) >= SECRET_LENGTH), key=len)[::-1])
 
 
-def _trouble(reason: BaseException) -> tuple[str, str]:
-    """What keeps a connection from being there, and what to do."""
+def _connection_failure(reason: BaseException) -> tuple[str, str]:
+    """Why a connection failed, and the remedy."""
     match reason:
         case ServerEnded():
             return _ending(reason.code), "Run its `command` by hand to see why."
         case MCPError():
             text = f"refused the connection: {_line(reason)}"
-            return text, "Check where it is and what it is given."
+            return text, "Check its address and its credentials."
         case OSError():
             text = f"cannot be started: {reason.strerror}: {reason.filename!r}"
             return text, "Check its `command` and `cwd`."
         case httpx2.HTTPError() | httpx2.InvalidURL():
             text = f"cannot be reached: {_line(reason)}"
-            return text, "Check that it runs, and that its `url` is right."
+            return text, "Check that it runs and that its `url` is correct."
         case ValidationError() | RuntimeError():
-            text = f"does not speak MCP as it should: {_line(reason)}"
+            text = f"does not follow the MCP protocol: {_line(reason)}"
             return text, "Check that it is an MCP server."
         case _:
-            return f"cannot be used: {_line(reason)}", "Check how it is declared."
+            return f"cannot be used: {_line(reason)}", "Check its declaration."
 
 
 def _ending(code: int | None) -> str:
@@ -125,8 +126,8 @@ def _ending(code: int | None) -> str:
 def _line(error: BaseException) -> str:
     lines = [line.strip() for line in said(error).splitlines() if line.strip()]
     text = lines[0].rstrip(".") if lines else type(error).__name__
-    return text if len(text) <= MOST_SAID else f"{text[:MOST_SAID]}…"
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
 
-def _ended(text: str) -> str:
+def _with_period(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -1,4 +1,4 @@
-"""An MCP server behind a URL: what its HTTP answers may be, and what they mean."""
+"""MCP servers behind a URL: limits and errors of their HTTP responses."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
@@ -11,42 +11,42 @@ from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-# Bytes that one answer may have, and one that only says no.
-MOST_BYTES = 4 * 1024 * 1024
-MOST_REFUSAL_BYTES = 64 * 1024
-# Our code for "the server has forgotten the session"; what was asked in it was not done.
+# The maximum sizes of a response and of an error response, in bytes.
+MAX_BYTES = 4 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+# Our error code for a session that the server no longer knows; its request was not executed.
 SESSION_LOST = -32097
 
 
 class Endpoint:
-    """A server that somebody else runs."""
+    """An MCP server that is reached by a URL."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
         self._url = url
-        # Unpacked, a small answer may be of any size.
+        # Compressed, a small response may expand to any size.
         self._headers = {**headers, "accept-encoding": "identity"}
-        # Who asks also gives up: an answer may take its time for one tool and not for another.
+        # The caller enforces the read timeout, which differs between tools.
         self._timeout = httpx2.Timeout(timeout, read=None)
 
     async def transport(self, stack: AsyncExitStack) -> Transport:
-        """What speaks to the URL while it is entered."""
+        """The transport to the URL."""
         create = partial(
             httpx2.AsyncClient,
             headers=self._headers,
             timeout=self._timeout,
             event_hooks={"request": [_refuse_listening], "response": [_explain, _limit]},
         )
-        # It reads the certificates of the machine.
+        # Creating a client reads the machine's certificates.
         client = await stack.enter_async_context(await to_thread.run_sync(create))
-        return streamable_http_client(self._url, http_client=client, max_sse_event_size=MOST_BYTES)
+        return streamable_http_client(self._url, http_client=client, max_sse_event_size=MAX_BYTES)
 
     def last_words(self) -> str:
-        """Nothing: what such a server complains about is not for us to see."""
+        """Empty: the stderr of a remote server is not available."""
         return ""
 
 
-class _Limited(httpx2.AsyncByteStream):
-    """A body that breaks off where it gets too long."""
+class _LimitedBody(httpx2.AsyncByteStream):
+    """A response body with a size limit."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body
@@ -55,8 +55,8 @@ class _Limited(httpx2.AsyncByteStream):
         size = 0
         async for chunk in self._body:
             size += len(chunk)
-            if size > MOST_BYTES:
-                raise httpx2.StreamError(f"it has more than {MOST_BYTES} bytes")
+            if size > MAX_BYTES:
+                raise httpx2.StreamError(f"it has more than {MAX_BYTES} bytes")
             yield chunk
 
     async def aclose(self) -> None:
@@ -64,17 +64,17 @@ class _Limited(httpx2.AsyncByteStream):
 
 
 async def _refuse_listening(request: httpx2.Request) -> None:
-    """Keep the client from listening for what nobody asked for, and from resuming without end."""
+    """Refuse requests for unsolicited messages and for endless resumption."""
     if request.method == "GET":
-        raise httpx2.RequestError("Answers come with the request that asks.", request=request)
+        raise httpx2.RequestError("Only responses to requests are read.", request=request)
 
 
 async def _explain(response: httpx2.Response) -> None:
-    """Let a refusal in plain HTTP say its status, where the client would drop it."""
+    """Turn an HTTP error into a JSON-RPC error with its status, which the client would drop."""
     if response.status_code < 400:
         return
     lost = response.status_code == 404 and MCP_SESSION_ID in response.request.headers
-    refusal = None if lost else _refusal(await _beginning(response))
+    refusal = None if lost else _refusal(await _read_limited(response))
     if refusal is None:
         text = f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
         code = SESSION_LOST if lost else INTERNAL_ERROR
@@ -85,18 +85,18 @@ async def _explain(response: httpx2.Response) -> None:
 
 
 async def _limit(response: httpx2.Response) -> None:
-    """Bound what is read at once; a stream of events is bounded by the event."""
+    """Limit the size of a response. Event streams are limited per event."""
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        # What was packed all the same stays so, and is no JSON then.
+        # A body that is compressed nevertheless stays so, and is then rejected as invalid JSON.
         response.headers.pop("content-encoding", None)
-        response.stream = _Limited(_body(response))
+        response.stream = _LimitedBody(_body(response))
 
 
-async def _beginning(response: httpx2.Response) -> bytes:
+async def _read_limited(response: httpx2.Response) -> bytes:
     read = b""
     async for chunk in _body(response):
         read += chunk
-        if len(read) > MOST_REFUSAL_BYTES:
+        if len(read) > MAX_ERROR_BYTES:
             break
     return read
 

@@ -1,8 +1,8 @@
-"""An MCP server as a child process: a JSON-RPC message per line, in and out.
+"""MCP servers as child processes, with one JSON-RPC message per line.
 
-The client of the package `mcp` for this keeps a line of any length in memory, and gives the server
-our terminal to complain on. Here a line has a limit, complaints are kept for error messages, and a
-watchdog ends the server when this process is killed.
+The client in the package `mcp` buffers lines of any length, and lets the server write to our
+terminal. Here lines have a limit, stderr is kept for error messages, and a watchdog kills the
+server when this process is killed.
 """
 
 import json
@@ -24,19 +24,20 @@ from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from turnloom.adapters.mcp.faults import UNREADABLE, Misbehaved, ServerEnded
+from turnloom.adapters.mcp.faults import UNREADABLE, ProtocolViolation, ServerEnded
 from turnloom.kernel.values import as_object
 
-# Bytes that one message may have.
-MOST_BYTES = 4 * 1024 * 1024
-# Seconds that a program is given to end after its input is closed, and again after it is asked to.
+# The maximum size of a message.
+MAX_BYTES = 4 * 1024 * 1024
+# Seconds for a program to exit after its input is closed, and again after SIGTERM.
 GRACE = 2.0
-# Bytes of a program's complaints that are kept, and lines of them that a message shows.
+# How many bytes of stderr are kept, and how many lines of it an error shows.
 KEPT_BYTES = 4096
 SHOWN_LINES = 5
-# Messages that wait for a program to read them, so that who gives up need not wait too.
-WAITING = 100
-# What ends a server whose starter was killed; there is no such thing on Windows.
+# The number of messages that can be queued for a program, so that callers that time out do not
+# block.
+MAX_PENDING = 100
+# Kills a server whose parent process was killed; not available on Windows.
 WATCHDOG = str(Path(__file__).with_name("watchdog.py"))
 
 _Streams = tuple[
@@ -45,28 +46,28 @@ _Streams = tuple[
 
 
 class ServerProcess:
-    """A server that is started by us and ends with the connection."""
+    """A server that runs as a child process as long as the connection is open."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
         self._command = list(command)
         self._env = dict(env)
         self._cwd = cwd
-        self._heard = b""
+        self._output = b""
 
     async def transport(self, stack: AsyncExitStack) -> Transport:
-        """What starts the program when entered, and ends it when left."""
+        """A transport that starts the program when entered, and stops it when left."""
         return self._run()
 
     def last_words(self) -> str:
-        """The last lines that the program wrote beside its answers, on one line."""
-        lines = self._heard.decode(errors="replace").split("\n")
+        """The last lines of the program's stderr, joined into one."""
+        lines = self._output.decode(errors="replace").split("\n")
         words = " / ".join(line.strip() for line in lines[-SHOWN_LINES - 1 :] if line.strip())
         return "".join(char if char.isprintable() else " " for char in words)
 
     @asynccontextmanager
     async def _run(self) -> AsyncGenerator[_Streams]:
-        self._heard = b""
-        # Whom we start gets no more of our environment than it needs, so none of our secrets.
+        self._output = b""
+        # The program gets only the environment that it needs, without our secrets.
         environment = get_default_environment() | self._env
         async with _watchdog() as watch:
             process = await anyio.open_process(
@@ -78,14 +79,14 @@ class ServerProcess:
 
     @asynccontextmanager
     async def _connected(self, process: Process) -> AsyncGenerator[_Streams]:
-        """The messages of a program that runs, until it is ended here."""
+        """The message streams of a running program, which is stopped at the end."""
         delivered, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
-        outgoing, sent = anyio.create_memory_object_stream[SessionMessage](WAITING)
+        outgoing, sent = anyio.create_memory_object_stream[SessionMessage](MAX_PENDING)
         async with delivered, incoming, outgoing, sent, anyio.create_task_group() as tasks:
             ended = ServerEnded()
             tasks.start_soon(self._read, process, delivered, ended)
             tasks.start_soon(self._write, process, sent, ended)
-            tasks.start_soon(self._overhear, process)
+            tasks.start_soon(self._read_stderr, process)
             try:
                 yield incoming, outgoing
             finally:
@@ -103,23 +104,23 @@ class ServerProcess:
         lines = BufferedByteReceiveStream(process.stdout)
         try:
             while True:
-                line = await lines.receive_until(b"\n", MOST_BYTES)
+                line = await lines.receive_until(b"\n", MAX_BYTES)
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValidationError:
-                    unreadable = _unreadable(line)
+                    unreadable = _unreadable_reply(line)
                     if unreadable is None:
-                        # Many a program greets on the wrong channel.
-                        self._hear(line + b"\n")
+                        # Many programs print a greeting on stdout.
+                        self._keep_output(line + b"\n")
                         continue
                     message = unreadable
                 await delivered.send(SessionMessage(message))
         except anyio.IncompleteRead:
             raise ended from None
         except anyio.DelimiterNotFound:
-            raise Misbehaved(f"a message has more than {MOST_BYTES} bytes") from None
+            raise ProtocolViolation(f"a message has more than {MAX_BYTES} bytes") from None
         except anyio.BrokenResourceError:
-            return  # The session is closed, and the program about to be.
+            return  # The session is closed, and the program is about to be stopped.
 
     async def _write(
         self, process: Process, sent: MemoryObjectReceiveStream[SessionMessage], ended: ServerEnded
@@ -132,67 +133,67 @@ class ServerProcess:
         except (anyio.BrokenResourceError, OSError) as error:
             raise ended from error
 
-    async def _overhear(self, process: Process) -> None:
+    async def _read_stderr(self, process: Process) -> None:
         assert process.stderr is not None
         async for words in process.stderr:
-            self._hear(words)
+            self._keep_output(words)
 
-    def _hear(self, words: bytes) -> None:
-        self._heard = (self._heard + words[-KEPT_BYTES:])[-KEPT_BYTES:]
+    def _keep_output(self, words: bytes) -> None:
+        self._output = (self._output + words[-KEPT_BYTES:])[-KEPT_BYTES:]
 
 
-def _unreadable(line: bytes) -> JSONRPCError | None:
-    """An error in the place of a reply that cannot be read, so that nobody waits for it; nothing if
-    the line is no reply."""
+def _unreadable_reply(line: bytes) -> JSONRPCError | None:
+    """An error in place of a reply that cannot be parsed, so that its caller does not wait; None if
+    the line is not a reply."""
     try:
-        said = as_object(json.loads(line.decode(errors="replace")))
+        reply = as_object(json.loads(line.decode(errors="replace")))
     except (ValueError, RecursionError):
         return None
-    id = (said or {}).get("id")
-    if said is None or "method" in said or isinstance(id, bool) or not isinstance(id, int | str):
+    id = (reply or {}).get("id")
+    if reply is None or "method" in reply or isinstance(id, bool) or not isinstance(id, int | str):
         return None
-    error = ErrorData(code=UNREADABLE, message="the reply is no message of the protocol")
+    error = ErrorData(code=UNREADABLE, message="the reply is not a JSON-RPC message")
     return JSONRPCError(jsonrpc="2.0", id=id, error=error)
 
 
 @asynccontextmanager
 async def _watchdog() -> AsyncGenerator[Callable[[Process], Awaitable[None]]]:
-    """What is told of a program that is to end with this process, even if it is killed."""
+    """Start a watchdog; yields a function that registers a program to end with this process."""
     if sys.platform == "win32" or not sys.executable:
         yield _unwatched
         return
-    dog = await anyio.open_process(
+    guardian = await anyio.open_process(
         [sys.executable, "-I", "-S", WATCHDOG, str(os.getpid())],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
 
-    async def tell(words: str) -> None:
-        assert dog.stdin is not None
+    async def write(words: str) -> None:
+        assert guardian.stdin is not None
         with suppress(anyio.BrokenResourceError, OSError):
-            await dog.stdin.send(f"{words}\n".encode())
+            await guardian.stdin.send(f"{words}\n".encode())
 
     async def watch(process: Process) -> None:
-        await tell(str(process.pid))
+        await write(str(process.pid))
 
     try:
         yield watch
     finally:
         with anyio.CancelScope(shield=True):
-            await tell("over")
-            dog.kill()
-            await dog.aclose()
+            await write("over")
+            guardian.kill()
+            await guardian.aclose()
 
 
 async def _unwatched(process: Process) -> None:
-    """Leave a program alone: here, it ends with its input."""
+    """Do nothing: here the program ends with its input."""
 
 
 async def _stop(process: Process) -> int | None:
-    """Close its input, then ask, then force, also what it has started in turn.
+    """Close its input, then send SIGTERM, then SIGKILL to its whole process group.
 
-    Gives the exit code if it ended by itself.
+    Returns the exit code if it exited by itself.
     """
     assert process.stdin is not None
     await process.stdin.aclose()

@@ -1,4 +1,4 @@
-"""What a tool gave, as a JSON value."""
+"""Convert tool results to JSON values."""
 
 import msgspec
 from mcp.types import (
@@ -16,9 +16,9 @@ from turnloom.kernel.values import Json
 
 
 def value_of(result: CallToolResult) -> Json:
-    """The structured content if there is some, else the content: one block, or a list of them."""
+    """The structured content if any, else the content: one block, or a list of blocks."""
     if result.structured_content is not None:
-        # What JSON cannot say, such as NaN, goes the way of the log.
+        # Values that JSON cannot express, such as NaN, are converted as in the log.
         return msgspec.json.decode(msgspec.json.encode(result.structured_content))
     match result.content:
         case []:
@@ -35,23 +35,23 @@ def text_of(result: CallToolResult) -> str:
 
 
 def _value(block: ContentBlock) -> Json:
-    """A text as it is; of what no prompt can show, a description."""
+    """The text of a block, or a description of content that prompts cannot show."""
     match block:
         case TextContent():
             return block.text
         case ImageContent() | AudioContent():
             return {"type": block.type, "mimeType": block.mime_type, "bytes": _size(block.data)}
         case EmbeddedResource():
-            held = block.resource
-            about = {"type": block.type, "uri": held.uri, "mimeType": held.mime_type}
-            if isinstance(held, TextResourceContents):
-                return about | {"text": held.text}
-            return about | {"bytes": _size(held.blob)}
+            resource = block.resource
+            about = {"type": block.type, "uri": resource.uri, "mimeType": resource.mime_type}
+            if isinstance(resource, TextResourceContents):
+                return about | {"text": resource.text}
+            return about | {"bytes": _size(resource.blob)}
         case ResourceLink():
             about = {"type": block.type, "uri": block.uri, "mimeType": block.mime_type}
             return about | {"name": block.name, "description": block.description}
 
 
 def _size(encoded: str) -> int:
-    """How many bytes a base64 text stands for."""
+    """The number of bytes that a base64 text encodes."""
     return len(encoded.rstrip("=")) * 3 // 4

@@ -23,7 +23,7 @@ from mcp.types import (
 from pydantic import TypeAdapter, ValidationError
 
 from turnloom.adapters.mcp import listing, results
-from turnloom.adapters.mcp.faults import UNREADABLE, Faults, Misbehaved, hidden, secret_words
+from turnloom.adapters.mcp.faults import UNREADABLE, Faults, ProtocolViolation, hidden, secret_words
 from turnloom.adapters.mcp.http import SESSION_LOST, Endpoint
 from turnloom.adapters.mcp.process import ServerProcess
 from turnloom.agents.spec import ToolSchema
@@ -31,117 +31,117 @@ from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, said
 from turnloom.variables.logic.secrets import Secrets
 
-# Seconds that leaving may take before it is forced; more than a stubborn program is given.
-LEAVING = 6.0
-_WHO = Implementation(name="turnloom", version=version("turnloom"))
+# Seconds until closing is forced; longer than the grace periods of a program.
+CLOSE_TIMEOUT = 6.0
+_CLIENT = Implementation(name="turnloom", version=version("turnloom"))
 
 
 class ServerAddress(Protocol):
-    """Where a server is."""
+    """How to reach a server."""
 
     async def transport(self, stack: AsyncExitStack) -> Transport:
-        """What carries messages while it is entered; what it needs goes on the stack."""
+        """A transport for messages; its resources go on the stack."""
         ...
 
     def last_words(self) -> str:
-        """What the server complained about last."""
+        """The last output of the server on stderr."""
         ...
 
 
 class Connection:
-    """One connection, from the moment it is made; why it ended is told, never raised."""
+    """One connection. It reports why it ended, and never raises it."""
 
-    def __init__(self, place: ServerAddress, timeout: float) -> None:
+    def __init__(self, address: ServerAddress, timeout: float) -> None:
         loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[ClientSession] = loop.create_future()
-        self._left = asyncio.Event()
-        self._late = False
-        self._over = False
+        self._leaving = asyncio.Event()
+        self._timed_out = False
+        self._is_closing = False
         self._timer = loop.call_later(timeout, self._expire)
-        # The first caller's context is not that of the others.
-        self._holder = asyncio.create_task(self._hold(place), name=__name__, context=Context())
+        # An empty context, so that the first caller's context does not leak into later calls.
+        self._holder = asyncio.create_task(self._hold(address), name=__name__, context=Context())
         self._holder.add_done_callback(self._note)
 
     @property
     def usable(self) -> bool:
-        """Whether it can be asked, now or once it is made."""
-        return not self._over and not self.ended
+        """Whether requests can be sent, now or once it is established."""
+        return not self._is_closing and not self.ended
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it is left."""
+        """Whether the connection is completely closed."""
         return self._holder.done()
 
     async def session(self) -> ClientSession | None:
-        """The session, once there is one; nothing if there will be none."""
+        """The session once it is established; None if that fails."""
         await asyncio.wait({self._ready, self._holder}, return_when=asyncio.FIRST_COMPLETED)
         return self._ready.result() if self._ready.done() else None
 
     async def reason(self) -> BaseException | None:
-        """Why it ended, once it has; nothing if we ended it."""
+        """Why the connection ended, once it has; None if we closed it."""
         await asyncio.wait({self._holder})
         if self._holder.cancelled():
-            return TimeoutError() if self._late else None
+            return TimeoutError() if self._timed_out else None
         return _innermost(self._holder.exception())
 
     def leave(self) -> None:
-        """Begin to end it."""
-        if self._over:
-            return  # A second cancellation would break into the cleaning up after the first.
-        self._over = True
-        self._left.set()
+        """Start closing."""
+        if self._is_closing:
+            return  # A second cancellation would interrupt the cleanup after the first.
+        self._is_closing = True
+        self._leaving.set()
         if not self._ready.done():
             self._holder.cancel()
 
     async def aclose(self) -> None:
-        """End it, and wait until nothing of it is left."""
+        """Close, and wait until it is done."""
         self.leave()
-        await asyncio.wait({self._holder}, timeout=LEAVING)
+        await asyncio.wait({self._holder}, timeout=CLOSE_TIMEOUT)
         if not self.ended:
             self._holder.cancel()
             await asyncio.wait({self._holder})
 
     def _expire(self) -> None:
-        self._late = True
+        self._timed_out = True
         self.leave()
 
-    async def _hold(self, place: ServerAddress) -> None:
+    async def _hold(self, address: ServerAddress) -> None:
         async with AsyncExitStack() as stack:
-            transport = await place.transport(stack)
-            client = Client(transport, client_info=_WHO, cache=None)
+            transport = await address.transport(stack)
+            client = Client(transport, client_info=_CLIENT, cache=None)
             await stack.enter_async_context(client)
             self._timer.cancel()
             self._ready.set_result(client.session)
             try:
-                await self._left.wait()
+                await self._leaving.wait()
             finally:
-                # Before the session ends, so that whoever is told of its end can see it.
-                self._over = True
+                # Set before the session ends, so that callers whose requests fail can see it.
+                self._is_closing = True
 
     def _note(self, holder: asyncio.Task[None]) -> None:
-        """Take note of the end: an error that nobody has looked at, asyncio prints."""
+        """Retrieve the exception: asyncio logs those that are never retrieved."""
         self._timer.cancel()
         if not holder.cancelled():
             holder.exception()
 
 
 def _innermost(error: BaseException | None) -> BaseException | None:
-    """The error itself, where task groups have wrapped it."""
+    """The error itself, unwrapped from exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 T = TypeVar("T")
-_Given = CallToolResult | InputRequiredResult
-_GIVEN: TypeAdapter[_Given] = TypeAdapter(_Given)
+_Result = CallToolResult | InputRequiredResult
+_RESULT: TypeAdapter[_Result] = TypeAdapter(_Result)
 
 
 class McpServer:
-    """Tools of one MCP server: a program that is started, or one behind a URL.
+    """Tools of one MCP server: a program to start, or a URL.
 
-    The server is connected to when it is first needed, and again after the connection broke. All
-    calls share one connection. A call takes at most `timeout` seconds, connecting included.
+    It connects on first use, and again after the connection breaks. All calls share one connection.
+    A call takes at most `timeout` seconds, including connecting.
     """
 
     def __init__(
@@ -157,69 +157,68 @@ class McpServer:
     ) -> None:
         if bool(command) == bool(url):
             raise UsageError(
-                f"MCP server {name!r} needs either a `command` to start or a `url`, and not both."
+                f"MCP server {name!r} needs a `command` or a `url`. Set exactly one of them."
             )
         env, headers = env or {}, headers or {}
         given = {**env, **headers}
         words = {f"{name}.{key}": secret_words([value]) for key, value in given.items()}
         self._secrets = Secrets({key: [*found] for key, found in words.items() if found}, hidden)
-        self._place: ServerAddress = (
+        self._address: ServerAddress = (
             ServerProcess(command, env, cwd) if command else Endpoint(url or "", headers, timeout)
         )
         secrets = secret_words([*env.values(), *headers.values()])
-        self._faults = Faults(name, secrets, self._place.last_words)
+        self._faults = Faults(name, secrets, self._address.last_words)
         self._timeout = timeout
         self._connections: list[Connection] = []
         self._closed = False
 
     async def tools(self) -> Sequence[ToolSchema]:
-        """What the server offers now.
+        """The tools that the server offers now.
 
         Raises:
-            ToolServerError: it does not answer, in time or at all, or not in a way to be used.
-            UsageError: the server was closed here.
+            ToolServerError: the server does not answer in time, or its answer is unusable.
+            UsageError: the connection was closed by `aclose`.
         """
         what = "its tools"
         found = await self._ask(what, listing.fetch)
         try:
             return [*map(self._masked, await to_thread.run_sync(listing.check, found))]
-        except Misbehaved as error:
-            raise self._faults.misbehaved(what, error) from error
+        except ProtocolViolation as error:
+            raise self._faults.unusable(what, error) from error
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Json:
-        """What a tool gives: a JSON value, a text, or a list of blocks; without what the server was
-        given in confidence.
+        """The result of a tool: a JSON value, a text, or a list of blocks, with secrets masked.
 
         Raises:
-            ToolServerError: the tool reports an error, or the server gives no answer to be used.
-            UsageError: the server was closed here.
+            ToolServerError: the tool reports an error, or the server gives no usable answer.
+            UsageError: the connection was closed by `aclose`.
         """
         try:
             plain = msgspec.json.decode(msgspec.json.encode(dict(arguments)))
         except (TypeError, ValueError, RecursionError) as error:
-            # Found out on the way to the server, it would cost the others their connection.
-            raise self._faults.failed(tool, f"its arguments are no JSON: {said(error)}") from error
+            # Failing in the transport would break the connection for all callers.
+            raise self._faults.failed(tool, f"its arguments are not JSON: {said(error)}") from error
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=plain))
 
-        async def ask(session: ClientSession) -> _Given:
+        async def ask(session: ClientSession) -> _Result:
             return await _call(session, request)
 
         given = await self._ask(f"tool {tool!r}", ask)
         if isinstance(given, InputRequiredResult):
-            raise self._faults.failed(tool, "it asks for more input, which a call cannot give")
+            raise self._faults.failed(tool, "it requires more input, which a call cannot provide")
         if given.is_error:
             raise self._faults.failed(tool, results.text_of(given))
         return self._secrets.masked_data(results.value_of(given))
 
     def _masked(self, tool: ToolSchema) -> ToolSchema:
-        """A tool as models are told of it, without what the server was given in confidence."""
+        """A tool with secrets masked."""
         if not self._secrets:
             return tool
         parameters: Any = self._secrets.masked_data(tool.parameters)
         return ToolSchema(tool.name, self._secrets.masked(tool.description), parameters)
 
     async def aclose(self) -> None:
-        """End the connection and the program; calls in flight fail. Again changes nothing."""
+        """Close the connection and stop the program. Running calls fail. Idempotent."""
         self._closed = True
         with anyio.CancelScope(shield=True):
             for connection in self._connections:
@@ -233,15 +232,15 @@ class McpServer:
                 except MCPError as error:
                     if error.code != SESSION_LOST:
                         raise
-                # The server was started again meanwhile, and has done nothing for us since.
+                # The server was restarted, and has not executed the request.
                 return await self._attempt(what, ask)
         except TimeoutError as error:
-            raise self._faults.silent(what, self._timeout) from error
+            raise self._faults.timed_out(what, self._timeout) from error
         except MCPError as error:
-            fault = self._faults.misbehaved if error.code == UNREADABLE else self._faults.refused
+            fault = self._faults.unusable if error.code == UNREADABLE else self._faults.refused
             raise fault(what, error) from error
-        except (Misbehaved, ValidationError) as error:
-            raise self._faults.misbehaved(what, error) from error
+        except (ProtocolViolation, ValidationError) as error:
+            raise self._faults.unusable(what, error) from error
 
     async def _attempt(self, what: str, ask: Callable[[ClientSession], Awaitable[T]]) -> T:
         connection, session = await self._connected()
@@ -258,38 +257,38 @@ class McpServer:
         raise self._faults.lost(what, self._timeout, reason) from reason
 
     async def _connected(self) -> tuple[Connection, ClientSession | None]:
-        """A connection, and its session if one could be made."""
+        """A connection, and its session if it could be established."""
         connection = self._connection()
         session = await connection.session()
         if session is not None and not connection.usable:
-            # It broke long ago, and we heard of it only while we waited.
+            # It had broken earlier, and we learned of it only while waiting.
             connection = self._connection()
             session = await connection.session()
         return connection, session
 
     def _connection(self) -> Connection:
         if self._closed:
-            raise UsageError("The MCP server was closed, so it cannot be asked any more.")
-        # One that is not usable any more may still have a program to end.
+            raise UsageError("The MCP server is closed. Create a new `McpServer`.")
+        # A connection that is no longer usable may still have a program to stop.
         self._connections = [each for each in self._connections if not each.ended]
         for connection in self._connections:
             if connection.usable:
                 return connection
-        connection = Connection(self._place, self._timeout)
+        connection = Connection(self._address, self._timeout)
         self._connections.append(connection)
         return connection
 
 
-async def _call(session: ClientSession, request: CallToolRequest) -> _Given:
-    """Ask for a tool without the check of its answer that `ClientSession.call_tool` makes.
+async def _call(session: ClientSession, request: CallToolRequest) -> _Result:
+    """Call a tool without the validation of `ClientSession.call_tool`.
 
-    That one runs the server's own regular expressions over the server's own text, in our loop.
+    That would run the server's regular expressions on the server's text in our event loop.
     """
     try:
-        return await session.send_request(request, _GIVEN)
+        return await session.send_request(request, _RESULT)
     except MCPError as error:
         if error.code != HEADER_MISMATCH:
             raise
-    # The server wants some arguments as headers too; which ones, the session learns by listing.
+    # The server expects some arguments as headers; the session learns which by listing the tools.
     await listing.fetch(session)
-    return await session.send_request(request, _GIVEN)
+    return await session.send_request(request, _RESULT)

@@ -1,4 +1,4 @@
-"""Work in a process of its own, which may end, crash or hang."""
+"""Run work in a separate process, which may exit, crash or hang."""
 
 import faulthandler
 import os
@@ -14,42 +14,41 @@ from multiprocessing.process import BaseProcess
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-# How often a silent process is looked at: one that it started may hold its end of the pipe open.
+# Polling interval of a silent process: a child of it may hold its end of the pipe open.
 INTERVAL = 0.05
-# Seconds that a process has beyond its limit to end by itself, and say where it stood.
+# Seconds after its limit in which a process can exit by itself and write its traceback.
 GRACE = 2.0
 
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 _OUT_OF_TIME = "Timeout ("
 
-# Work that is given a function to say things with.
-Say = Callable[[Any], None]
-Work = Callable[[Say], None]
+# Work receives a function that sends values to the caller.
+Send = Callable[[Any], None]
+Work = Callable[[Send], None]
 
 
 @dataclass(frozen=True)
 class ProcessEnding:
     """How a process ended before its work was done.
 
-    `code` is its exit code, minus the signal that ended it, or None if it was out of time. `frames`
-    are the files and lines where it stood, innermost first, as far as they are known.
+    `code` is its exit code, the negative number of a signal, or None after a timeout. `frames` are
+    the files and lines of its traceback, innermost first, if known.
     """
 
     code: int | None
     frames: tuple[tuple[str, int], ...] = ()
 
 
-# Said after the last thing that the work says.
+# Sent after the last value of the work.
 _DONE = "done"
 
 
 def apart(work: Work, limit: float) -> Iterator[Any]:
-    """What work says in a process of its own; at last an `Ending` if the process ends early.
+    """Yield what work sends from a separate process, and a `ProcessEnding` if it ends early.
 
-    The process has `limit` seconds until it says the next thing. It ends with everything that it
-    started.
+    The process has `limit` seconds for each value. Its child processes are killed with it.
     """
-    # A fork takes milliseconds, and has imported everything already.
+    # A fork takes milliseconds, and all modules are imported already.
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     with ours, TemporaryFile() as trace:
@@ -57,17 +56,17 @@ def apart(work: Work, limit: float) -> Iterator[Any]:
         process.start()
         try:
             theirs.close()
-            while said := _next(process, ours, limit + GRACE):
-                if said == (_DONE,):
+            while received := _next(process, ours, limit + GRACE):
+                if received == (_DONE,):
                     return
-                yield said[0]
+                yield received[0]
             yield _ending(process, trace)
         finally:
             _end(process)
 
 
 def _next(process: BaseProcess, ours: Connection, limit: float) -> tuple[Any] | None:
-    """What the process says next; nothing if it has ended or is out of time."""
+    """The next value in a tuple; None if the process has ended or is out of time."""
     for _ in range(ceil(limit / INTERVAL)):
         if ours.poll(INTERVAL) or not process.is_alive():
             break
@@ -88,31 +87,31 @@ def _ending(process: BaseProcess, trace: IO[bytes]) -> ProcessEnding:
 def _end(process: BaseProcess) -> None:
     assert process.pid is not None
     process.kill()
-    with suppress(ProcessLookupError, PermissionError):  # nothing of its group is left
+    with suppress(ProcessLookupError, PermissionError):  # its group is gone
         os.killpg(process.pid, signal.SIGKILL)
     process.join()
     process.close()
 
 
 def _perform(work: Work, limit: float, theirs: Connection, trace: IO[bytes]) -> None:
-    """In the process: do the work, and end without waiting for the threads that it leaves."""
+    """In the process: do the work, and exit without waiting for its threads."""
     os.setpgrp()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.enable(trace, all_threads=False)
 
-    def say(value: Any) -> None:
+    def send(value: Any) -> None:
         _limit(limit, trace)
         try:
             theirs.send(value)
-        except BrokenPipeError:  # the process that asked is gone
+        except BrokenPipeError:  # the parent process is gone
             os._exit(1)
 
     _limit(limit, trace)
-    work(say)
-    say(_DONE)
+    work(send)
+    send(_DONE)
     os._exit(0)
 
 
 def _limit(limit: float, trace: IO[bytes]) -> None:
-    """End this process after the limit, also if the process that asked is gone by then."""
+    """Exit after the limit, even if the parent process is gone."""
     faulthandler.dump_traceback_later(limit, file=trace, exit=True)

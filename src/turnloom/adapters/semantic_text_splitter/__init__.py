@@ -1,5 +1,4 @@
-"""Texts cut where they have joints: sections, paragraphs, sentences, words. Needs the extra
-`vectors`."""
+"""Split texts at sections, paragraphs, sentences and words. Needs the extra `vectors`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,18 +13,18 @@ except ModuleNotFoundError as error:
     if error.name != "semantic_text_splitter":
         raise
     raise UsageError(
-        "Cutting texts needs the package 'semantic-text-splitter', which is not installed. "
+        "Splitting texts needs the package 'semantic-text-splitter', which is not installed. "
         'Install it with: pip install "turnloom[vectors]"'
     ) from error
 
 __all__ = ["SemanticSplitter"]
 
-# A word that nobody wrote; the library takes four times as long for one that is twice as long.
+# A word this long is data, not prose. The library's time grows with the square of its length.
 _ENDLESS = re.compile(r"\w{10000}")
 
 
 class SemanticSplitter:
-    """Chunks as large as the chunking allows, by the tokens of a counter."""
+    """Splits texts into chunks of at most the configured number of tokens."""
 
     def __init__(self, chunking: Chunking, counter: TokenCounter) -> None:
         tokens, overlap = chunking.tokens, chunking.overlap
@@ -36,13 +35,13 @@ class SemanticSplitter:
         }
 
     def split(self, text: str, format: Format) -> Sequence[str]:
-        """The chunks of a text, in their order."""
+        """The chunks of a text, in order."""
         chunks = self._splitters[format].chunks
         return [chunk for part in _parts(text) for chunk in chunks(part)]
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A text in one part, unless it has words without an end."""
+    """A text in one part, or cut within extremely long words."""
     start = 0
     for found in _ENDLESS.finditer(text):
         yield text[start : found.end()]

@@ -1,4 +1,4 @@
-"""Tokens counted as OpenAI's models count them. Needs the extra `tokens`."""
+"""Token counts of OpenAI's models. Needs the extra `tokens`."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -19,7 +19,7 @@ __all__ = ["SplintrCounter"]
 
 
 class SplintrCounter:
-    """Tokens of a vocabulary that the package carries."""
+    """Counts tokens by a vocabulary of the package."""
 
     version = "1"
 
@@ -29,16 +29,16 @@ class SplintrCounter:
             self._encode = _encoder(vocabulary)
         except ValueError as error:
             raise UsageError(
-                f"There is no vocabulary {vocabulary!r}: {error}. Try 'o200k_base'."
+                f"Unknown vocabulary {vocabulary!r}: {error}. Use 'o200k_base'."
             ) from error
 
     def count(self, text: str) -> int:
-        """How many tokens a text has; what looks like a special token is text like any other."""
+        """The number of tokens in a text; special tokens count as plain text."""
         whole = text.encode("utf-8", "replace").decode()
         return len(self._encode(whole))
 
 
 @cache
 def _encoder(vocabulary: str) -> Callable[[str], Sequence[int]]:
-    """What cuts texts into tokens; it takes a tenth of a second to load, and never changes."""
+    """The encoder of a vocabulary, cached: loading takes a tenth of a second."""
     return Tokenizer.from_pretrained(vocabulary).encode_ordinary

@@ -1,4 +1,4 @@
-"""Texts as vectors by a small model that is part of a package. Needs the extra `embeddings`."""
+"""Embeddings by a small model that ships in a package. Needs the extra `embeddings`."""
 
 from turnloom.adapters.wordllama.embedder import WordLlamaEmbedder
 

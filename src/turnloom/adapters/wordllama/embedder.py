@@ -1,4 +1,4 @@
-"""Vectors of WordLlama, whose weights come in its package: nothing is downloaded."""
+"""Embeddings by WordLlama. Its weights ship in the package, so nothing is downloaded."""
 
 import logging
 import os
@@ -12,18 +12,18 @@ from anyio import to_thread
 
 from turnloom.errors import UsageError
 
-# The model that the package carries: its configuration, and the size of its vectors.
+# The model in the package, and the size of its vectors.
 MODEL = "l2_supercat"
 DIMENSIONS = 256
 
 
 class WordLlamaEmbedder:
-    """The model in the package; it is loaded when first used."""
+    """Embeds texts with the model in the package, which is loaded on first use."""
 
     name = "wordllama"
     version = f"{MODEL}_{DIMENSIONS}"
     dimensions = DIMENSIONS
-    # Texts on different things score about 0, a question and its answer often 0.3.
+    # Unrelated texts score about 0, a question and its answer often 0.3.
     min_relevance = 0.2
 
     def __init__(self) -> None:
@@ -36,16 +36,16 @@ class WordLlamaEmbedder:
         self._loading = Lock()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """A vector for each text, in their order."""
+        """One vector per text, in order."""
         return await to_thread.run_sync(self._embed, list(texts))
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
-        """On a thread: what the model gives."""
+        """In a thread: the vectors of the model."""
         with self._loading:
             if self._model is None:
                 self._model = _load()
-        # As the model's own `embed` does it, which makes all texts as long as the longest, and
-        # finds out where each token stands: half of its time.
+        # The model's own `embed` also pads all texts to the longest and computes token offsets,
+        # which doubles its time.
         encode = self._model.tokenizer.encode_batch_fast
         rows = self._model.embedding
         found = (each.ids for each in encode(texts, add_special_tokens=False))
@@ -53,7 +53,7 @@ class WordLlamaEmbedder:
 
 
 def _load() -> Any:
-    """The model; what it looks for is in its package, not in a cache of its own."""
+    """Load the model from its package instead of a cache folder."""
     library = _import()
     model = library.WordLlama.load(
         config=MODEL,
@@ -66,7 +66,7 @@ def _load() -> Any:
 
 
 def _import() -> Any:
-    """The library. It sets up the program's log when it is imported; that is undone."""
+    """Import the library, and undo its changes to the root logger."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     try:
