@@ -178,4 +178,4 @@ async def test_no_hook_stops_the_chat(tmp_path: Path, caplog: pytest.LogCaptureF
     assert failed == ["fail", "fail", "hang", "meddle", "leave", "alone"]
     assert "hook then is skipped: runs after fail, which did not succeed" in caplog.text
     assert "hook sometimes is skipped: only when" in caplog.text
-    assert "A chat is not gone on with" in caplog.text
+    assert "A chat cannot be resumed" in caplog.text

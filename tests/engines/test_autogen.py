@@ -14,7 +14,7 @@ from tests.support.engines import ByAddress, ByName
 from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.autogen import AutogenEngine
-from turnloom.adapters.autogen.asking import CallTransport, Hearing
+from turnloom.adapters.autogen.asking import CallTransport, DeltaStream
 from turnloom.adapters.autogen.clients import Clients
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
 from turnloom.errors import EngineError, UsageError
@@ -109,11 +109,14 @@ async def test_a_call_has_no_cookies_of_another() -> None:
     config = {"api_type": "openai", "model": "any", "api_key": "key", "base_url": "http://any"}
     clients = Clients([config])
     for _ in range(2):
-        way, hearing = CallTransport(httpx2.MockTransport(handle)), Hearing(lambda words: None)
+        transport, deltas = (
+            CallTransport(httpx2.MockTransport(handle)),
+            DeltaStream(lambda words: None),
+        )
         request = {"messages": [{"role": "user", "content": "Who?"}], "price": [0.0, 0.0]}
-        asked = await to_thread.run_sync(clients.ask, request, way, hearing)
+        asked = await to_thread.run_sync(clients.ask, request, transport, deltas)
         assert asked.message == "Yes."
-        await way.end()
+        await transport.end()
     assert brought == [None, None]
 
 

@@ -205,7 +205,7 @@ async def test_tables_of_another_release_are_refused(postgres_url: str, version:
     made = f"UPDATE turnloom_schema SET version = {version} WHERE part = 'vectors'"
     await execute(postgres_url, made)
     said = await complaint(collection(postgres_url))
-    assert f"schema {version}" in said and f"knows {queries.VERSION}" in said
+    assert f"schema {version}" in said and f"uses {queries.VERSION}" in said
 
 
 async def test_a_tenant_with_little_among_much_finds_all_of_it(postgres_url: str) -> None:

@@ -213,11 +213,11 @@ class FirstListenerStream(MemoryStream):
     async def send(self, event: BaseEvent, context: ConversationContext) -> None:
         """Send an event to the listener, then to the subscribers."""
         self._listener(event)
-        if getattr(event, "__transient__", False) and not self._is_wanted(event):
+        if getattr(event, "__transient__", False) and not self._has_subscriber(event):
             return
         await super().send(event, context)
 
-    def _is_wanted(self, event: BaseEvent) -> bool:
+    def _has_subscriber(self, event: BaseEvent) -> bool:
         return any(condition is None or condition(event) for condition in self._conditions)
 
 

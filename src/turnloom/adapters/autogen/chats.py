@@ -90,9 +90,9 @@ class ChatProgress:
         for agent, message in messages:
             if self.open not in ("", agent):
                 self.finish()
-            self.open, said = agent, parse_message(message)
-            self.say(agent, said.text)
-            if not said.calls:
+            self.open, parsed = agent, parse_message(message)
+            self.say(agent, parsed.text)
+            if not parsed.calls:
                 self.finish()
 
     def say(self, agent: str, text: str) -> list[ContextChanged]:
@@ -283,15 +283,15 @@ class Chat:
         return self._progress
 
     @contextmanager
-    def running(self, manager: object, said: Sequence[Message]) -> Generator[None]:
+    def running(self, manager: object, earlier: Sequence[Message]) -> Generator[None]:
         """The time from the first to the last turn, after replaying earlier messages."""
         own = {name: each for name, each in self._initial.facts.items() if name in self._fresh}
-        self._replay((name, message) for name, message, is_agent in said if is_agent)
+        self._replay((name, message) for name, message, is_agent in earlier if is_agent)
         recorder = self._progress.recorder = ChatRecorder(self._begin(), self._secrets)
         recorder.record(first_values(self._context.to_dict(), own, self._secrets), id="context")
         for number, each in enumerate(self._initial.suppressed):
             recorder.record(each, id=f"context/suppressed.{number}")
-        for name, message, is_agent in said[-1:]:
+        for name, message, is_agent in earlier[-1:]:
             self._note_speaker(name, message, is_agent)
         self._manager = manager
         self._run(hooks_at(self._hooks, "before_chat", None))
@@ -362,9 +362,9 @@ class Chat:
         """Derive changes from a message before it is sent, and return it."""
         if self._manager is not None and recipient is self._manager:
             self.begin_turn(sender)
-            heard = parse_message(message)
-            self._put(self._now.say(sender.name, heard.text))
-            if not heard.calls:
+            parsed = parse_message(message)
+            self._put(self._now.say(sender.name, parsed.text))
+            if not parsed.calls:
                 self._finish()
         return message
 

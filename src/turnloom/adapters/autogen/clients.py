@@ -70,12 +70,12 @@ class Client:
     Keys of the requests are removed from its configurations, because those would win.
     """
 
-    def __init__(self, configs: list[Config], said: RequestKeys) -> None:
+    def __init__(self, configs: list[Config], request_keys: RequestKeys) -> None:
         self._transport = LoopTransport()
         self._http = httpx2.Client(transport=self._transport, timeout=None)
         bridge = {"http_client": self._http}
         own = [
-            {key: value for key, value in config.items() if key not in said}
+            {key: value for key, value in config.items() if key not in request_keys}
             | (bridge if config["api_type"] in BRIDGED else {})
             for config in configs
         ]
@@ -125,12 +125,12 @@ class Clients:
 
     def ask(self, request: Config, transport: CallTransport, deltas: DeltaStream) -> Response:
         """The model's message and its usage; blocks this thread."""
-        said = frozenset(request)
-        idle = self._idle.setdefault(said, deque())
+        keys = frozenset(request)
+        idle = self._idle.setdefault(keys, deque())
         try:
             client = idle.pop()
         except IndexError:
-            client = Client(self._configs, said)
+            client = Client(self._configs, keys)
         try:
             return client.ask(request, transport, deltas)
         finally:

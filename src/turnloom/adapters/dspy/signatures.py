@@ -20,10 +20,10 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def inputs_of(task: Task) -> dict[str, Any]:
     """All inputs that a task can fill, by name. Several artifacts of one type form a list."""
-    heard = (message.text for message in reversed(task.transcript) if message.author != task.agent)
+    others = (message.text for message in reversed(task.transcript) if message.author != task.agent)
     return {
         "conversation": "\n".join(_conversation(task)),
-        "question": next(heard, GO_ON),
+        "question": next(others, GO_ON),
         "system": task.system,
         "context": task.context.items,
         **artifacts_of(task),
@@ -234,6 +234,6 @@ def _inlined(schema: Json, shared: Mapping[str, Json], inside: tuple[str, ...] =
     if name in inside:
         return {}
     if name:
-        beside = {key: value for key, value in form.items() if key != "$ref"}
-        return _inlined({**(as_object(shared.get(name)) or {}), **beside}, shared, (*inside, name))
+        rest = {key: value for key, value in form.items() if key != "$ref"}
+        return _inlined({**(as_object(shared.get(name)) or {}), **rest}, shared, (*inside, name))
     return {key: _inlined(each, shared, inside) for key, each in form.items() if key != "$defs"}
