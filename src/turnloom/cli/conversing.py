@@ -32,7 +32,7 @@ from turnloom.log.spec import Event
 class Scripted(Protocol):
     """An engine that knows which of its lines were not reached."""
 
-    def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
+    def unused_lines(self, spoken: Mapping[str, int]) -> dict[str, int]:
         """How many lines of each agent are left, given how often each was asked."""
         ...
 
@@ -221,6 +221,6 @@ def _unsaid(events: Sequence[Event], loaded: Definition) -> dict[str, int]:
     spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
     left: dict[str, int] = {}
     for agent, (engine, *_) in loaded.engines.items():
-        if isinstance(engine, Scripted) and agent in (counts := engine.unsaid(spoken)):
+        if isinstance(engine, Scripted) and agent in (counts := engine.unused_lines(spoken)):
             left[agent] = counts[agent]
     return left

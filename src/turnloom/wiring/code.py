@@ -81,7 +81,7 @@ class Code:
         for number, (place, hook) in enumerate(declared):
             function = self._declared(hook.filename, hook.function, place)
             if function is not None:
-                found[number] = adapter("functions").detached(function)
+                found[number] = adapter("functions").as_async(function)
         return found
 
     def components(self) -> dict[str, tuple[Component, ...]]:

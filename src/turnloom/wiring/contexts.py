@@ -268,7 +268,7 @@ def _several(choices: Sequence[ChosenProvider]) -> ChosenProvider:
 def _may_give(member: object) -> bool:
     """Whether something looks like a provider, or like a class of them."""
     call: object = member.__call__ if isinstance(member, type) else member
-    return adapter("functions").gives_awaitable(call)
+    return adapter("functions").is_async(call)
 
 
 def _own(name: str, member: Any) -> ContextProvider:
@@ -276,7 +276,7 @@ def _own(name: str, member: Any) -> ContextProvider:
     provider: Any = _instance(name, member) if isinstance(member, type) else member
     if not callable(provider):
         raise Unfit("W051", f"Provider {name!r} cannot be called.", _WRITE_IT)
-    if not adapter("functions").gives_awaitable(provider):
+    if not adapter("functions").is_async(provider):
         raise Unfit("W051", f"Provider {name!r} is not async.", _WRITE_IT)
     try:
         inspect.signature(provider).bind(None)

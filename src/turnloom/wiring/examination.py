@@ -62,7 +62,7 @@ class Examination:
         """The problems of some of the paths, in order: of all of them, if no code ends the
         process."""
         running = _Running(paths[0], paths[0])
-        for said in adapter("processes").apart(partial(self._perform, paths), self._limit):
+        for said in adapter("processes").run_in_process(partial(self._perform, paths), self._limit):
             match said:
                 case _Running():
                     running = said

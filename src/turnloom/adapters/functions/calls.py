@@ -41,7 +41,7 @@ class FunctionCallee:
         description: str = "",
         models: Models | None = None,
     ) -> None:
-        self._call = detached(function)
+        self._call = as_async(function)
         self._signature = inspect.signature(function)
         hints = _hints(function)
         self._context = _injected(self._signature, hints)
@@ -137,9 +137,9 @@ def _is_hashable(key: tuple[Any, ...]) -> bool:
     return True
 
 
-def detached(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def as_async(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """The function as an async one: unchanged if it is async, else run in a thread."""
-    if gives_awaitable(function):
+    if is_async(function):
         return function
 
     async def call(*positional: Any, **named: Any) -> Any:
@@ -200,7 +200,7 @@ def _inside(function: Any) -> Any:
     return function.__init__ if inspect.isclass(function) else type(function).__call__
 
 
-def gives_awaitable(function: Any) -> bool:
+def is_async(function: Any) -> bool:
     """Whether a call returns an awaitable and does nothing else."""
     while isinstance(function, partial):
         function = function.func

@@ -43,7 +43,7 @@ class ProcessEnding:
 _DONE = "done"
 
 
-def apart(work: Work, limit: float) -> Iterator[Any]:
+def run_in_process(work: Work, limit: float) -> Iterator[Any]:
     """Yield what work sends from a separate process, and a `ProcessEnding` if it ends early.
 
     The process has `limit` seconds for each value. Its child processes are killed with it.

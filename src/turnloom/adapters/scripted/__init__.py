@@ -53,7 +53,7 @@ class ScriptedEngine:
                 task.say(word)
         return answer
 
-    def unsaid(self, spoken: Mapping[str, int]) -> dict[str, int]:
+    def unused_lines(self, spoken: Mapping[str, int]) -> dict[str, int]:
         """The number of unused lines per agent, given the calls of each."""
         left = {name: len(said) - spoken.get(name, 0) for name, said in self.lines.items()}
         return {name: count for name, count in left.items() if count > 0}
@@ -67,7 +67,7 @@ class ScriptedEngine:
         spoken: dict[str, int] = {}
         for task in self.calls:
             spoken[task.agent] = max(spoken.get(task.agent, 0), task.number)
-        left = self.unsaid(spoken)
+        left = self.unused_lines(spoken)
         if left:
             counts = ", ".join(f"{name}: {count}" for name, count in left.items())
             raise EngineError(f"The script has unused lines ({counts}). Remove them.")
