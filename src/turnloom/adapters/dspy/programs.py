@@ -97,8 +97,9 @@ def _parameters(make: Callable[..., Module]) -> tuple[str, list[str]]:
     needed = [name for name, is_needed in names.items() if is_needed and name not in INJECTED]
     if len(needed) > 1:
         raise UsageError(
-            f"`make` may require one parameter, a signature, but also requires "
-            f"{', '.join(needed[1:])}. Wrap it: `lambda signature: dspy.ReAct(signature, …)`."
+            "`make` may require one parameter, a signature, but also requires "
+            f"{', '.join(map(repr, needed[1:]))}. Wrap it: "
+            "`lambda signature: dspy.ReAct(signature, …)`."
         )
     return "".join(needed), [name for name in names if name in INJECTED]
 
