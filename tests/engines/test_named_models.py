@@ -105,7 +105,7 @@ async def test_an_engine_that_there_is_not_is_refused() -> None:
     [
         ("{engine: pydantic_ai}", "'A'"),
         ("{model: opnai:gpt-5}", "'opnai:gpt-5'"),
-        ("{model: gpt-5}", "Say its provider"),
+        ("{model: gpt-5}", "Name its provider"),
         ("{model: 'openai:gpt-5'}", "Set OPENAI_API_KEY."),
         ("{model: 'mistral:mistral-large-latest'}", "Install it: pip install"),
         ("{model: 'ollama:llama'}", "Set OLLAMA_BASE_URL."),

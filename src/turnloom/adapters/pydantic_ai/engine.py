@@ -244,7 +244,7 @@ def _unknown_provider(name: str) -> str:
         known = sorted({each.partition(":")[0] for each in known_model_names()})
         near = nearest(provider, known)
         remedy = f"Did you mean '{near}:{model}'?" if near else f"Known: {', '.join(known)}."
-        return f"Unknown provider {provider!r}. {remedy}"
+        return f"Provider {provider!r} does not exist. {remedy}"
     except ImportError:  # the provider's package is not installed
         return ""
     return ""
