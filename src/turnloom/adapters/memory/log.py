@@ -186,8 +186,8 @@ class MemoryLog:
         unfinished: bool = False,
         which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of up to `limit` runs of a tenant that match a filter, newest
-        run first.
+        """The first and the last event of up to `limit` runs of a tenant that match a filter,
+        newest run first.
 
         Raises:
             UnknownRun: run `before` does not exist.

@@ -10,8 +10,8 @@ IDS = 500_000
 
 
 class RunEnd:
-    """The position of a run's last event, its status, the digest of its last batch, and the ids of its events
-    up to `known`, which may be less."""
+    """The position of a run's last event, its status, the digest of its last batch, and the
+    ids of its events up to `known`, which may be less."""
 
     __slots__ = ("digest", "ids", "known", "n", "position", "status")
 
