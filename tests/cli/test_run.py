@@ -201,5 +201,5 @@ def test_check_and_run_agree_about_agents_that_a_script_leaves_out(
 
 def test_a_window_that_is_nearly_full_is_told(turnloom: Call, chat: str) -> None:
     done = turnloom("run", chat, TURNLOOM_WINDOW="13", code=1)
-    assert "  Poet is shown 12 of the 13 tokens in the window of its model" in done.out
+    assert "  Poet uses 12 of the 13 tokens in its model's context window" in done.out
     assert "ContextTooLarge" in done.err and "agents.Poet" in done.err

@@ -272,10 +272,10 @@ def test_what_is_said_never_to_happen_never_happens(
         if speaker == "user":
             talk.answer(word)
             continue
-        assert f"Nothing ever hands over to agent {speaker!r}." not in told
+        assert f"No handoff leads to agent {speaker!r}." not in told
         for name in NAMES:
             if talk.state.values[name] is not None:
-                unset = f"Agent {speaker!r} is shown {name!r}, which nothing can have set by then."
+                unset = f"Agent {speaker!r} sees {name!r} before any trigger can set it."
                 assert unset not in told
         talk.say(speaker, word)
 

@@ -126,8 +126,7 @@ def told(files: dict[str, str]) -> list[str]:
 
 def test_hello_world_has_a_source_that_never_was_and_a_tool_of_nobody() -> None:
     runtime = (
-        "W012 Type 'runtime' does not exist; "
-        "there is 'static', 'environment', 'database', 'derived'."
+        "W012 Unknown type 'runtime'; allowed: 'static', 'environment', 'database', 'derived'."
     )
     assert told(HELLO_WORLD) == [
         f"Flow/context_variables.yaml:6 {runtime}",

@@ -181,7 +181,7 @@ def test_without_rules_of_the_user_the_agent_that_was_answered_goes_on() -> None
     this.answer("Yes.")
     route = this.route()
     assert (route.source, route.target) == ("user", "B")
-    assert "whom the user answered" in route.reason
+    assert "the agent that the user answered" in route.reason
 
 
 def test_a_user_who_begins_without_rules_gets_the_first_agent() -> None:

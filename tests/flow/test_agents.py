@@ -366,7 +366,7 @@ async def test_half_a_character_in_fixed_texts_is_told_and_fails_nothing(app: Lo
             return "Be \udc00."
 
     engine = ScriptedEngine({"Halved": ["Here it is."]})
-    with pytest.warns(UserWarning, match="half characters"):
+    with pytest.warns(UserWarning, match="lone surrogates"):
         flow = flow_of(Halved(engine), context=[from_literal("x\ud800y")])
         outcome = await app.run(flow)
     assert outcome.state.text == "Here it is."

@@ -123,7 +123,7 @@ TROUBLES = {
     "raise SystemExit(3)": ("SystemExit", "3"),
     "raise TimeoutError": ("TimeoutError", ""),
     "raise ExceptionGroup('all', [ValueError('a')])": ("ExceptionGroup", "all (1 sub-exception)"),
-    "raise Mute": ("Mute", "it fails to say what it is (ZeroDivisionError)"),
+    "raise Mute": ("Mute", "its message cannot be read (ZeroDivisionError)"),
     "raise ValueError('x' * 5000)": ("ValueError", "x" * 1999 + "…"),
     "raise ValueError('\\ud800')": ("ValueError", "\\ud800"),
     "return missing": ("NameError", "name 'missing' is not defined"),
@@ -173,7 +173,7 @@ async def fail():
     events = await play(hooked(tmp_path, FOUR[:2], code))
     assert events[-1].kind == "run.finished"
     assert outcomes(events)[1:] == [("before_agent", "success", "fine")] * 2
-    assert outcomes(events)[0][1:] == ("CancelledError", "It gave up.")
+    assert outcomes(events)[0][1:] == ("CancelledError", "It cancelled itself.")
 
 
 @pytest.mark.parametrize(

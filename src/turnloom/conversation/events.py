@@ -1,4 +1,4 @@
-"""Where the work went, and why."""
+"""Events of conversations: routes and the rules considered."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from turnloom.log.spec import Fact
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One rule at the moment of a decision: the values it saw, its verdict, and why not."""
+    """A rule considered for a route: the values it saw, whether it fired, and why not."""
 
     rule: int
     target: str
@@ -20,7 +20,7 @@ class Considered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class RouteDecided(Fact, frozen=True):
-    """Who speaks next, and every rule that was considered."""
+    """The next speaker was decided, with every rule that was considered."""
 
     kind: ClassVar[str] = "route.decided"
     recorded: ClassVar[frozenset[str]] = frozenset({"reason", "considered"})

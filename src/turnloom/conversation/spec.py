@@ -1,4 +1,4 @@
-"""What a user declares about a conversation."""
+"""Conversations as users declare them, and their state in a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Pattern = Literal[
     "DefaultPattern", "RoundRobinPattern", "AutoPattern", "RandomPattern", "ManualPattern"
 ]
 
-# Other words for the same thing, as workflows from elsewhere have them.
+# Synonyms in workflows from other systems.
 _ALIASES = {
     "context": "expression",
     "context_expression": "expression",
@@ -33,12 +33,12 @@ _ALIASES = {
 
 
 def _usual(word: Json) -> Json:
-    """The word that we use for a word."""
+    """Our word for a synonym."""
     return _ALIASES.get(word, word) if isinstance(word, str) else word
 
 
 def _party(name: Json) -> Json:
-    """Whoever is not an agent, in whatever case it is written."""
+    """Lower-case the names of the user and the end."""
     lowered = name.lower() if isinstance(name, str) else name
     return lowered if lowered in (USER, TERMINATE) else name
 
@@ -47,7 +47,7 @@ Party = Annotated[str, BeforeValidator(_party)]
 
 
 class Orchestrator(Declared):
-    """How a conversation starts, ends, and goes on when no rule fires."""
+    """How a conversation starts, ends, and continues when no rule fires."""
 
     workflow_name: str | None = None
     version: str = "1"
@@ -65,7 +65,7 @@ class Orchestrator(Declared):
 
 
 class Handoff(Declared):
-    """A rule that passes the turn."""
+    """A rule that passes the turn to another agent, the user or the end."""
 
     source_agent: Party
     target_agent: Party
@@ -79,16 +79,16 @@ class Handoff(Declared):
 
 
 class UiConfig(Declared):
-    """What the user is shown."""
+    """The agents whose messages the user sees."""
 
     visual_agents: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class HandoffRule(msgspec.Struct, frozen=True):
-    """A handoff, ready to be judged; `number` is its place in the file, from 1.
+    """A checked handoff; `number` is its position in the file, from 1.
 
-    One with `llm` is judged by the agent's model, from what is `said`; one with `pre` is judged
-    before the agent would reply.
+    With `llm`, the agent's model judges the text in `said`; with `pre`, the rule is judged before
+    the agent replies.
     """
 
     number: int
@@ -121,11 +121,12 @@ class Conversation:
 
 
 class Floor(msgspec.Struct):
-    """Who spoke last, which agent spoke last, and who is to speak next if that is decided.
+    """The conversation's part of a run's state: the last speaker, the last agent that spoke, and
+    the next speaker if that is decided.
 
-    `choice` is the rule that the last agent's model chose, `picked` who was drawn or picked, and
-    `streak` how often each agent spoke since the user did. `selected` is the candidate that a guard
-    chose for the next turn, in which `category`.
+    `choice` is the rule that the last agent's model chose, `picked` the speaker drawn or picked,
+    and `streak` the number of replies of each agent since the user's last message. `selected` is
+    the candidate that the selection guard chose for the next turn, in `category`.
     """
 
     last: str = ""

@@ -1,1 +1,1 @@
-"""Flows: a typed state goes through steps."""
+"""Flows: steps that change a typed state."""

@@ -1,4 +1,4 @@
-"""What happened in flows."""
+"""Events of flows."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -11,25 +11,24 @@ from turnloom.log.spec import Fact
 
 
 class StateGiven(Fact, frozen=True):
-    """The state that a run of a flow begins with."""
+    """The initial state of a flow's run."""
 
     kind: ClassVar[str] = "state.given"
     state: dict[str, Json]
 
 
 class StateMigrated(Fact, frozen=True):
-    """The model of the state changed since the run began: states as it has them now, by the lines
-    of work that have them."""
+    """The model of the state changed since the run started: the migrated states, by strand."""
 
     kind: ClassVar[str] = "state.migrated"
     states: dict[str, dict[str, Json]]
 
 
 class StepStarted(Fact, frozen=True):
-    """A step is about to be taken; it has not begun yet.
+    """A step is about to begin.
 
-    `place` says where in the flow, `strand` in which line of work; `turn` is the turn of its agent,
-    and `undoes` the place of the step that it makes up for.
+    `place` is its position in the flow, `strand` the parallel strand that it belongs to; `turn` is
+    the turn of its agent, and `undoes` the place of the step that it compensates.
     """
 
     kind: ClassVar[str] = "step.started"
@@ -43,9 +42,9 @@ class StepStarted(Fact, frozen=True):
 
 
 class StepCompleted(Fact, frozen=True):
-    """A step changed these fields of the state; `reduced` has those as they are now whose reducer
-    is code of the program. `cached` says that the change was known, and nothing was done; `said` is
-    what its agent will remember in a thread."""
+    """A step changed the fields in `update`; `reduced` has the new values of fields whose reducer
+    is user code. `cached` means that the result came from the cache, and the step did not run;
+    `said` has the messages that its agent keeps in a thread."""
 
     kind: ClassVar[str] = "step.completed"
     recorded: ClassVar[frozenset[str]] = frozenset({"said"})
@@ -64,7 +63,7 @@ class StepCompleted(Fact, frozen=True):
 
 
 class StepRetried(Fact, frozen=True):
-    """An attempt failed, and there is another one, not before `due`."""
+    """An attempt failed; the next begins at `due`."""
 
     kind: ClassVar[str] = "step.retried"
     recorded: ClassVar[frozenset[str]] = frozenset({"message"})
@@ -78,8 +77,8 @@ class StepRetried(Fact, frozen=True):
 
 
 class StepFailed(Fact, frozen=True):
-    """A step failed for good; `handler` is the path that handles it, if one does. `what` says what
-    failed where that was no step, such as the condition of a loop."""
+    """A step failed after its last attempt; `handler` is the path that handles it, if any. `what`
+    names what failed if it was not a step, such as the condition of a loop."""
 
     kind: ClassVar[str] = "step.failed"
     recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack"})
@@ -98,7 +97,7 @@ class StepFailed(Fact, frozen=True):
 
 
 class StepRecovered(Fact, frozen=True):
-    """A failure was handled, and the flow goes on."""
+    """A failure was handled, and the flow continues."""
 
     kind: ClassVar[str] = "step.recovered"
     step: str
@@ -107,7 +106,7 @@ class StepRecovered(Fact, frozen=True):
 
 
 class StepHandled(Fact, frozen=True):
-    """What handles a failure was done, and the flow still does not go on."""
+    """The path for a failure ended, and the flow still fails."""
 
     kind: ClassVar[str] = "step.handled"
     step: str
@@ -116,7 +115,7 @@ class StepHandled(Fact, frozen=True):
 
 
 class StepSkipped(Fact, frozen=True):
-    """A step that was being taken was stopped, and nothing comes of it."""
+    """An open step was stopped; it has no result."""
 
     kind: ClassVar[str] = "step.skipped"
     step: str
@@ -126,7 +125,7 @@ class StepSkipped(Fact, frozen=True):
 
 
 class StepCompensated(Fact, frozen=True):
-    """A step was made up for by another one, or that failed."""
+    """A step was compensated, or its compensation failed."""
 
     kind: ClassVar[str] = "step.compensated"
     recorded: ClassVar[frozenset[str]] = frozenset({"message"})
@@ -141,7 +140,7 @@ class StepCompensated(Fact, frozen=True):
 
 
 class BranchTaken(Fact, frozen=True):
-    """The state had a value, and the path of that value is walked; without a path, none is."""
+    """A branch took the path of a value; `path` is empty if the value has none."""
 
     kind: ClassVar[str] = "branch.taken"
     branch: str
@@ -153,7 +152,7 @@ class BranchTaken(Fact, frozen=True):
 
 
 class ForkOpened(Fact, frozen=True):
-    """Paths are walked at once from here, each from the same state."""
+    """The paths of a fork began, each from the same state."""
 
     kind: ClassVar[str] = "fork.opened"
     fork: str
@@ -171,8 +170,8 @@ class PathEnded(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ForkJoined(Fact, frozen=True):
-    """All paths of a fork ended, and their changes are one state again, in the order in which they
-    are declared."""
+    """All paths of a fork ended, and their changes were merged into one state, in declared
+    order."""
 
     kind: ClassVar[str] = "fork.joined"
     recorded: ClassVar[frozenset[str]] = frozenset({"paths"})
@@ -184,7 +183,7 @@ class ForkJoined(Fact, frozen=True):
 
 
 class ForkFailed(Fact, frozen=True):
-    """A path of a fork failed, and the others are stopped: what the fork stands in handles it."""
+    """A path of a fork failed, and the others were stopped; the enclosing path handles it."""
 
     kind: ClassVar[str] = "fork.failed"
     recorded: ClassVar[frozenset[str]] = frozenset({"message"})
@@ -197,7 +196,7 @@ class ForkFailed(Fact, frozen=True):
 
 
 class LoopPassed(Fact, frozen=True):
-    """The path of a loop was walked once more; `held` says whether its condition holds now."""
+    """A pass of a loop ended; `held` says whether its condition holds now."""
 
     kind: ClassVar[str] = "loop.passed"
     loop: str
@@ -208,7 +207,7 @@ class LoopPassed(Fact, frozen=True):
 
 
 class LoopEnded(Fact, frozen=True):
-    """A loop is over: its condition holds, or it was walked as often as it may be."""
+    """A loop ended: its condition holds, or it reached its maximum of passes."""
 
     kind: ClassVar[str] = "loop.ended"
     loop: str
@@ -219,8 +218,8 @@ class LoopEnded(Fact, frozen=True):
 
 
 class ApprovalDecided(Fact, frozen=True):
-    """An approver decided, asked for more time, or did not answer; `path` is walked then, and `to`
-    is asked next."""
+    """An approver decided, deferred, or did not answer in time; `path` is taken then, and `to` is
+    asked next."""
 
     kind: ClassVar[str] = "approval.decided"
     recorded: ClassVar[frozenset[str]] = frozenset({"option", "instructions"})
@@ -237,7 +236,7 @@ class ApprovalDecided(Fact, frozen=True):
 
 
 class FlowStopped(Fact, frozen=True):
-    """A flow is not to go on: `cause` says why, and what was done is made up for."""
+    """A flow was stopped because of `cause`; its completed steps are compensated."""
 
     kind: ClassVar[str] = "flow.stopped"
     recorded: ClassVar[frozenset[str]] = frozenset({"message"})

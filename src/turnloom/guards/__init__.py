@@ -1,1 +1,1 @@
-"""What can stop or steer a run: budget, loop detection, and who of several gets a turn."""
+"""Guards, which can stop or steer a run: budget, loop detection, agent selection."""

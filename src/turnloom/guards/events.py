@@ -1,4 +1,4 @@
-"""What guards did."""
+"""Events of guards."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -10,7 +10,7 @@ from turnloom.log.spec import Fact
 
 
 class BudgetReserved(Fact, frozen=True):
-    """A turn or call is about to be made, and so much is kept for it."""
+    """Budget was reserved for a turn or call that is about to begin."""
 
     kind: ClassVar[str] = "budget.reserved"
     call: str
@@ -18,7 +18,7 @@ class BudgetReserved(Fact, frozen=True):
 
 
 class BudgetSpent(Fact, frozen=True):
-    """A turn or call was made; this is what it used of the budget, whatever was kept for it."""
+    """The amounts that a turn or call used, in place of those reserved for it."""
 
     kind: ClassVar[str] = "budget.spent"
     call: str
@@ -28,7 +28,7 @@ class BudgetSpent(Fact, frozen=True):
 class Shortage(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """A resource of which more is wanted than is left of the limit."""
+    """A resource of which more is wanted than is left."""
 
     resource: str
     wanted: float
@@ -37,8 +37,8 @@ class Shortage(
 
 
 class BudgetExceededFact(Fact, frozen=True):
-    """A turn or call was not made, or was cut off: every resource is named that is short for it.
-    `of` is the step or the agent."""
+    """A turn or call was not started, or was cut off, for lack of budget: `short` has every
+    resource that is short. `of` is the step or the agent."""
 
     kind: ClassVar[str] = "budget.exceeded"
     call: str
@@ -57,8 +57,8 @@ class ScarcityChanged(Fact, frozen=True):
 
 
 class WindowNeared(Fact, frozen=True):
-    """A call of an agent takes most of the window of its model; recorded once in a run for each
-    agent. `largest` are the parts that have the most tokens."""
+    """A call of an agent takes most of its model's context window; recorded once per run and agent.
+    `largest` are the parts with the most tokens."""
 
     kind: ClassVar[str] = "window.neared"
     turn: int
@@ -71,8 +71,8 @@ class WindowNeared(Fact, frozen=True):
 
 
 class LoopChecked(Fact, frozen=True):
-    """A turn as loop detection sees it, and how much alike what the last turns said is, if that
-    was asked: by whom, or why it is not known."""
+    """A turn as loop detection sees it, and the similarity of the last turns' texts, if it was
+    measured: by which `embedder`, or the `error` that prevented it."""
 
     kind: ClassVar[str] = "loop.checked"
     recorded: ClassVar[frozenset[str]] = frozenset({"entry"})
@@ -83,7 +83,7 @@ class LoopChecked(Fact, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """The signs of a loop, each from 0 to 1, and how much they count together."""
+    """The signs of a loop, each from 0 to 1, and the weighted sum as `confidence`."""
 
     repetition: float = 0.0
     oscillation: float = 0.0
@@ -94,8 +94,8 @@ class Scores(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_u
 
 
 class LoopDetectedFact(Fact, frozen=True):
-    """Turns of a run are a loop, and something is done about it: a strategy, perhaps in place of
-    one that cannot be followed here. `recoveries` is how often that was done before."""
+    """A loop was detected, and a strategy was applied: `strategy`, in place of `instead_of` if that
+    one is not possible here. `recoveries` counts the earlier recoveries from this loop."""
 
     kind: ClassVar[str] = "loop.detected"
     recorded: ClassVar[frozenset[str]] = frozenset({"hint"})
@@ -110,8 +110,8 @@ class LoopDetectedFact(Fact, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One who could be chosen: what was believed of its success (a Beta distribution), the number
-    drawn from that, and what it costs."""
+    """A candidate of a selection: the Beta distribution of its success, the number drawn from it,
+    and its cost."""
 
     agent: str
     alpha: float
@@ -121,16 +121,16 @@ class Candidate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
     @property
     def score(self) -> float:
-        """What it is compared by."""
+        """The number that candidates are compared by."""
         return self.draw - self.cost
 
 
 class SelectionMade(Fact, frozen=True):
-    """Of the candidates for a turn, one was chosen; nobody, if none was left.
+    """A candidate was chosen for a turn; `chosen` is empty if every candidate was excluded.
 
-    `meant` is whom the turn would have gone to, `artifact` what woke the candidates. `confidence`
-    says how much is known of the chosen one (1: at least 20 outcomes). All draws follow from
-    `chance`, the run and the id of this event. `notes` say what had to be done without.
+    `meant` is the agent that would have had the turn, `artifact` the artifact that woke the
+    candidates. `confidence` says how well the chosen one is known (1: at least 20 outcomes). All
+    draws are derived from `chance`, the run and the id of this event. `notes` say what was missing.
     """
 
     kind: ClassVar[str] = "selection.made"
@@ -147,7 +147,7 @@ class SelectionMade(Fact, frozen=True):
 
 
 class SelectionJudged(Fact, frozen=True):
-    """How the turn of a chosen agent turned out: `credit` is from 0, a failure, to 1."""
+    """Result of a chosen agent's turn: `credit` is from 0, a failure, to 1, a success."""
 
     kind: ClassVar[str] = "selection.judged"
     recorded: ClassVar[frozenset[str]] = frozenset({"category"})

@@ -1,4 +1,4 @@
-"""What guards need from the world."""
+"""Ports of guards."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,29 +7,29 @@ from turnloom.guards.spec import Belief, Observation, Pool
 
 
 class BeliefStore(Protocol):
-    """What is known of agents, over runs and processes; a pool belongs to a tenant."""
+    """The beliefs about agents, across runs and processes; a pool belongs to a tenant."""
 
     @property
     def follows_log(self) -> bool:
-        """Whether what the log is told of outcomes is here at once, in the same transaction."""
+        """Whether outcomes appended to the log are stored here in the same transaction."""
         ...
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
-        """What is known of these agents in a pool; nothing of those without any outcome.
+        """The beliefs about these agents in a pool; agents without outcomes are left out.
 
         Raises:
-            StoreUnavailable: it cannot be read now.
+            StoreUnavailable: the store cannot be read now.
         """
         ...
 
     async def observe(self, observations: Sequence[Observation]) -> None:
-        """Add outcomes, each at once and each once: one that is there already changes nothing.
+        """Add outcomes, each atomically and once: one that is already stored changes nothing.
 
         Raises:
-            StoreUnavailable: some may be there; the same may be tried again later.
+            StoreUnavailable: some may be stored; the caller may retry the same call.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of what is open; a second call changes nothing."""
+        """Close the store; a second call does nothing."""
         ...

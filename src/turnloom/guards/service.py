@@ -16,18 +16,18 @@ from turnloom.log.ports import EventLog
 from turnloom.log.service import all_runs
 from turnloom.log.spec import Event, RunKey
 
-# Seconds that a turn waits for what is known of its candidates.
+# Seconds that a turn waits for beliefs.
 PATIENCE = 1.0
 
-# For how many seeds and numbers of outcomes it is kept how many choices were made with them.
+# The number of seeds for which choices are counted.
 MOST = 10_000
 
 log = logging.getLogger("turnloom.guards")
 
 
 class Selecting:
-    """Makes choices, and lets what came of them be known; `chance` gives a word that is used
-    nowhere else, for selections without a seed."""
+    """Makes choices, and stores their outcomes; `chance` returns a unique word, for selections
+    without a seed."""
 
     def __init__(
         self, store: BeliefStore, chance: Callable[[], str], patience: float = PATIENCE
@@ -39,17 +39,17 @@ class Selecting:
 
     @property
     def follows_log(self) -> bool:
-        """Whether outcomes are known as soon as they are on record."""
+        """Whether outcomes are stored together with the log."""
         return self._store.follows_log
 
     async def choose(
         self, selection: Selection, asked: SelectionRequest, tenant: str, workflow: str
     ) -> SelectionMade:
-        """The choice that is made now. Where beliefs cannot be had the prior counts alone, and
-        where nobody is left nobody is chosen; both is said in it."""
+        """Make a choice. If beliefs are unavailable the prior counts alone; if every candidate is
+        excluded, none is chosen. The notes say both."""
         pool = Pool(tenant, workflow, asked.category)
-        beliefs, trouble = await self._beliefs(pool, asked.among)
-        asked = asked._replace(notes=(*asked.notes, *trouble))
+        beliefs, notes = await self._beliefs(pool, asked.among)
+        asked = asked._replace(notes=(*asked.notes, *notes))
         if selection.seed is None:
             chance = self._chance()
         else:
@@ -67,9 +67,9 @@ class Selecting:
             )
 
     def _next(self, pool: Pool, seeded: str) -> str:
-        """What the draws of a seeded choice follow from: its seed, how many outcomes are known, and
-        how many choices were made with these before. Names of runs differ from app to app, and are
-        no part of it."""
+        """The seed of a choice's draws: the declared seed, the number of known outcomes, and the
+        number of choices made with these before. Ids of runs differ between apps, and are not part
+        of it."""
         number = self._seeded.pop((pool, seeded), 0)
         self._seeded[pool, seeded] = number + 1
         if len(self._seeded) > MOST:
@@ -82,20 +82,22 @@ class Selecting:
         try:
             with anyio.fail_after(self._patience):
                 return await self._store.beliefs(pool, agents), ()
-        except Exception as error:  # noqa: BLE001 - put on record: no turn fails for that
+        except Exception as error:  # noqa: BLE001 - recorded as a note: no turn fails for it
             why = self._why(error)
-            return {}, (f"the prior counts alone, as beliefs cannot be had: {why}",)
+            return {}, (f"beliefs are unavailable, the prior counts alone: {why}",)
 
     async def learn(self, run: RunKey, events: Sequence[Event]) -> None:
-        """Let it be known what events of a run say of outcomes; again changes nothing."""
+        """Store the outcomes in a run's events; repeating it changes nothing."""
         found = observations(run.tenant, events)
         if not found:
             return
         try:
             with anyio.fail_after(self._patience):
                 await self._store.observe(found)
-        except Exception as error:  # noqa: BLE001 - the log has it, and no turn fails for that
-            log.warning("beliefs are behind the log of run %s: %s", run.id, self._why(error))
+        except Exception as error:  # noqa: BLE001 - the log has them: no turn fails for it
+            log.warning(
+                "outcomes of run %s are not stored in the beliefs yet: %s", run.id, self._why(error)
+            )
 
     def _why(self, error: Exception) -> str:
         is_late = isinstance(error, TimeoutError)
@@ -103,16 +105,16 @@ class Selecting:
 
 
 async def rebuild(stored: EventLog, beliefs: BeliefStore, tenant: str) -> None:
-    """Let a store know the outcomes that the logs of a tenant's runs have; again changes nothing.
+    """Store the outcomes in the logs of a tenant's runs; repeating it changes nothing.
 
     Raises:
-        StoreUnavailable: some of it may be there; the same may be tried again later.
+        StoreUnavailable: some may be stored; the caller may retry the same call.
     """
     newest_first = [first.run async for first, _ in all_runs(stored, tenant)]
     for run in reversed(newest_first):
         try:
             events = await stored.read(RunKey(tenant, run))
         except UnknownKind as error:
-            log.warning("a run is left out: %s", error)
+            log.warning("skipped a run: %s", error)
             continue
         await beliefs.observe(observations(tenant, events))

@@ -1,4 +1,4 @@
-"""Guards as users declare them, and what a run keeps for them."""
+"""Guards as users declare them, and their state in a run."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ from turnloom.kernel.values import Json
 
 
 class Pool(NamedTuple):
-    """What evidence belongs together: of a tenant, in a workflow, in a category."""
+    """The scope of evidence: a tenant, a workflow and a category."""
 
     tenant: str
     workflow: str
@@ -28,14 +28,14 @@ class Pool(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """The evidence on one agent: every outcome adds one, split between the two."""
+    """The evidence on one agent: every outcome adds 1, split between success and failure."""
 
     successes: float = 0.0
     failures: float = 0.0
 
     @property
     def observations(self) -> float:
-        """How many outcomes this comes from, those that faded counting less."""
+        """The number of outcomes, those that faded counting less."""
         return self.successes + self.failures
 
     def after(self, credit: float) -> "Belief":
@@ -48,8 +48,8 @@ class Belief(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One outcome, known by the event that has it: how much of a success it was, and the share of
-    what its pool knew before that fades."""
+    """One outcome, identified by its event: its credit, and the share of the pool's earlier
+    evidence that fades."""
 
     run: str
     event: str
@@ -59,22 +59,22 @@ class Observation(NamedTuple):
     decay: float = 0.0
 
 
-# The price of every model that has none of its own.
+# The key of the price for every other model.
 ANY_MODEL = "*"
 
 
 class Price(Declared):
-    """What a model costs: so much for a million tokens that it reads, and that it writes."""
+    """Price of a model, for a million input tokens and a million output tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
 
 
 class RunBudget(Declared):
-    """How much one run may use of each resource; what is left out is not limited.
+    """Limits of one run for each resource; a resource left out is not limited.
 
-    How many tokens an answer will have is not known before: `answer_tokens` are reserved for it,
-    beside those of the frame.
+    The length of an answer is not known in advance: `answer_tokens` are reserved for it, in
+    addition to the tokens of the frame.
     """
 
     steps: int | None = Field(default=None, gt=0)
@@ -94,27 +94,25 @@ class RunBudget(Declared):
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
         if self.cost is not None and not self.prices:
-            raise ValueError(
-                "'cost' is limited, and nothing says what a model costs. Add `prices`."
-            )
+            raise ValueError("'cost' is limited, but no model has a price. Add `prices`.")
         if self.prices and self.cost is None:
-            raise ValueError("'prices' has no effect without a limit. Set `cost`, or drop it.")
+            raise ValueError("'prices' has no effect without `cost`. Set it, or remove `prices`.")
         if self.tokens is not None and self.tokens < self.answer_tokens:
             raise ValueError(
-                f"'tokens' is {self.tokens}, which has no room for one call: {self.answer_tokens} "
-                "are reserved for an answer. Set `answer_tokens` lower, or `tokens` higher."
+                f"'tokens' is {self.tokens}, too few for one call: {self.answer_tokens} are "
+                "reserved for an answer. Lower `answer_tokens`, or raise `tokens`."
             )
         return self
 
     def price(self, model: str | None) -> Price | None:
-        """What a model costs, if that is said."""
+        """The price of a model, if declared."""
         return self.prices.get(model or ANY_MODEL, self.prices.get(ANY_MODEL))
 
 
 class Amounts(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """So much of each resource that is counted call by call."""
+    """Amounts of the resources that are counted call by call."""
 
     steps: int = 0
     tokens: int = 0
@@ -132,7 +130,7 @@ class Amounts(
         )
 
 
-# Every resource that can be limited, and the one that is measured instead of counted.
+# Every resource that can be limited; time is measured, the others are counted.
 WALL_TIME = "wall_time"
 RESOURCES = (*Amounts.__struct_fields__, WALL_TIME)
 
@@ -143,7 +141,7 @@ Strategy = Literal[
 
 
 class Weights(Declared):
-    """What each sign of a loop counts in the confidence that there is one; together 1."""
+    """Weight of each sign of a loop in the confidence; together 1."""
 
     repetition: float = Field(default=0.4, ge=0, le=1)
     semantic: float = Field(default=0.3, ge=0, le=1)
@@ -154,12 +152,12 @@ class Weights(Declared):
     def _adds_up(self) -> Self:
         total = self.repetition + self.semantic + self.no_progress + self.frustration
         if abs(total - 1) > 0.001:
-            raise ValueError(f"The weights add up to {total:g}. Let them add up to 1.")
+            raise ValueError(f"The weights add up to {total:g}. Make them add up to 1.")
         return self
 
 
 class Strategies(Declared):
-    """What is done about a loop of each kind."""
+    """Strategy against each kind of loop."""
 
     exact_repetition: Strategy = "inject_variation"
     oscillation: Strategy = "synthesise"
@@ -169,10 +167,10 @@ class Strategies(Declared):
 
 
 class LoopDetection(Declared):
-    """When turns of a run count as a loop, and what is done about it.
+    """When turns count as a loop, and what to do about it.
 
-    Without `similarity`, nobody compares what turns said. After `max_resets` recoveries from the
-    same loop, `then` is done about it.
+    Without `similarity`, the texts of turns are not compared. After `max_resets` recoveries from
+    the same loop, `then` applies.
     """
 
     window: int = Field(default=5, ge=2, le=20)
@@ -184,10 +182,10 @@ class LoopDetection(Declared):
     then: Literal["escalate", "stop"] = "escalate"
 
 
-# What a selection is about that says nothing of categories, or whose category cannot be told.
+# The category of a selection that declares none, or whose category is unknown.
 GENERAL = "general"
 
-# A function of the program; in a folder, the name of one in its `guards.py`.
+# A function; in a folder, the name of one in its `guards.py`.
 Function = Annotated[Callable[..., object] | str, WithJsonSchema({"type": "string"})]
 
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -195,7 +193,7 @@ From0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Category(Declared):
-    """What a turn is about: always the same, what a variable holds, or what a function says."""
+    """Category of a turn: a constant, a variable's value, or a function's result."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -206,36 +204,39 @@ class Category(Declared):
     @model_validator(mode="after")
     def _says_one_thing(self) -> "Category":
         if len(self.model_fields_set) != 1:
-            raise ValueError("A category is said once. Write a text, `variable` or `function`.")
+            raise ValueError(
+                "A category takes exactly one of a text, `variable` and `function`. Keep one."
+            )
         return self
 
 
 def _category(given: Json) -> Json:
-    """A category in its short forms: a text that is it, or a function that says it."""
+    """Expand the short forms of a category: a text, or a function."""
     if isinstance(given, str):
         return {"constant": given}
     return {"function": given} if callable(given) else given
 
 
-# What may be given for a category; it is read into one.
+# The accepted values for a category, converted to `Category`.
 if TYPE_CHECKING:
-    Said = Category | str | Callable[..., Any]
+    CategoryInput = Category | str | Callable[..., Any]
 else:
-    Said = Annotated[Category, BeforeValidator(_category)]
+    CategoryInput = Annotated[Category, BeforeValidator(_category)]
 
 
 class Selection(Declared):
-    """Of the candidates one gets each turn that would go to one of them: by Thompson sampling.
+    """Chooses one of the candidates for each turn that would go to one of them, by Thompson
+    sampling.
 
-    What is known of a candidate is a Beta distribution over its success, from the `prior` and from
-    how its turns in the `category` ended; the candidate with the highest draw, less its cost, is
-    chosen. `decay` is the share of what is known that fades with each further outcome; a `score`
-    says from an accepted answer how much of a success it is; who is in `exclude`, or in the list
-    that `exclude_variable` holds, is never chosen.
+    The belief about a candidate is a Beta distribution over its success, from the `prior` and the
+    outcomes of its turns in the `category`; the candidate with the highest draw, less its cost, is
+    chosen. `decay` is the share of the evidence that fades with each further outcome; `score`
+    rates an accepted answer from 0 to 1; candidates in `exclude`, or in the list in
+    `exclude_variable`, are never chosen.
     """
 
     candidates: tuple[str, ...] = Field(strict=False, min_length=2)
-    category: Said = Field(default_factory=lambda: Category(constant=GENERAL))
+    category: CategoryInput = Field(default_factory=lambda: Category(constant=GENERAL))
     seed: int | None = None
     prior: tuple[Above0, Above0] = Field(default=(2.0, 2.0), strict=False)
     decay: float = Field(default=0.0, ge=0, lt=1)
@@ -246,27 +247,27 @@ class Selection(Declared):
 
     @property
     def about(self) -> Category:
-        """The category, as it was read."""
+        """The category, converted."""
         return cast(Category, self.category)
 
     @model_validator(mode="after")
     def _is_about_its_candidates(self) -> "Selection":
         known = set(self.candidates)
         if len(known) < len(self.candidates):
-            raise ValueError("A candidate is named twice. Keep one of the two.")
+            raise ValueError("A candidate is listed twice. Remove one.")
         for key, names in (("costs", self.costs), ("exclude", self.exclude)):
             if strangers := sorted({*names} - known):
                 raise ValueError(
-                    f"`{key}` names {strangers[0]!r}, which is no candidate. "
+                    f"`{key}` names {strangers[0]!r}, which is not a candidate. "
                     f"Use one of {', '.join(self.candidates)}."
                 )
         if known <= {*self.exclude}:
-            raise ValueError("Every candidate is excluded. Keep one that can be chosen.")
+            raise ValueError("Every candidate is excluded. Keep at least one.")
         return self
 
 
 class Guards(Declared):
-    """What can stop or steer a run; a guard that is left out does nothing."""
+    """The guards of a run, which can stop or steer it; a guard left out does nothing."""
 
     budget: RunBudget | None = None
     loop_detection: LoopDetection | None = None
@@ -279,9 +280,8 @@ NO_GUARDS = Guards()
 class TurnDigest(
     msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True
 ):
-    """A turn as far as loops are concerned: the digest of what was done in it, the beginning of
-    what was said, whether anything came of it, and whether something went wrong or a person had to
-    be asked."""
+    """A turn as loop detection sees it: the digest of its action, the start of its text, whether it
+    made progress, and whether something failed or a person had to be asked."""
 
     turn: int
     agent: str
@@ -292,14 +292,14 @@ class TurnDigest(
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """What an agent is told in its next turn, and why."""
+    """A hint for an agent's next turn, and its reason."""
 
     text: str
     reason: str
 
 
 class Escalation(msgspec.Struct, frozen=True):
-    """What a person is asked about a loop, and whose loop it is."""
+    """A question to a person about a loop, and the agents in the loop."""
 
     question: str
     prompt: str
@@ -307,12 +307,12 @@ class Escalation(msgspec.Struct, frozen=True):
 
 
 class Watch(msgspec.Struct):
-    """What guards know of a run.
+    """State of a run's guards.
 
-    `held` has what calls that are going on have reserved, by key; `seconds` how long the run went
-    on until the instant `at`, without the time in which it waited. Of loops: the last `entries`,
-    how often each loop was recovered from, what agents are to be told in their next turn, and are
-    told in turns that are open, whose turn it is not to be, and what a person is asked.
+    `held` has the amounts that open calls have reserved, by key; `seconds` is the running time
+    until the instant `at`, without waiting. For loops: the last `entries`, the number of
+    `recoveries` from each loop, the pending `hints` by agent and those `told` in open turns, the
+    agents to be `avoided`, and the open question to a person.
     """
 
     spent: Amounts = Amounts()

@@ -1,4 +1,4 @@
-"""What happened to lifecycle hooks."""
+"""Events of lifecycle hooks and message hooks."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ class MessageHookCalled(Intent, frozen=True):
 
 
 class MessageHooked(Fact, frozen=True):
-    """What a message hook made of what an agent is told, reads or says."""
+    """A message hook changed an agent's instructions, input or message to `result`."""
 
     kind: ClassVar[str] = "message_hook.returned"
     turn: int
@@ -30,7 +30,7 @@ class MessageHooked(Fact, frozen=True):
 
 
 class MessageHookFailed(Fact, frozen=True):
-    """A message hook failed; the message that it was to change is withheld."""
+    """A message hook failed; the message is withheld."""
 
     kind: ClassVar[str] = "message_hook.failed"
     turn: int
@@ -44,7 +44,7 @@ class MessageHookFailed(Fact, frozen=True):
 
 
 class LifecycleToolCall(Intent, frozen=True):
-    """A hook is about to run; `agent` is the one whose turn it is."""
+    """A hook is about to run; `agent` has the turn."""
 
     kind: ClassVar[str] = "lifecycle.tool_call"
     trigger: str
@@ -57,7 +57,7 @@ class LifecycleToolCall(Intent, frozen=True):
 
 
 class LifecycleToolResult(Fact, frozen=True):
-    """A hook ended well, or was skipped for a reason."""
+    """A hook succeeded, or was skipped with the reason as `result`."""
 
     kind: ClassVar[str] = "lifecycle.tool_result"
     recorded: ClassVar[frozenset[str]] = frozenset({"result"})
@@ -74,7 +74,7 @@ class LifecycleToolResult(Fact, frozen=True):
 
 
 class LifecycleToolError(Fact, frozen=True):
-    """A hook failed; the run goes on."""
+    """A hook failed; the run continues."""
 
     kind: ClassVar[str] = "lifecycle.tool_error"
     recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack"})

@@ -1,4 +1,4 @@
-"""Which hooks run at a point of the lifecycle, in which order, and which are skipped."""
+"""The hooks that run at a point of the lifecycle, their order, and the reasons to skip one."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from turnloom.kernel.values import Json, as_array, nearest
 from turnloom.variables.logic.conditions import Condition, judge
 from turnloom.variables.logic.cycles import cycle_of
 
-# How a run that ended is called, and which hooks after the chat run then.
+# The `on` of hooks after the chat, by the status of the run.
 ENDINGS = {"finished": "success", "failed": "failure", "cancelled": "failure"}
 
 
 def hooks_at(hooks: Hooks, trigger: str, agent: str | None) -> list[Hook]:
-    """The hooks of a trigger that go with this agent's turns."""
+    """The hooks of a trigger that apply to this agent's turns."""
     found = hooks.get(trigger, ())
     return [hook for hook in found if hook.declared.agent in (None, agent)]
 
 
 def hooks_after(hooks: Hooks, status: str) -> list[Hook]:
-    """The hooks that run after a chat that ended so."""
+    """The hooks that run after a chat with this final status."""
     ended = ENDINGS[status]
     return [hook for hook in hooks.get("after_chat", ()) if hook.declared.on in (ended, "always")]
 
@@ -29,7 +29,7 @@ def hooks_after(hooks: Hooks, status: str) -> list[Hook]:
 def skipped(
     hook: Hook, values: Mapping[str, Json], absent: Mapping[str, str], succeeded: Set[str]
 ) -> str:
-    """Why a hook does not run at this moment; nothing when it does."""
+    """Why a hook does not run now; empty if it does."""
     missing = [name for name in hook.declared.after if name not in succeeded]
     if missing:
         return f"runs after {', '.join(missing)}, which did not succeed"
@@ -41,14 +41,14 @@ def skipped(
 
 
 class Checked(NamedTuple):
-    """A declared hook that is valid, and where it stands."""
+    """A valid declared hook, with its path."""
 
     path: Path
     declared: LifecycleTool
 
 
 def read_hooks(report: Report, document: DeclarationFile, entry: DocumentEntry) -> list[Checked]:
-    """The hooks that a document declares, as far as each is valid by itself."""
+    """The hooks that a document declares, each valid by itself."""
     items = as_array(entry.value)
     if items is None:
         if entry.value is not None:
@@ -70,7 +70,7 @@ def order_hooks(
     checked: Sequence[Checked],
     conditions: Mapping[int, Condition | None],
 ) -> dict[str, tuple[Hook, ...]]:
-    """The hooks by trigger, in declared order, but each behind those it runs after."""
+    """The hooks by trigger, in declared order, but each after those in its `after`."""
     hooks = [Hook(n, each.declared, conditions.get(n)) for n, each in enumerate(checked)]
     ordered: dict[str, tuple[Hook, ...]] = {}
     for trigger in dict.fromkeys(hook.declared.trigger for hook in hooks):
@@ -87,18 +87,20 @@ def _check_names(
     for place, hook in enumerate(hooks):
         path = checked[hook.number].path
         if hook.name in names[:place] and _is_named(hook.name, hooks):
-            message = f"Two hooks of {hook.declared.trigger!r} are called {hook.name!r}."
+            message = f"Two hooks of {hook.declared.trigger!r} have the name {hook.name!r}."
             report.add(document, path, "W013", message, remedy="Give one of them another `name`.")
         for name in hook.declared.after:
             if name not in names:
                 hint = nearest(name, names)
                 remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(names)}."
-                message = f"Hook {hook.name!r} runs after {name!r}, no hook of its trigger."
+                message = (
+                    f"Hook {hook.name!r} runs after {name!r}, which its trigger does not have."
+                )
                 report.add(document, (*path, "after"), "W052", message, remedy=remedy)
 
 
 def _is_named(name: str, hooks: Iterable[Hook]) -> bool:
-    """Whether some hook refers to this name, so that it must mean one hook."""
+    """Whether a hook refers to this name, so that it must be unique."""
     return any(name in hook.declared.after for hook in hooks)
 
 
@@ -111,7 +113,7 @@ def _sorted(
         ready = next((h for h in waiting if not (set(h.declared.after) & names) - done), None)
         if ready is None:
             circle = cycle_of({hook.name: hook.declared.after for hook in waiting})
-            message = f"Hooks wait for each other in a circle: {' → '.join(circle)}."
+            message = f"Hooks wait for each other in a cycle: {' → '.join(circle)}."
             first = next(hook.number for hook in waiting if hook.name in circle)
             where = (*checked[first].path, "after")
             report.add(document, where, "W053", message, remedy="Drop one `after`.")

@@ -1,4 +1,4 @@
-"""What a user declares about lifecycle hooks."""
+"""Lifecycle hooks and message hooks as users declare them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from turnloom.variables.logic.conditions import Condition
 BeforeOrAfter = Literal["before_chat", "after_chat", "before_agent", "after_agent"]
 CHAT = ("before_chat", "after_chat")
 
-# The triggers in the order in which they come up in a run.
+# The triggers in the order of a run.
 TRIGGERS = ("before_chat", "before_agent", "after_agent", "after_chat")
 
 
 def _listed(names: Json) -> Json:
-    """One name as a list of it."""
+    """A single name as a list."""
     return [names] if isinstance(names, str) else names
 
 
 class LifecycleTool(Declared):
     """A function that runs at a point of the lifecycle; it never stops the run.
 
-    `agent` is whose turns it goes with: null for every agent, and for the chat.
+    `agent` is the agent whose turns it runs around; null for every agent, and for the chat.
     """
 
     trigger: BeforeOrAfter
@@ -44,28 +44,28 @@ class LifecycleTool(Declared):
     def _fits_its_trigger(self) -> "LifecycleTool":
         if self.trigger in CHAT and self.agent is not None:
             raise ValueError(
-                f"{self.trigger!r} belongs to the chat, and {self.title!r} names agent "
-                f"{self.agent!r}. Write `agent: null`, or use an agent's trigger."
+                f"{self.title!r} names agent {self.agent!r}, but {self.trigger!r} belongs to the "
+                "chat. Write `agent: null`, or use an agent's trigger."
             )
         if self.trigger != "after_chat" and "on" in self.model_fields_set:
             raise ValueError(
-                f"'on' is for `after_chat`, and {self.title!r} runs {self.trigger!r}. Drop it."
+                f"'on' is for `after_chat` only, but {self.title!r} runs {self.trigger!r}. Drop it."
             )
         return self
 
     @property
     def title(self) -> str:
-        """What the hook is called: its `name`, or that of its function."""
+        """The hook's name: its `name`, or that of its function."""
         return self.name or self.function
 
 
 class MessageHook(Declared):
-    """A function at one of AG2's four hooks of messages; `hook_agent` is an agent or `all`.
+    """A function at one of AG2's four message hooks; `hook_agent` is an agent or `all`.
 
-    `update_agent_state(agent, messages)` may give the agent another system message for its turn;
+    `update_agent_state(agent, messages)` may replace the agent's system message for its turn;
     `process_all_messages_before_reply(messages)` and `process_last_received_message(content)`
-    give back what the agent reads; `process_message_before_send(sender, message, recipient,
-    silent)` gives back what it says.
+    return what the agent reads; `process_message_before_send(sender, message, recipient,
+    silent)` returns what it sends.
     """
 
     hook_type: Literal[
@@ -79,17 +79,17 @@ class MessageHook(Declared):
     function: str = Field(min_length=1)
 
     def goes_with(self, agent: str) -> bool:
-        """Whether it is meant for this agent."""
+        """Whether it applies to this agent."""
         return self.hook_agent in (ALL, agent)
 
 
-# What message hooks call all agents.
+# The `hook_agent` of a hook for every agent.
 ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A checked hook; `number` is its place among all, from 0."""
+    """A checked hook; `number` is its index among all hooks."""
 
     number: int
     declared: LifecycleTool
@@ -97,9 +97,9 @@ class Hook:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The hook's name."""
         return self.declared.title
 
 
-# Hooks by trigger, each list in the order in which they run.
+# Hooks by trigger, in the order in which they run.
 Hooks = Mapping[str, tuple[Hook, ...]]

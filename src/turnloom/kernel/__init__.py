@@ -1,1 +1,2 @@
-"""What everything else is made of: JSON values, digests, derived ids, documents with places."""
+"""Shared basics: JSON values, digests, ids, declaration files, user code in threads and with
+deadlines."""

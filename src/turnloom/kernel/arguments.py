@@ -1,6 +1,6 @@
-"""What a program gives, checked where it comes in.
+"""Validation of the arguments that programs pass.
 
-Each function gives an argument as it is kept, and raises a UsageError when it cannot be one.
+Each function returns the argument in its normal form, or raises a UsageError.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,14 +12,14 @@ from turnloom.kernel.values import is_name, is_text, plain_string, preview
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-# How long the name or the id of something is at most.
+# The maximum length of a name or an id.
 NAME_LENGTH = 1000
-# The largest number of things or seconds that means anything: every store and timer can hold it.
+# The largest count or number of seconds that every store and timer can hold.
 MOST = 2**53
 
 
 def as_string(value: object, what: str) -> str:
-    """A text, empty or not; of a subclass of `str`, its plain text."""
+    """A string, possibly empty; a subclass of `str` becomes a plain one."""
     text = plain_string(value)
     if is_text(text):
         return text
@@ -27,15 +27,15 @@ def as_string(value: object, what: str) -> str:
 
 
 def as_text(value: object, what: str) -> str:
-    """A text that says something."""
+    """A string that is not blank."""
     text = plain_string(value)
     if is_text(text) and text.strip():
         return text
-    raise wrong(what, value, "Give a text that is not empty.")
+    raise wrong(what, value, "Give a string that is not empty.")
 
 
 def as_name(value: object, what: str) -> str:
-    """A text that can name something."""
+    """A valid name."""
     name = plain_string(value)
     if is_name(name) and len(name) <= NAME_LENGTH:
         return name
@@ -44,7 +44,7 @@ def as_name(value: object, what: str) -> str:
 
 
 def as_names(values: object, what: str) -> frozenset[str]:
-    """A set of names; one text is not taken for a set of letters."""
+    """A set of names; a single string is refused, not split into letters."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise wrong(what, values, "Give a set, as in {'name'}.")
     each = f"One of {what}"
@@ -52,63 +52,63 @@ def as_names(values: object, what: str) -> frozenset[str]:
 
 
 def as_count(value: object, what: str, least: int = 1) -> int:
-    """A whole number from `least` on."""
+    """A whole number of at least `least`."""
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST:
         return int(value)
-    raise wrong(what, value, f"Give a whole number from {least} on.")
+    raise wrong(what, value, f"Give a whole number of at least {least}.")
 
 
 def as_flag(value: object, what: str) -> bool:
-    """True or false."""
+    """A bool."""
     if not isinstance(value, bool):
         raise wrong(what, value, "Give True or False.")
     return value
 
 
 def as_seconds(value: object, what: str) -> float | None:
-    """Seconds to wait, or nothing."""
+    """Seconds to wait, or None."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST:
         return float(value)
-    raise wrong(what, value, "Give seconds, or None for any time.")
+    raise wrong(what, value, "Give a number of seconds, or None for no limit.")
 
 
 def as_function(value: F, what: str) -> F:
-    """Something that can be called."""
+    """A callable."""
     if not callable(value):
         raise wrong(what, value, "Give a function.")
     return value
 
 
 def as_made(value: F, what: str) -> F:
-    """Something that can be called; not a class, which only makes such things."""
+    """A callable instance; a class is refused."""
     if isinstance(value, type):
         name = value.__name__
-        raise UsageError(f"{what} is the class {name!r}. Make one of it, as in {name}().")
+        raise UsageError(f"{what} is the class {name!r}. Pass an instance, as in {name}().")
     return as_function(value, what)
 
 
 def as_one_of(value: T, kind: type[T], what: str) -> T:
-    """Something of a class."""
+    """An instance of a class."""
     if not isinstance(cast(object, value), kind):
         raise wrong(what, value, f"Give a `{kind.__name__}`.")
     return value
 
 
 def wrong(what: str, value: object, remedy: str) -> UsageError:
-    """The error of an argument that cannot be what it is."""
+    """The error for an invalid argument."""
     return UsageError(f"{what} is {preview(value)}. {remedy}")
 
 
 def need(given: Sequence[object], what: str) -> None:
-    """Refuse a call that names nothing."""
+    """Refuse a call without arguments."""
     if not given:
-        raise UsageError(f"It names nothing. Give it {what} at least.")
+        raise UsageError(f"The call has no arguments. Give at least {what}.")
 
 
 def refuse_repeats(keys: Sequence[Any], problem: str) -> None:
-    """Refuse a call that names something twice."""
+    """Refuse a call that names the same thing twice."""
     for place, key in enumerate(keys):
         if key in keys[:place]:
             raise UsageError(f"{problem.format(repr(key))} Drop one of them.")

@@ -6,10 +6,11 @@ from inspect import signature
 
 
 def qualified(thing: object) -> str:
-    """Where a function or class stands, as in `module.Class.method`; other objects by their class.
+    """The qualified name of a function or class, as in `module.Class.method`, or of an object's
+    class.
 
-    It is the same in every process, which what `repr` gives is not. Names of ours leave out
-    their module, so that plans stay the same when our code moves.
+    Unlike `repr`, it is the same in every process. Our own names leave out their module, so that
+    plans stay the same when our code moves.
     """
     if isinstance(thing, partial):
         return qualified(thing.func)
@@ -21,7 +22,7 @@ def qualified(thing: object) -> str:
 
 
 def fits(function: Callable[..., object], count: int) -> bool:
-    """Whether a function can be called with so many values, as far as it says."""
+    """Whether a function accepts `count` positional arguments, as far as its signature says."""
     try:
         wanted = signature(function)
     except (TypeError, ValueError):

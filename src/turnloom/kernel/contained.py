@@ -1,4 +1,4 @@
-"""Code of users, whose end is its own affair."""
+"""Calls of user code that cannot end the program or cancel the caller."""
 
 import asyncio
 import signal
@@ -15,11 +15,11 @@ from turnloom.kernel.values import said
 
 
 class Interrupted(BaseException):
-    """Ends whatever goes on, as the end of the process would. Nothing may handle this."""
+    """Ends the process's work at once. Nothing may handle this."""
 
 
 class Quit(Exception):
-    """Code that ended as if more than itself were to end; `name` is what it raised."""
+    """User code tried to exit or to cancel itself; `name` is the exception that it raised."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -27,13 +27,13 @@ class Quit(Exception):
 
 
 def named(error: Exception) -> str:
-    """What an error of a user's code is called."""
+    """The name of an error raised by user code."""
     return error.name if isinstance(error, Quit) else type(error).__name__
 
 
 def bare(error: Exception, depth: int = 8) -> Exception:
-    """The same error without the frames that it passed: those hold on to whatever was in them. For
-    one that cannot be made of its arguments, as those of pydantic, another says the same."""
+    """A copy of an error without its traceback, which keeps the frames and their values alive. An
+    error that cannot be rebuilt from its arguments, as in pydantic, becomes a plain `Exception`."""
     kind = type(error)
     try:
         copy: Exception = kind.__new__(kind, *error.args)
@@ -48,7 +48,7 @@ def bare(error: Exception, depth: int = 8) -> Exception:
 
 
 class _Contained:
-    """Lets what would end more than the code inside be an error of that code."""
+    """Turns an exit or a self-cancellation inside the scope into a `Quit`."""
 
     __slots__ = ()
 
@@ -66,14 +66,14 @@ class _Contained:
         if isinstance(error, asyncio.CancelledError):
             current = asyncio.current_task()
             if current is None or not current.cancelling():
-                raise Quit("CancelledError", "It gave up.") from error
+                raise Quit("CancelledError", "It cancelled itself.") from error
             return
         raise Quit(type(error).__name__, said(error)) from error
 
 
 def _is_signal(error: BaseException) -> bool:
-    """Whether a person interrupts the program. Where `asyncio.run` handles the signal, it raises in
-    its own code; a program that leaves it to Python is not told from code that raises by itself."""
+    """Whether a person interrupts the program. `asyncio.run` raises from its own code when it
+    handles the signal; under Python's default handler the two cases cannot be told apart."""
     if not isinstance(error, KeyboardInterrupt):
         return False
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -88,10 +88,10 @@ _CONTAINED = _Contained()
 
 
 def contained() -> _Contained:
-    """A scope in which what would end more than the code inside is an error of that code.
+    """A scope in which an exit or a self-cancellation of the code inside is an ordinary error.
 
     Raises:
-        Quit: it left the program, gave up although nobody interrupts it, or the like.
+        Quit: the code raised `SystemExit`, cancelled itself, or the like.
     """
     return _CONTAINED
 
@@ -99,7 +99,8 @@ def contained() -> _Contained:
 async def called(
     function: Callable[..., Any], *args: Any, limiter: CapacityLimiter | None = None
 ) -> Any:
-    """What a function gives: an async one is called in the loop, a plain one in a thread."""
+    """Call a function and return its result: async functions in the loop, plain ones in a
+    thread."""
     if iscoroutinefunction(function):
         return await function(*args)
     given = await in_thread(partial(function, *args), limiter)

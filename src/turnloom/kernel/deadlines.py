@@ -1,4 +1,4 @@
-"""Calls of users' code that have so much time, and are left alone if they do not end."""
+"""Time limits for calls of user code; a call that ignores cancellation is abandoned."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,24 +8,24 @@ from turnloom.kernel.contained import Quit
 
 T = TypeVar("T")
 
-# Seconds that a call has to end when it is to.
+# Seconds that a cancelled call has to end.
 GRACE = 1.0
 
 
 class TimeLimit(TimeoutError):
-    """A call took longer than it may, which is not an error of its own."""
+    """A call exceeded its time limit, as opposed to raising a TimeoutError itself."""
 
 
 async def in_time(call: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    """What a call gives, made in a task of its own: what it does to its task is its own affair, and
-    an interruption of the caller is told from one that it made itself.
+    """Await a call in a separate task, so that its cancellation of itself is told from one of the
+    caller, and return its result.
 
-    One that takes too long is cancelled, and left alone if it does not heed that. One that blocked
-    the event loop cannot be stopped: what it gives too late does not count.
+    A call that takes too long is cancelled, and abandoned if it ignores that. A call that blocks
+    the event loop cannot be stopped; its late result is dropped.
 
     Raises:
-        TimeLimit: it took too long.
-        Quit: it gave up.
+        TimeLimit: the call took too long.
+        Quit: the call cancelled itself.
     """
     going = asyncio.create_task(call)
     try:
@@ -38,12 +38,12 @@ async def in_time(call: Coroutine[Any, Any, T], seconds: float | None) -> T:
     if not ended:
         raise TimeLimit(f"It took over {seconds:g} s.")
     if going.cancelled():
-        raise Quit("CancelledError", "It gave up.")
+        raise Quit("CancelledError", "It cancelled itself.")
     return going.result()
 
 
 async def _ended(going: "asyncio.Task[Any]", seconds: float | None) -> bool:
-    """Wait until a task ends, for so many seconds at most; whether it did."""
+    """Wait for a task to end, for `seconds` at most; whether it did."""
     loop = asyncio.get_running_loop()
     due = None if seconds is None else loop.time() + seconds
     waiter: asyncio.Future[bool] = loop.create_future()
@@ -63,13 +63,13 @@ async def _ended(going: "asyncio.Task[Any]", seconds: float | None) -> bool:
 
 
 async def _stop(going: "asyncio.Task[Any]") -> None:
-    """Have a task end; one that does not heed it is left alone, and how it ends is not missed."""
+    """Cancel a task, and abandon it if it does not end within the grace period."""
     going.add_done_callback(_retrieve)
     going.cancel()
     await _ended(going, GRACE)
 
 
 def _retrieve(ended: "asyncio.Task[Any]") -> None:
-    """Look at how a task ended, which the loop would otherwise complain about."""
+    """Retrieve a task's exception, so that the loop does not log it as unretrieved."""
     if not ended.cancelled():
         ended.exception()

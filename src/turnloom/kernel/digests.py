@@ -1,7 +1,7 @@
 """Digests of text and chains of digests: stable, and the same on every machine.
 
-A digest makes ids, and ids must not collide even where an attacker looks for it. A fingerprint says
-that code or a plan is the very same, for years.
+Ids are digests, and must not collide even when an attacker tries. A fingerprint identifies code or
+a plan over years.
 """
 
 from hashlib import blake2b
@@ -12,7 +12,7 @@ _FINGERPRINT = 32
 
 
 def digest(text: str) -> str:
-    """The digest of a text, of 128 bits."""
+    """The 128-bit digest of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
 
 
@@ -22,7 +22,7 @@ def chain_digest(*parts: str) -> str:
 
 
 def fingerprint(*parts: str) -> str:
-    """As `chain`, of 256 bits."""
+    """As `chain_digest`, with 256 bits."""
     text = _joined(parts)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_FINGERPRINT).hexdigest()
 

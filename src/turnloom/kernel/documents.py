@@ -1,4 +1,4 @@
-"""Parsed declaration files that still know where each value stood, and the folder they make."""
+"""Parsed declaration files with the position of each value, and the workflow folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class DeclarationFile:
-    """One declaration file: its JSON value, its text, and the place of each value in it."""
+    """One declaration file: its JSON value, its text, and the position of each value."""
 
     file: str
     value: Any
@@ -25,13 +25,13 @@ class DeclarationFile:
     places: Mapping[Path, Place] = field(default_factory=dict[Path, Place])
 
     def place(self, path: Path) -> Place:
-        """Where the value at `path` stands, or the nearest enclosing one that is known."""
+        """The position of the value at `path`, or of the nearest enclosing value that has one."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, Place(1))
 
     def line_of(self, key: str, value: Any, start: int = 1) -> int:
-        """The first line from `start` on that says `key: value`; `start` when none does."""
+        """The first line at or after `start` with `key: value`; `start` if there is none."""
         found = (place.line for path, place in self.places.items() if self._says(path, key, value))
         return min((line for line in found if line >= start), default=start)
 
@@ -46,7 +46,7 @@ class DeclarationFile:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A workflow folder: its documents by part, the digest of each code file by relative path."""
+    """A workflow folder: its documents by part, and the digest of each code file by its path."""
 
     name: str
     root: str

@@ -1,9 +1,9 @@
-"""Durations as people write them, and when they are over."""
+"""Parsing of durations, and instants in the future."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
-# An instant that nobody lives to see, and that every time zone can say.
+# The latest instant: a year that every time zone can represent.
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 _ISO = re.compile(
@@ -14,10 +14,10 @@ _LENGTHS = {"W": 604800, "D": 86400, "H": 3600, "M": 60, "S": 1}
 
 
 def seconds(text: str) -> float:
-    """The seconds of an ISO 8601 duration such as `PT1H30M`; months and years have no length.
+    """The seconds of an ISO 8601 duration such as `PT1H30M`; months and years are not supported.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: the text is not such a duration.
     """
     found = _ISO.fullmatch(text.strip().upper())
     given = {unit: part for unit, part in found.groupdict().items() if part} if found else {}
@@ -29,19 +29,19 @@ def seconds(text: str) -> float:
 
 
 def length(text: str) -> timedelta:
-    """The time that a text such as `30d`, `12h` or `90m` stands for.
+    """Parse a duration such as `30d`, `12h` or `90m`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not such a duration.
     """
     found = re.fullmatch(r"(\d{1,6})([wdhms])", text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is not a length of time. Write 30d, 12h, 90m, 45s or 2w.")
+        raise ValueError(f"{text!r} is not a duration. Write 30d, 12h, 90m, 45s or 2w.")
     return timedelta(seconds=int(found[1]) * _LENGTHS[found[2].upper()])
 
 
 def later(now: datetime, seconds: float) -> datetime:
-    """The instant so many seconds later; `NEVER`, where no date is that late."""
+    """The instant `seconds` after `now`; `NEVER` if that is out of range."""
     try:
         return min(now + timedelta(seconds=seconds), NEVER)
     except OverflowError:

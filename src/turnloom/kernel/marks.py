@@ -1,11 +1,11 @@
-"""Marks: what is written in place of secrets, and text that only looks like one."""
+"""Marks: placeholders for secrets, and text that only looks like one."""
 
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-# What every mark begins with, and what stands there in text that is none of ours. The space keeps
-# such text legible, is the same inside JSON, and stays one space however often it is written.
+# The start of every mark, and its replacement in text from outside. The space keeps such text
+# legible, needs no escape in JSON, and replacing twice changes nothing more.
 BEGIN, NEUTRAL = "⟨secret:", "⟨secret :"
 
 T = TypeVar("T")
@@ -15,26 +15,26 @@ _BEGIN = BEGIN.encode()
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """Where the mark of a secret stands in a text."""
+    """The position of a secret's mark in a text."""
 
     secret: str
     start: int
 
 
 def mark(name: str) -> str:
-    """What is written in place of a secret."""
+    """The placeholder for a secret."""
     return f"{BEGIN}{name}⟩"
 
 
 def neutral(value: T) -> T:
-    """A text or data from outside, in which nothing can pass for a mark."""
+    """Text or data from outside, with everything that looks like a mark defused."""
     if isinstance(value, str):
         return cast(T, value.replace(BEGIN, NEUTRAL)) if BEGIN in value else value
     return cast(T, _neutral(value)) if value and _may_hold_mark(value) else value
 
 
 def _may_hold_mark(value: object) -> bool:
-    """Whether data may hold a mark: much faster than to look at each of its texts."""
+    """Whether data may hold a mark: much faster than checking each string."""
     try:
         return _BEGIN in _encode(value)
     except RecursionError:

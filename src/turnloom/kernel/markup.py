@@ -5,20 +5,20 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Literal
 
-# Control characters but tab and line feed, marks that turn the reading direction, separators that
-# some terminals take for line ends, and halves of characters that no encoding has.
+# Control characters except tab and line feed, marks that change the reading direction, separators
+# that some terminals take for line ends, and lone surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
 
 def visible(text: str) -> str:
-    """The text with everything that could steer a terminal or a page shown as an escape."""
+    """The text with every character that could control a terminal or a page escaped."""
     return _UNSAFE.sub(_spell, text)
 
 
 def visible_json(text: str) -> str:
-    """The same for a text in JSON, which stays what it says."""
+    """The same for JSON text, which keeps its value."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -28,17 +28,17 @@ def _spell(found: re.Match[str]) -> str:
 
 
 def plain(text: object) -> str:
-    """A value as text of a page."""
+    """A value as escaped HTML text."""
     return escape(visible(str(text)))
 
 
 def written(title: str, text: str) -> str:
-    """A text as it is, under a title."""
+    """A preformatted text under a title."""
     return f"<details open><summary>{plain(title)}</summary><pre>{plain(text)}</pre></details>"
 
 
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows under the names of their columns, under a title."""
+    """A table with a title and column names."""
     head = "".join(f"<th>{plain(each)}</th>" for each in columns)
     body = "".join(f"<tr>{''.join(f'<td>{plain(cell)}</td>' for cell in row)}</tr>" for row in rows)
     caption = f"<caption>{plain(title)}</caption>"
@@ -56,12 +56,12 @@ _SHAPES: dict[Shape, tuple[str, str]] = {
     "end": ("([", "])"),
 }
 
-# What Mermaid, or a page that it is shown on, would take for more than text.
+# Characters that Mermaid, or the page around it, would interpret.
 _SPECIAL = re.compile(r'["#&<>`\\%*]|(?<=^\d)[.)]|(?<=^\d\d)[.)]|^[-+]')
 
 
 class Flowchart:
-    """A flowchart that is drawn node by node; an edge may lead to a node that comes later."""
+    """A flowchart, built node by node; an edge may point to a node that is added later."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -72,7 +72,7 @@ class Flowchart:
         self._lines.append(f"    {id}{before}{_quoted(text)}{after}")
 
     def edge(self, source: str, target: str, text: str = "", *, dotted: bool = False) -> None:
-        """Add an edge; what is not the usual way is dotted."""
+        """Add an edge; exceptional ways are dotted."""
         arrow = "-.->" if dotted else "-->"
         label = f"|{_quoted(text)}|" if text else ""
         self._lines.append(f"    {source} {arrow}{label} {target}")
@@ -82,6 +82,6 @@ class Flowchart:
 
 
 def _quoted(text: str) -> str:
-    """A text between quotes, in which nothing is special."""
+    """A quoted text without special characters."""
     shown = " ".join(text.split()) or " "
     return '"' + _SPECIAL.sub(lambda found: f"#{ord(found[0])};", shown) + '"'

@@ -1,4 +1,4 @@
-"""Declared things: strict, frozen models, and how a document becomes one or a list of problems."""
+"""Strict, frozen models of declarations, and the diagnostics of documents that do not fit them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +13,22 @@ from turnloom.kernel.values import as_array, as_object, kind_of, nearest, previe
 
 
 class Declared(BaseModel):
-    """Something a user writes down: unknown keys are refused, and nothing changes afterwards."""
+    """Base of everything a user declares: immutable, and strict about keys and types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     def __init__(self, /, *given: object, **values: object) -> None:
         name = type(self).__name__
         if given:
-            raise UsageError(f"{name}({preview(given[0])}) says of no field what it is. Name it.")
+            raise UsageError(
+                f"{name} takes keywords only, got {preview(given[0])}. Name the field."
+            )
         try:
             super().__init__(**values)
         except ValidationError as error:
             raise UsageError(_refusal(type(self), values, error)) from None
 
-    if not TYPE_CHECKING:  # checkers know by themselves that a frozen model does not change
+    if not TYPE_CHECKING:  # type checkers know that a frozen model is immutable
 
         def __setattr__(self, name: str, value: object) -> None:
             raise UsageError(_FROZEN.format(type(self).__name__, name))
@@ -35,24 +37,24 @@ class Declared(BaseModel):
             raise UsageError(_FROZEN.format(type(self).__name__, name))
 
 
-# What pydantic validates inside of others is built without asking `__init__`.
+# Lets pydantic build nested models without calling `__init__`.
 Declared.__init__.__dict__.update(__pydantic_base_init__=True)
 
-_FROZEN = "A {0} does not change: {1!r} cannot be set. Make another: `{0}(…)`."
+_FROZEN = "{0} is immutable: {1!r} cannot be set. Create a new `{0}(…)`."
 
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class DocumentEntry(NamedTuple):
-    """A part of a document: where it stands and what it says."""
+    """A part of a document: its path and its value."""
 
     path: Path
     value: Any
 
 
 class NamedEntries(NamedTuple):
-    """Entries by name, and whether these are all names there are: a nameless one hides another."""
+    """Entries by name, and whether the names are complete: an entry without one hides a name."""
 
     entries: dict[str, DocumentEntry]
     complete: bool
@@ -60,7 +62,7 @@ class NamedEntries(NamedTuple):
 
 @dataclass(slots=True)
 class Report:
-    """The problems found so far, in one document after the other."""
+    """The problems found so far in the documents of a folder."""
 
     folder: str
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
@@ -68,13 +70,13 @@ class Report:
     def add(
         self, document: DeclarationFile, path: Path, code: str, message: str, remedy: str = ""
     ) -> None:
-        """Note a problem at a place."""
+        """Add an error at a path."""
         self._note(document, path, code, message, remedy=remedy, severity="error")
 
     def warn(
         self, document: DeclarationFile, path: Path, code: str, message: str, remedy: str = ""
     ) -> None:
-        """Note something that works but is probably not meant."""
+        """Add a warning: it works, but is probably a mistake."""
         self._note(document, path, code, message, remedy=remedy, severity="warning")
 
     def _note(
@@ -92,7 +94,7 @@ class Report:
             self.problems.append(problem)
 
     def model(self, document: DeclarationFile, entry: DocumentEntry, model: type[M]) -> M | None:
-        """The value at a place as a model, or nothing and a note of every problem with it."""
+        """The value of an entry as a model; or None, with every problem added."""
         try:
             return model.model_validate(entry.value)
         except ValidationError as error:
@@ -102,14 +104,15 @@ class Report:
             return None
 
     def unknown(self, document: DeclarationFile, path: Path, known: Sequence[str]) -> None:
-        """Note a key that means nothing where it stands."""
+        """Add an error for an unknown key."""
         message, remedy = _unknown(str(path[-1]), known)
         self.add(document, path, "W010", message, remedy=remedy)
 
     def part(
         self, document: DeclarationFile, key: str, beside: Collection[str] = ()
     ) -> DocumentEntry:
-        """The entry under a key that may be left out; if not, only keys of `beside` stand by it."""
+        """The entry under an optional top-level key, next to which only the keys in `beside` are
+        allowed; the whole document if the key is missing."""
         value = as_object(document.value)
         if value is None or key not in value:
             return DocumentEntry((), document.value)
@@ -141,8 +144,8 @@ class Report:
                 continue
             given = value.get("name", name)
             if given != name:
-                message = f"{what} {name!r} calls itself {preview(given)}."
-                remedy = "Use one name, or leave `name` out."
+                message = f"{what} {name!r} has another name, {preview(given)}."
+                remedy = "Use one name, or omit `name`."
                 self.add(document, (*where, "name"), "W012", message, remedy=remedy)
             found[name] = DocumentEntry(where, {**value, "name": name})
         return found
@@ -170,17 +173,17 @@ class Report:
 
 
 def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> str:
-    """Why no model can be made of these values, every reason in a sentence."""
+    """Why the values do not make a valid model, one sentence for each problem."""
     said = list[str]()
     for detail in error.errors(include_url=False):
         path, _, message, remedy = _explain(DocumentEntry((), values), detail, model)
         whole = detail["type"] == "value_error"  # which does not name its key
         inside = ".".join(map(str, path if whole else path[:-1]))
         said.append(f"{f'In {inside}: ' if inside else ''}{message} {remedy}".rstrip())
-    return f"{model.__name__} cannot be made so. {' '.join(dict.fromkeys(said))}"
+    return f"Invalid {model.__name__}. {' '.join(dict.fromkeys(said))}"
 
 
-# What a value must be, by the kind of pydantic's complaint.
+# The expected kind of value, by pydantic's error type.
 _EXPECTED = {
     **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "a list"),
     **dict.fromkeys(("is_instance_of", "sequence_str"), "a list"),
@@ -193,7 +196,7 @@ _EXPECTED = {
     "callable_type": "a function",
 }
 
-# Where a value must lie, by the kind of complaint, with what bounds it.
+# The bounds of a value, by pydantic's error type.
 _BOUNDS = {
     "greater_than": "above {gt}",
     "greater_than_equal": "{ge} or more",
@@ -209,7 +212,7 @@ _BOUNDS = {
 def _explain(
     entry: DocumentEntry, detail: ErrorDetails, model: type[BaseModel]
 ) -> tuple[Path, str, str, str]:
-    """One validation error in our words, at the place it is about."""
+    """The path, code, message and remedy of a validation error."""
     path = (*entry.path, *_place_of(entry.value, _untagged(model, detail["loc"])))
     name, given = _subject(path), preview(detail["input"])
     match detail["type"]:
@@ -238,7 +241,7 @@ def _explain(
 
 
 def _about_value(name: str, given: str, detail: ErrorDetails) -> tuple[str, str]:
-    """What a value must be, or where it must lie, and what to do."""
+    """The message and remedy for a value of the wrong kind or out of bounds."""
     wrong, kind = detail["type"], kind_of(detail["input"])
     if wrong in _BOUNDS:
         must = _BOUNDS[wrong].format(**detail.get("ctx", {}))
@@ -257,7 +260,7 @@ _REMEDIES = {
 
 
 def _subject(path: Path) -> str:
-    """What stands at a path, as the beginning of a sentence."""
+    """The subject of a message about the value at a path."""
     match path[-1:]:
         case (int(index),):
             return f"Entry {index + 1}"
@@ -270,21 +273,21 @@ def _subject(path: Path) -> str:
 def _unknown(key: str, known: Sequence[str]) -> tuple[str, str]:
     hint = nearest(key, known)
     remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
-    return f"Key {key!r} is not known here.", remedy
+    return f"Unknown key {key!r}.", remedy
 
 
 def _about_tag(path: Path, detail: ErrorDetails) -> tuple[Path, str, str, str]:
     context: Mapping[str, Any] = detail.get("ctx", {})
     if detail["type"] == "union_tag_not_found":
-        return path, "W011", "Key 'type' is missing.", "Say which type this is."
+        return path, "W011", "Key 'type' is missing.", "Add it."
     given, allowed = str(context["tag"]), str(context["expected_tags"])
     hint = nearest(given, [word.strip().strip("'") for word in allowed.split(",")])
     remedy = f"Did you mean {hint!r}?" if hint else "Use one of these."
-    return (*path, "type"), "W012", f"Type {given!r} does not exist; there is {allowed}.", remedy
+    return (*path, "type"), "W012", f"Unknown type {given!r}; allowed: {allowed}.", remedy
 
 
 def _untagged(model: type[BaseModel], loc: tuple[str | int, ...]) -> Path:
-    """A validation location without the tags that say which model of several was meant."""
+    """A validation location without the tags of discriminated unions."""
     schema: Any = model.model_json_schema()
     node, path = schema, list[str | int]()
     for step in loc:
@@ -296,7 +299,7 @@ def _untagged(model: type[BaseModel], loc: tuple[str | int, ...]) -> Path:
 
 
 def _place_of(value: Any, loc: tuple[str | int, ...]) -> Path:
-    """The part of a validation location that exists in the document (names of models do not)."""
+    """The part of a validation location that exists in the document (model names do not)."""
     path: list[str | int] = []
     for step in loc:
         mapping, items = as_object(value), as_array(value)
@@ -319,12 +322,12 @@ def _keys_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
     return list(_resolve(node, definitions).get("properties", {}))
 
 
-# What may stand in place of an object: nothing, or a text that is read into one.
+# Alternatives to an object: null, or a short form as a string.
 _ASIDE = ("null", "string")
 
 
 def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """The schema that a node stands for: references followed, `null` and short forms left aside."""
+    """The schema of a node: references followed, `null` and short forms ignored."""
     options = [each for each in node.get("anyOf", ()) if each.get("type") not in _ASIDE]
     if len(options) == 1:
         return _resolve(options[0], definitions)

@@ -1,7 +1,7 @@
-"""Functions that can be called, and lead nowhere else.
+"""Functions that can be called, but not inspected.
 
-A sealed function holds nothing: what it calls is kept here, under a weak reference to it, so that
-no attribute that can be reached from it leads to what stands behind it.
+A sealed function has no attributes: the function behind it is kept here, under a weak reference,
+so that no attribute of it leads to our objects.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def sealed(function: F) -> F:
-    """A function that does the same, and gives nobody a way to what it does it with."""
+    """Wrap a function so that its closure and its attributes cannot be reached."""
     if isinstance(function, _Sealed):
         return cast(F, function)
     seal = _Sealed()
@@ -27,15 +27,15 @@ class _Sealed:
     __slots__ = ("__weakref__",)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """What the function gives."""
+        """Call the function."""
         return _function_of(self)(*args, **named)
 
     def __setattr__(self, name: str, value: object) -> Never:
-        raise UsageError(f"This function does not change: {name!r} cannot be set.")
+        raise UsageError(f"This function is immutable: {name!r} cannot be set.")
 
     def __reduce__(self) -> Never:
-        # What copies and pickles an object asks for this.
-        raise UsageError("This function is neither copied nor stored. Pass it on as it is.")
+        # Copying and pickling call this.
+        raise UsageError("This function cannot be copied or pickled. Pass it as it is.")
 
 
 _behind: dict[ReferenceType[_Sealed], Callable[..., Any]] = {}
@@ -46,5 +46,5 @@ def _function_of(seal: _Sealed) -> Callable[..., Any]:
 
 
 def _forget(seal: ReferenceType[_Sealed]) -> None:
-    if _behind:  # it may be gone before a seal that lasts as long as the program
+    if _behind:  # at exit it may be cleared before the last seal
         del _behind[seal]

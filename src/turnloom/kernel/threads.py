@@ -1,4 +1,4 @@
-"""Threads for code of users: a tenant has its own, and what stores do off the loop uses others."""
+"""Worker threads for user code, limited for each tenant; stores use other threads."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from anyio.lowlevel import RunVar
 
 T = TypeVar("T")
 
-# Those in use, by tenant and purpose.
+# The limiters in use, by tenant and purpose.
 _Limiters: TypeAlias = WeakValueDictionary[tuple[str, str], CapacityLimiter]
 
-# How many plain functions of a tenant are called at once.
+# The maximum number of concurrent calls of plain functions of a tenant.
 AT_ONCE = 40
 
-# Modules of users that are imported, which runs them.
+# The purpose of importing user modules, which runs their code.
 LOADING = "loading"
 
 _tenant: ContextVar[str] = ContextVar("turnloom-tenant", default="")
@@ -28,7 +28,7 @@ _limiters: RunVar[WeakValueDictionary[tuple[str, str], CapacityLimiter]] = RunVa
 
 @contextmanager
 def on_behalf_of(tenant: str) -> Generator[None]:
-    """A scope in which code of users is called in threads of this tenant."""
+    """A scope in which user code is called in threads of this tenant."""
     before = _tenant.set(tenant)
     try:
         yield
@@ -37,7 +37,7 @@ def on_behalf_of(tenant: str) -> Generator[None]:
 
 
 def threads(purpose: str = "calls", most: int = AT_ONCE) -> CapacityLimiter:
-    """What limits the threads of the current tenant, for one purpose."""
+    """The limiter of the current tenant's threads for a purpose."""
     known = _limiters.get(None)
     if known is None:
         known = _Limiters()
@@ -50,5 +50,5 @@ def threads(purpose: str = "calls", most: int = AT_ONCE) -> CapacityLimiter:
 
 
 async def in_thread(call: Callable[[], T], limiter: CapacityLimiter | None = None) -> T:
-    """What code of a user gives that is called in a thread; an interruption leaves it alone."""
+    """Call user code in a thread and return its result; a cancelled call is abandoned."""
     return await to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter or threads())

@@ -1,4 +1,4 @@
-"""JSON values, and what it means for a Python value to be one."""
+"""JSON values: their types, text, previews and nearest names."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import msgspec
 
 from turnloom.kernel.marks import neutral
 
-# What each declared type is called in a sentence.
+# The name of each declared type in a message.
 type_names = {
     "string": "a string",
     "integer": "an integer",
@@ -20,7 +20,7 @@ type_names = {
     "array": "an array",
 }
 
-# What JSON leaves as it is although it breaks lines, turns the direction of text or is not seen.
+# Characters that JSON does not escape but that break lines, change direction or are invisible.
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
@@ -28,7 +28,7 @@ _UNSEEN = re.compile(
 _encode = msgspec.json.Encoder().encode
 _encode_in_order = msgspec.json.Encoder(order="deterministic").encode
 
-# Any JSON value. A recursive alias would say more and cost every caller a cast.
+# Any JSON value. A recursive alias would be more exact, and cost every caller a cast.
 Json = Any
 
 
@@ -64,7 +64,7 @@ def as_array(value: Json) -> list[Any] | None:
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether a value can be written down as a text: a plain string without half characters."""
+    """Whether a value is a plain string that can be encoded as UTF-8."""
     if type(value) is not str:
         return False
     if value.isascii():
@@ -77,56 +77,56 @@ def is_text(value: object) -> TypeGuard[str]:
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Whether a value can name something: a text, not empty, that every store can hold."""
+    """Whether a value is a valid name: a non-empty string that every store can hold."""
     return is_text(value) and value != "" and "\0" not in value
 
 
 def plain_string(value: object) -> object:
-    """A string of a subclass as a plain one; anything else as it is."""
+    """An instance of a subclass of `str` as a plain string; any other value unchanged."""
     return str.__str__(value) if isinstance(value, str) else value
 
 
 def said(error: BaseException) -> str:
-    """What an error says, as a text that can be written down; nothing in it passes for a mark."""
+    """The message of an error, encodable as UTF-8 and without marks of secrets."""
     try:
         text = str(error)
-    except Exception as trouble:  # noqa: BLE001 - it comes from code of others, and is told
-        text = f"it fails to say what it is ({type(trouble).__name__})"
+    except Exception as failure:  # noqa: BLE001 - `__str__` of others may fail; the text says so
+        text = f"its message cannot be read ({type(failure).__name__})"
     return neutral(writable(text))
 
 
 def writable(text: str) -> str:
-    """A text that can be written down: half characters are spelled out."""
+    """The text with lone surrogates escaped, so that it can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def fixed_text(text: Any, of: str) -> Any:
-    """A declared text that can be written down; whoever declares half characters is warned."""
+    """A declared text with lone surrogates escaped, with a warning."""
     if not isinstance(text, str) or is_text(text):
         return text
     given = writable(text)
-    said = f"{of} gives half characters, which are spelled out: {preview(given)}. Correct the text."
-    warnings.warn(said, stacklevel=4)
+    message = f"{of} has lone surrogates, which were escaped: {preview(given)}. Correct the text."
+    warnings.warn(message, stacklevel=4)
     return given
 
 
 def as_data(value: Json) -> str:
-    """A value as data: JSON on one line, so that no line break or quote of it can pass for ours."""
+    """A value as JSON on one line, so that its line breaks and quotes cannot pass for ours."""
     return _spelled(_encode(value).decode())
 
 
 def canonical(value: Json) -> str:
-    """A value as data, the same text for the same value: the keys of its objects in order."""
+    """A value as JSON on one line with sorted keys: equal values give equal text."""
     return _spelled(_encode_in_order(value).decode())
 
 
 def _spelled(text: str) -> str:
-    """JSON in which nothing is left that breaks lines or is not seen."""
+    """JSON with invisible and line-breaking characters escaped."""
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def preview(value: Json, limit: int = 80) -> str:
-    """A short, one-line picture of a value for messages and logs."""
+    """A short, one-line `repr` of a value for messages and logs."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - too many digits, too deep, or code of others that fails
@@ -135,7 +135,7 @@ def preview(value: Json, limit: int = 80) -> str:
 
 
 def nearest(word: str, known: Sequence[str] | Mapping[str, object]) -> str | None:
-    """The known word that was probably meant, if one is close enough."""
+    """The known word closest to a word, if it is close enough."""
     best: tuple[float, str] | None = None
     for candidate in known:
         score = _likeness(word.lower(), candidate.lower())

@@ -1,1 +1,1 @@
-"""The append-only, totally ordered record of one run: the truth."""
+"""The event log: the append-only, totally ordered record of each run."""

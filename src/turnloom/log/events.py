@@ -1,4 +1,4 @@
-"""What happened to a run as a whole."""
+"""Events of a run as a whole."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,11 +8,11 @@ from turnloom.log.spec import Fact
 
 
 class RunStarted(Fact, frozen=True):
-    """A run began, pinned to the definition stored here, without the parts that are set aside.
+    """A run started, pinned to the stored `definition` without the parts in `set_aside`.
 
-    `form` says what decides in it whose turn it is. On a board, `correlation` is what the run is
-    about, `parents` are the runs that its first artifacts come from, and `collects` the
-    subscription that it collects for.
+    `form` decides whose turn it is. On a board, `correlation` groups related runs, `parents` are
+    the runs that published its first artifacts, and `collects` is the subscription that it collects
+    for.
     """
 
     kind: ClassVar[str] = "run.started"
@@ -33,9 +33,9 @@ class RunStarted(Fact, frozen=True):
 
 
 class RunPaused(Fact, frozen=True):
-    """The run waits: for a question to be answered (its cause is where that was asked), or, with
-    none named, for something to be published, until `due` at the latest. Where artifacts wait for
-    others, `collected` says how many are there, and `wanted` how many it takes, if that is fixed.
+    """The run waits, until `due` at the latest: for an answer to the question `waiting_for` (the
+    cause is the event that asked it), or, if that is empty, for artifacts. While artifacts are
+    collected, `collected` counts those there, and `wanted` those required, if that is fixed.
     """
 
     kind: ClassVar[str] = "run.paused"
@@ -46,21 +46,21 @@ class RunPaused(Fact, frozen=True):
 
 
 class RunResumed(Fact, frozen=True):
-    """Another process took the run up where it stood."""
+    """Another process resumed the run."""
 
     kind: ClassVar[str] = "run.resumed"
     changed_code: tuple[str, ...] = ()
 
 
 class RunFinished(Fact, frozen=True):
-    """The run did what it was for."""
+    """The run ended successfully."""
 
     kind: ClassVar[str] = "run.finished"
     reason: str = ""
 
 
 class RunFailed(Fact, frozen=True):
-    """The run could not go on."""
+    """The run ended with an error."""
 
     kind: ClassVar[str] = "run.failed"
     recorded: ClassVar[frozenset[str]] = frozenset({"message"})
@@ -69,7 +69,7 @@ class RunFailed(Fact, frozen=True):
 
 
 class CancelRequested(Fact, frozen=True):
-    """Somebody wants the run to end now."""
+    """Cancellation of the run was requested."""
 
     kind: ClassVar[str] = "cancel.requested"
     by: str
@@ -77,7 +77,7 @@ class CancelRequested(Fact, frozen=True):
 
 
 class RunCancelled(Fact, frozen=True):
-    """The run ended because somebody wanted it to."""
+    """The run was cancelled."""
 
     kind: ClassVar[str] = "run.cancelled"
     recorded: ClassVar[frozenset[str]] = frozenset({"reason"})
@@ -85,5 +85,5 @@ class RunCancelled(Fact, frozen=True):
     reason: str = ""
 
 
-# Nothing follows one of these.
+# The kinds of a run's last event.
 ENDS = frozenset({RunFinished.kind, RunFailed.kind, RunCancelled.kind})

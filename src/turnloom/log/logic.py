@@ -1,4 +1,4 @@
-"""Events to bytes and back, with old shapes lifted to today's on the way in."""
+"""Encode events as JSON and decode them, upgrading old versions of events on reading."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from turnloom.kernel.values import as_object
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunFilter, Unreadable
 
-# Takes the data of an event as one version wrote it and gives it as the next version has it.
+# Converts the data of an event from one version to the next.
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -28,7 +28,7 @@ class _Stored(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True)
 
 
 class _Seen(NamedTuple):
-    """As much of an event as can be made out."""
+    """The readable fields of an event that cannot be decoded."""
 
     id: str
     run: str
@@ -38,7 +38,7 @@ class _Seen(NamedTuple):
 
 
 def _look(line: bytes) -> _Seen:
-    """What can be made out of an event that cannot be read."""
+    """The readable fields of an event that cannot be decoded."""
     try:
         found = as_object(msgspec.json.decode(line)) or {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -55,16 +55,16 @@ def _look(line: bytes) -> _Seen:
 
 
 def started_of(events: Sequence[Event]) -> RunStarted:
-    """How a run began, by the first of its events."""
+    """The first fact of a run."""
     started = events[0].data
     assert isinstance(started, RunStarted)
     return started
 
 
-# How a run stands that cannot be read.
+# The status of a run that cannot be read.
 BROKEN = "broken"
 
-# How runs can stand.
+# Every status of a run.
 STATUSES = (
     *sorted(kind.removeprefix("run.") for kind in ENDS),
     "waiting",
@@ -75,7 +75,7 @@ STATUSES = (
 
 
 def status_of(last: Event) -> str:
-    """How a run stands whose last event this is: one of `STATUSES`."""
+    """The status of a run with this last event: one of `STATUSES`."""
     if last.kind in ENDS:
         return last.kind.removeprefix("run.")
     match last.data:
@@ -103,7 +103,7 @@ def is_chosen(which: RunFilter, first: Event, last: Event) -> bool:
 
 
 class Codec:
-    """The closed union of the facts of this release, as JSON lines."""
+    """Encodes and decodes the facts of this release as JSON lines."""
 
     def __init__(
         self,
@@ -118,32 +118,31 @@ class Codec:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Every kind this codec knows."""
+        """Every kind that this codec knows."""
         return tuple(self._types)
 
     def encode(self, event: Event) -> bytes:
         """The event as one JSON object.
 
         Raises:
-            UnknownKind: the event's fact is not one of this codec's.
+            UnknownKind: the codec does not know the event's fact.
         """
         return self.encode_lines((event,))
 
     def encode_lines(self, events: Sequence[Event]) -> bytes:
-        """The events as JSON objects, one a line.
+        """The events as JSON objects, one per line.
 
         Raises:
-            UnknownKind: the fact of an event is not one of this codec's.
+            UnknownKind: the codec does not know the fact of an event.
         """
         types = self._types
         for event in events:
             if type(event.data) is not types.get(event.kind):
-                kind = f"Event {event.id!r} is of kind {event.kind!r}"
-                raise UnknownKind(f"{kind}, which is not known.")
+                raise UnknownKind(f"Event {event.id!r} has the unknown kind {event.kind!r}.")
         return self._encoder.encode_lines(events)[:-1]
 
     def show(self, line: bytes, run: str) -> Event:
-        """The event of a run that a JSON object holds; one that cannot be read says why."""
+        """Decode an event; one that cannot be read becomes an `Unreadable` with the reason."""
         try:
             return self.decode(line, run)
         except UnknownKind as error:
@@ -153,11 +152,10 @@ class Codec:
             return Event(seen.id, run, seen.seq, at, kind=UNREADABLE, actor="", data=reason)
 
     def decode(self, line: bytes, run: str = "", seq: int = 0) -> Event:
-        """The event that a JSON object holds, in today's shape; `run` and `seq` are where it
-        stands, for those who cannot read it.
+        """Decode an event into its current version; `run` and `seq` locate it in the error message.
 
         Raises:
-            UnknownKind: the kind, its version or its shape is not known to this release.
+            UnknownKind: this release does not know the kind, its version or its fields.
         """
         try:
             stored = self._envelope.decode(line)
@@ -197,13 +195,15 @@ class Codec:
         for v in range(stored.v, version):
             upcast = self._upcasts.get((stored.kind, v))
             if upcast is None:
-                raise msgspec.ValidationError(f"nothing lifts version {v} of it to {v + 1}")
+                raise msgspec.ValidationError(f"this release cannot upgrade version {v} to {v + 1}")
             try:
                 data = upcast(data)
             except (TypeError, KeyError, ValueError, AttributeError) as error:
-                raise msgspec.ValidationError(f"it is no {stored.kind!r} of version {v}") from error
+                raise msgspec.ValidationError(
+                    f"the data does not match {stored.kind!r} version {v}"
+                ) from error
         if stored.v > version:
             raise msgspec.ValidationError(
-                f"it is of version {stored.v}, and this release knows version {version}"
+                f"it has version {stored.v}; this release knows up to version {version}"
             )
         return data

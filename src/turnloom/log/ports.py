@@ -1,4 +1,4 @@
-"""What the log needs from the world, and what others may ask of it."""
+"""Ports of the log: storage, clock, and effects that run once."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
@@ -8,39 +8,39 @@ from turnloom.log.spec import EVERY_RUN, Event, Fact, Intent, RunFilter, RunKey
 
 
 class EventLog(Protocol):
-    """The append-only record of runs, a world of its own for each tenant.
+    """The append-only record of runs, separate for each tenant.
 
-    Sequence numbers of a run start at 1 and have no gap.
+    Sequence numbers of a run start at 1 and have no gaps.
     """
 
     async def append(
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
-        """Store events after position `expected`, all or none, and give back what the log holds.
+        """Store events after position `expected`, all or none, and return them as stored.
 
-        With a `fence`, which a claim gives, they are stored only while that claim is in force; that
-        is compared in the same transaction. Without one, nothing is compared: a run is begun so.
-        A batch that already stands there whole, under the same ids, is given back as stored.
-        Other tasks get their go meanwhile, however fast the store is.
+        With the `fence` of a claim, they are stored only while that claim is in force; this is
+        checked in the same transaction. Without one, as when a run starts, nothing is checked.
+        A batch that is already stored there, under the same ids, is returned as stored.
+        The call always yields to other tasks, however fast the store is.
 
         Raises:
-            LeaseLost: the claim of this fence is over; nothing was stored.
+            LeaseLost: the claim of this fence has ended; nothing was stored.
             Conflict: the log is at another position, or one of the ids is taken.
-            StoreUnavailable: nothing was stored; the same append may be tried again later.
+            StoreUnavailable: nothing was stored; the caller may retry the same append.
         """
         ...
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
-        """The events of a run behind position `after`, in order; none for an unknown run.
+        """The events of a run after position `after`, in order; none for an unknown run.
 
         Raises:
-            UnknownKind: one of them cannot be read; it is named.
+            UnknownKind: one of them cannot be read; the message names it.
             LogDamaged: some of them are missing.
         """
         ...
 
     def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
-        """Every event behind `after`, those to come included, once each, in order.
+        """Every event after `after`, future ones included, once each, in order.
 
         Raises:
             LogDamaged: some of them are missing.
@@ -48,7 +48,7 @@ class EventLog(Protocol):
         ...
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
-        """The first and the last event of a run, if there is such a run.
+        """The first and the last event of a run; None for an unknown run.
 
         Raises:
             UnknownKind: one of them cannot be read.
@@ -65,40 +65,40 @@ class EventLog(Protocol):
         unfinished: bool = False,
         which: RunFilter = EVERY_RUN,
     ) -> Sequence[tuple[Event, Event]]:
-        """The first and the last event of at most `limit` runs of a tenant, the run begun last
-        coming first: of all, or of those that began before a run, that have no end on record, or
-        that a filter chooses, as `is_chosen` says. An event that cannot be read is of kind
+        """The first and the last event of at most `limit` runs of a tenant, newest run first: all
+        runs, or those that started before the run `before`, that are unfinished, or that the filter
+        `which` selects, as `is_chosen` does. An event that cannot be read has the kind
         `unreadable`.
 
-        The cost follows the runs that are given; a filter reads the events of no others. How runs
-        stand is kept up to date in the transaction of each append.
+        The cost is proportional to the runs returned; a filter reads no events of other runs. Each
+        append updates the status of its run in its transaction.
 
         Raises:
-            UnknownRun: there is no run `before`.
+            UnknownRun: the run `before` does not exist.
         """
         ...
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
-        """At most `limit` ids of runs of a tenant that begin with a prefix, in their order."""
+        """At most `limit` ids of a tenant's runs that start with a prefix, sorted."""
         ...
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """The current time."""
 
     def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
+        """The current instant, aware, in UTC."""
         ...
 
 
-# Touches the world and tells what happened.
+# Acts on the world and returns what happened.
 Effect = Callable[[], Awaitable[Sequence[Fact]]]
 
 
 class Once(Protocol):
-    """Touches the world at most once per key, as far as the log can tell."""
+    """Runs an effect at most once per key, as far as the log can tell."""
 
     async def __call__(self, key: str, effect: Effect, *, intent: Intent) -> Sequence[Fact]:
-        """The facts that the log holds under `key`; if none, say the intent, run the effect and
-        record what it gives."""
+        """The facts recorded under `key`; if there are none, record the intent, run the effect and
+        record its facts."""
         ...

@@ -1,4 +1,4 @@
-"""All runs of a log, page by page."""
+"""Reading the runs of a log."""
 
 from collections.abc import AsyncGenerator
 
@@ -6,15 +6,15 @@ from turnloom.errors import UnknownRun
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import Event, RunKey
 
-# How many runs are held at once.
+# The number of runs read at once.
 PAGE = 500
 
 
 async def all_runs(
     log: EventLog, tenant: str, *, unfinished: bool = False
 ) -> AsyncGenerator[tuple[Event, Event]]:
-    """The first and the last event of each run of a tenant, or of each without an end, the run
-    begun last coming first."""
+    """The first and the last event of each run of a tenant, or of each unfinished one, newest run
+    first."""
     before: str | None = None
     while True:
         page = await log.runs(tenant, PAGE, before=before, unfinished=unfinished)
@@ -29,7 +29,7 @@ async def ends_of(log: EventLog, run: RunKey) -> tuple[Event, Event]:
     """The first and the last event of a run.
 
     Raises:
-        UnknownRun: there is no such run.
+        UnknownRun: the run does not exist.
     """
     ends = await log.ends(run)
     if ends is None:

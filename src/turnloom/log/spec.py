@@ -1,4 +1,4 @@
-"""The envelope that every fact travels in."""
+"""Facts, and the events that record them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,21 +10,21 @@ from typing_extensions import TypeVar
 K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
 D_co = TypeVar("D_co", default=Any, covariant=True)
 
-# The tenant of whatever names none.
+# The default tenant.
 LOCAL = "local"
 
 
 class RunKey(NamedTuple):
-    """Which run is meant: its tenant, and its id among the runs of that tenant."""
+    """The key of a run: its tenant, and its id among that tenant's runs."""
 
     tenant: str
     id: str
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """Something that happened, said by one concept. Subclasses name their `kind`, and in `recorded`
-    the fields that are made of what is on record: a mark of a secret in them is genuine. All other
-    text is from outside."""
+    """Something that happened. Subclasses name their `kind`, and in `recorded` the fields that are
+    built from recorded data: a mark of a secret in them is genuine. All other text is from
+    outside."""
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
@@ -32,14 +32,14 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unk
 
 
 class Intent(Fact, frozen=True):
-    """Something that is about to be done; `request` is the digest of what exactly."""
+    """Something that is about to be done; `request` is the digest of its exact input."""
 
     request: str
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
-    """What stands in the place of a fact that this release cannot read, where runs are listed. It
-    is never stored."""
+    """Placeholder for a fact that this release cannot read, in lists of runs. It is never
+    stored."""
 
     reason: str
 
@@ -74,15 +74,16 @@ EVERY_RUN = RunFilter()
 
 
 def progress_words(status: str, collected: int | None, wanted: int | None) -> str:
-    """A status with how much is there of what a run collects."""
+    """A status with the number of artifacts collected, as in `collecting 2 of 3`."""
     there = "" if collected is None else f" {collected}"
     return f"{status}{there}{'' if wanted is None else f' of {wanted}'}"
 
 
 class Event(msgspec.Struct, Generic[K_co, D_co], frozen=True, omit_defaults=True, gc=False):
-    """A fact in its place: which run, where in its sequence, when, by whom, and because of what.
+    """A recorded fact: its run, its position, when it happened, who caused it, and the causing
+    event.
 
-    The `kind` says which fact `data` is: `turnloom.RunEvent` is one of all.
+    The `kind` tells the type of `data`: `turnloom.RunEvent` is the union of all.
     """
 
     id: str

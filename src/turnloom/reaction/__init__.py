@@ -1,1 +1,1 @@
-"""Artifacts wake the agents that subscribe to them."""
+"""Reactions: artifacts wake the agents that subscribe to them."""

@@ -1,4 +1,4 @@
-"""What happened on the way from artifacts to turns."""
+"""Events between an artifact and the turns that it causes."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -12,9 +12,9 @@ from turnloom.log.spec import Fact
 class SubscriptionVerdict(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What a subscription makes of an artifact: `taken`, `forwarded` to the run that collects for
-    it, `later`, or why it is not for it. `key` is what it is joined by (as JSON), or else its
-    correlation; `opens` is when it can be seen."""
+    """Verdict of a subscription on an artifact: `taken`, `forwarded` to the run that collects for
+    it, `later`, or the reason to ignore it. `key` is the join key (as JSON), or else the
+    correlation; `opens` is when it becomes visible."""
 
     subscription: str
     verdict: str
@@ -24,7 +24,7 @@ class SubscriptionVerdict(
 
 
 class ArtifactOffered(Fact, frozen=True):
-    """An artifact was offered to everybody who subscribes to its type; what each makes of it."""
+    """An artifact was offered to the subscriptions to its type, with the verdict of each."""
 
     kind: ClassVar[str] = "artifact.offered"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact", "to"})
@@ -34,7 +34,7 @@ class ArtifactOffered(Fact, frozen=True):
 
 
 class ArtifactOpened(Fact, frozen=True):
-    """The instant came from which an artifact can be seen; it is offered again."""
+    """An artifact became visible to a subscription; it is offered again."""
 
     kind: ClassVar[str] = "artifact.opened"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
@@ -43,9 +43,8 @@ class ArtifactOpened(Fact, frozen=True):
 
 
 class ArtifactReceived(Fact, frozen=True):
-    """An artifact of another run came to the run that collects for a subscription; `depth` is how
-    many turns in a row led to it, and `root` the artifact whose publish set them off, if there were
-    any."""
+    """The run that collects for a subscription received an artifact of another run; `depth` is the
+    number of turns in a row that led to it, and `root` the artifact that started them, if any."""
 
     kind: ClassVar[str] = "artifact.received"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact", "root"})
@@ -55,10 +54,9 @@ class ArtifactReceived(Fact, frozen=True):
 
 
 class ArtifactsGiven(Fact, frozen=True):
-    """An agent is given artifacts: a set that was collected for its subscription, or by somebody
-    who calls it directly. Unless `publish`, nothing that it gives gets on the board. `depth` is how
-    many turns in a row led to them, in other runs, and `root` the artifact whose publish set these
-    off, if there were any."""
+    """An agent gets artifacts: a set collected for its subscription, or those of a direct call.
+    Unless `publish`, its products are not published. `depth` is the number of turns in a row that
+    led to them, in other runs, and `root` the artifact that started them, if any."""
 
     kind: ClassVar[str] = "artifacts.given"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifacts", "root"})
@@ -71,7 +69,7 @@ class ArtifactsGiven(Fact, frozen=True):
 
 
 class RunOpened(Fact, frozen=True):
-    """A set that was collected got a run of its own."""
+    """A run was started for a collected set."""
 
     kind: ClassVar[str] = "run.opened"
     recorded: ClassVar[frozenset[str]] = frozenset({"run", "artifacts"})
@@ -80,7 +78,7 @@ class RunOpened(Fact, frozen=True):
 
 
 class ArtifactForwarded(Fact, frozen=True):
-    """An artifact was handed to the run that collects for a subscription."""
+    """An artifact was forwarded to the run that collects for a subscription."""
 
     kind: ClassVar[str] = "artifact.forwarded"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
@@ -89,7 +87,7 @@ class ArtifactForwarded(Fact, frozen=True):
 
 
 class JoinExpired(Fact, frozen=True):
-    """Artifacts waited too long for others with their key, and are not waited with any more."""
+    """Artifacts waited too long for others with their key, and were dropped from the join."""
 
     kind: ClassVar[str] = "join.expired"
     recorded: ClassVar[frozenset[str]] = frozenset({"key", "artifacts"})
@@ -99,7 +97,7 @@ class JoinExpired(Fact, frozen=True):
 
 
 class BatchClosed(Fact, frozen=True):
-    """A batch is taken as it is: its time is over, or the board was closed."""
+    """A batch was closed before it was full: it timed out, or the board was closed."""
 
     kind: ClassVar[str] = "batch.closed"
     subscription: str
@@ -107,7 +105,7 @@ class BatchClosed(Fact, frozen=True):
 
 
 class RetryAsked(Fact, frozen=True):
-    """Somebody wants that what a failed turn took is taken again."""
+    """A retry of a failed turn was requested."""
 
     kind: ClassVar[str] = "retry.asked"
     turn: int
@@ -115,7 +113,7 @@ class RetryAsked(Fact, frozen=True):
 
 
 class LimitReached(Fact, frozen=True):
-    """One publish set off as many turns as one may; the run stops, and these were not delivered."""
+    """One publish caused the maximum number of turns; the run stops, with these undelivered."""
 
     kind: ClassVar[str] = "limit.reached"
     recorded: ClassVar[frozenset[str]] = frozenset({"root", "undelivered"})
@@ -125,7 +123,7 @@ class LimitReached(Fact, frozen=True):
 
 
 class SampleChosen(Fact, frozen=True):
-    """Of several tries of one turn, the best one counts; a try that failed has no score."""
+    """The best of several samples of one turn was chosen; a failed sample has no score."""
 
     kind: ClassVar[str] = "sample.chosen"
     turn: int

@@ -1,4 +1,4 @@
-"""What a form can decide: the next thing to begin, one at a time."""
+"""Actions: what a form can decide to do next."""
 
 import msgspec
 
@@ -6,19 +6,19 @@ from turnloom.agents.spec import Question
 from turnloom.board.spec import Artifact
 from turnloom.log.spec import Fact
 
-# Facts by id; each action records its own before anything else.
+# Facts by id; an action records its own first.
 Facts = tuple[tuple[str, Fact], ...]
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Record facts that need nothing else."""
+    """Record facts, and do nothing else."""
 
     facts: Facts
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Begin a turn or a step: reserve what it is charged to (nothing, if that is empty), then
-    record that it is open. `of` is the name of the step or the agent."""
+    """Begin a turn or a step: reserve budget under `charge` (none if empty), then record `opens`.
+    `of` is the name of the step or the agent."""
 
     charge: str
     opens: Facts
@@ -27,14 +27,14 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """Ask a person."""
+    """Ask a person a question."""
 
     question: Question
     facts: Facts = ()
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """End the run: once nothing runs any more, or at once."""
+    """End the run: once its open work has ended, or at once."""
 
     status: str = "finished"
     reason: str = ""
@@ -43,7 +43,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Draw(msgspec.Struct, frozen=True):
-    """Let chance pick one of these."""
+    """Pick one of these at random."""
 
     id: str
     among: tuple[str, ...]
@@ -59,7 +59,7 @@ class Pick(msgspec.Struct, frozen=True):
 
 
 class Select(msgspec.Struct, frozen=True):
-    """Let a guard choose among its candidates, as a turn would go to one of them."""
+    """Let the selection guard choose among its candidates, of which `agent` is one."""
 
     id: str
     agent: str
@@ -75,16 +75,16 @@ class Judge(msgspec.Struct, frozen=True):
 
 
 class Cross(msgspec.Struct, frozen=True):
-    """Ask the code of a flow how a strand continues: at a branch, a loop, a join, an approval, or
-    before a step that is validated or cached."""
+    """Call the flow's code to decide how a strand continues: at a branch, a loop, a join, an
+    approval, or before a step that is validated or cached."""
 
     strand: str
     facts: Facts = ()
 
 
 class OpenRun(msgspec.Struct, frozen=True):
-    """Open a run in which an agent is given artifacts; `depth` turns in a row led to them, from the
-    publish of `root` on."""
+    """Start a run in which an agent gets artifacts; `depth` is the number of turns in a row that
+    led to them, counted from the publication of `root`."""
 
     run: str
     agent: str
@@ -96,7 +96,7 @@ class OpenRun(msgspec.Struct, frozen=True):
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """Hand an artifact to the run that collects for a subscription."""
+    """Forward an artifact to the run that collects for a subscription."""
 
     artifact: Artifact
     subscription: str
@@ -109,9 +109,9 @@ Action = Record | Begin | Ask | Finish | Draw | Pick | Select | Judge | Cross | 
 
 
 class Work(msgspec.Struct, frozen=True):
-    """A turn or a step that is open.
+    """An open turn or step.
 
-    The ids of its events begin with `key`. `is_over` says that it is to be cut off, and `is_alone`
+    The ids of its events start with `key`. `is_over` means that it must be cut off, and `is_alone`
     that nothing else can begin before it ends.
     """
 

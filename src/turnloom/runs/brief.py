@@ -1,4 +1,4 @@
-"""What a turn is about: one value, the same to everything inside the turn, whatever the form."""
+"""The brief of a turn: its inputs, its context and how it settles, in every form."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -11,20 +11,20 @@ from turnloom.board.spec import Artifact
 from turnloom.guards.spec import Selection
 from turnloom.log.spec import Fact
 
-# Takes pieces of an answer while it is made; `None` when it is made from its beginning again.
+# Receives text deltas of an answer; `None` when the answer restarts.
 TextSink = Callable[[str | None], None]
 
-# Gives the sink for a turn's model call of that number, from 1.
+# Returns the sink for the turn's model call of that number, from 1.
 Sinks = Callable[[int], TextSink]
 
 
 def discard(text: str | None) -> None:
-    """Discard a piece of an answer."""
+    """Discard a text delta."""
 
 
 class TurnOutcome(NamedTuple):
-    """How an agent's answer ended: the error, if there is one, the facts of its last model call,
-    and the context it was given. `cause` is the exception behind an error, where one is known."""
+    """Result of an agent's turn: the error, if any, the facts of its last model call, and the
+    context it was given. `cause` is the exception behind the error, if known."""
 
     error: str
     facts: Sequence[Fact] = ()
@@ -33,8 +33,8 @@ class TurnOutcome(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What a turn leads to: facts with their ids and actors; or trouble, which is not the turn's
-    but its step's."""
+    """Result of settling a turn: facts with their ids and actors; or an error, which fails the step
+    and not the turn."""
 
     facts: Sequence[tuple[str, Fact, str]] = ()
     trouble: Exception | None = None
@@ -44,7 +44,8 @@ UNSETTLED = Settlement()
 
 
 class Choice(NamedTuple):
-    """A selection that chose who takes a turn, or who answers in it, and for which categories."""
+    """A selection that chose the agent of a turn, or who answers in it, and for which
+    categories."""
 
     selection: Selection
     categories: Sequence[str]
@@ -52,34 +53,33 @@ class Choice(NamedTuple):
 
 
 class DeclaredContexts(Protocol):
-    """What an agent declares of its context: for all its engines, and for each of them."""
+    """The context that an agent declares: for all its engines, and for each of them."""
 
     @property
     def context(self) -> ChosenProvider | Assembly | None:
-        """What gives context to every engine without its own."""
+        """The context provider of every engine without one."""
         ...
 
     @property
     def contexts(self) -> tuple[ChosenProvider | None, ...]:
-        """What gives context to each engine."""
+        """The context provider of each engine."""
         ...
 
 
 def contexts_of(
     agent: DeclaredContexts, usual: ChosenProvider | Assembly | None
 ) -> Sequence[ChosenProvider | Assembly | None]:
-    """What gives each engine its context: its own, or else the usual."""
+    """The context provider of each engine, `usual` by default."""
     return tuple(each or usual for each in agent.contexts) or (usual,)
 
 
 class Brief(Protocol):
-    """What a turn is about.
+    """The subject of a turn, and how it settles.
 
-    `inputs` are the artifacts that woke the agent; `about` is what sources and selections look at:
-    variables, values or a state. `hears_history` says that the agent reads what was said in the
-    run, and `applies_context` that the outcome is settled with the context, so that it is
-    assembled also for a turn whose frame is on record. `engines` answer in place of the agent's
-    own, within `timeout` seconds.
+    `inputs` are the artifacts that woke the agent; `about` is the input of sources and selections:
+    variables, values or a state. `hears_history` means that the agent reads the run's messages, and
+    `applies_context` that settling needs the context, so that it is assembled even if the frame is
+    already recorded. `engines` replace the agent's engines, within `timeout` seconds.
     """
 
     turn: int
@@ -93,28 +93,28 @@ class Brief(Protocol):
 
     @property
     def about(self) -> Any:
-        """What sources and selections look at."""
+        """The input of sources and selections."""
         ...
 
     @property
     def choice(self) -> Choice | None:
-        """The selection that is judged by how the turn ends."""
+        """The selection that is judged by the result of the turn."""
         ...
 
     def contexts(self, agent: DeclaredContexts) -> Sequence[ChosenProvider | Assembly | None]:
-        """What gives each engine its context, or all of them."""
+        """The context provider of each engine, or one for all."""
         ...
 
     async def request(
         self, prepared: PreparedRequest, context: AssembledContext
     ) -> PreparedRequest:
-        """What the agent is told beside its instructions; runs users' code."""
+        """Complete the request to the model; runs user code."""
         ...
 
     def listen(self, sinks: Sinks) -> Sinks:
-        """The sinks of the answer, perhaps with one more listener."""
+        """The sinks of the answer, with the brief's own listener if it has one."""
         ...
 
     async def settle(self, outcome: TurnOutcome) -> Settlement:
-        """What comes of the answer, or of its error; runs users' code."""
+        """Turn the answer or its error into facts; runs user code."""
         ...

@@ -1,4 +1,4 @@
-"""What decides whose turn it is: a conversation, reactions or a flow."""
+"""The form of a run: a conversation, reactions or a flow, which decides whose turn it is."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,9 +13,9 @@ from turnloom.variables.spec import Variables
 
 
 class Rest(NamedTuple):
-    """What a run waits for that rests: whether it `continues` by itself, as a batch with a time
-    does; where artifacts wait for others, how many are `collected`, and how many are `wanted`, if
-    that is fixed."""
+    """What an idle run waits for: whether it `continues` by itself, as a batch with a timer does;
+    while artifacts are collected, how many are `collected`, and how many `wanted`, if that is
+    fixed."""
 
     continues: bool = False
     collected: int | None = None
@@ -25,8 +25,8 @@ class Rest(NamedTuple):
 class Form(Protocol):
     """The pure half of a form: what it declares, how it folds events, and what it decides.
 
-    `progress` is the type of its own part of the state; `has_people` says whether its runs may ask
-    anyone.
+    `progress` is the type of its part of the state; `has_people` says whether its runs may ask a
+    person.
     """
 
     form: str
@@ -44,31 +44,31 @@ class Form(Protocol):
     progress: type
 
     def begin(self) -> Any:
-        """Its own part of a fresh state."""
+        """The form's part of a new state."""
         ...
 
     def evolve(self, state: RunState, event: Event) -> None:
-        """Fold an event into its own part of the state."""
+        """Fold an event into the form's part of the state."""
         ...
 
     def decide(self, state: RunState) -> Action | None:
-        """The next thing to begin; asked again until there is none."""
+        """The next action; called again until it returns None."""
         ...
 
     def work(self, state: RunState) -> Sequence[Work]:
-        """The turns and steps that are open now."""
+        """The open turns and steps."""
         ...
 
     def due(self, state: RunState) -> datetime | None:
-        """When something is overdue next, of what the form itself waits for."""
+        """The form's next deadline."""
         ...
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
-        """What is to be recorded because its time has come."""
+        """The facts to record because a deadline has passed."""
         ...
 
     def rest(self, state: RunState) -> Rest:
-        """What a run waits for that rests."""
+        """What an idle run waits for."""
         ...
 
     def alternatives(self, state: RunState) -> Sequence[str]:
@@ -76,22 +76,22 @@ class Form(Protocol):
         ...
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
-        """The handoffs that the agent's model may choose at this moment."""
+        """The handoffs that the agent's model may choose now."""
         ...
 
     def shows(self, agent: str) -> bool:
-        """Whether the user sees what this agent says."""
+        """Whether the user sees this agent's messages."""
         ...
 
 
 def ending(state: RunState) -> str:
-    """How a run that stops early will end; what its hooks were told first stays true."""
+    """How a run that stops early will end; the ending announced to its hooks first is kept."""
     cut_off = "cancelled" if state.cancel else "failed" if state.failure else ""
     return state.ending or cut_off
 
 
 def stopped(state: RunState) -> Finish | None:
-    """How a run ends that was cancelled, at once, or failed, after what runs."""
+    """How to end a cancelled run, at once, or a failed one, after its open work."""
     if state.cancel is None and state.failure is None:
         return None
     match ending(state):

@@ -1,4 +1,4 @@
-"""Runs that are recorded here and driven elsewhere, or not at all."""
+"""The form of runs that are recorded but not driven here."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -43,10 +43,10 @@ class Undriven:
         self.toolkit = Toolkit()
 
     def begin(self) -> None:
-        """It has no state of its own."""
+        """No state."""
 
     def evolve(self, state: RunState, event: Event) -> None:
-        """Nothing of its own."""
+        """Fold nothing."""
 
     def decide(self, state: RunState) -> Action | None:
         """Nothing."""
@@ -57,7 +57,7 @@ class Undriven:
         return ()
 
     def rest(self, state: RunState) -> Rest:
-        """It collects nothing, and does not continue by itself."""
+        """Nothing to wait for."""
         return Rest()
 
     def due(self, state: RunState) -> datetime | None:
@@ -69,7 +69,7 @@ class Undriven:
         return ()
 
     def alternatives(self, state: RunState) -> Sequence[str]:
-        """The agents that could take a turn in place of one another: none."""
+        """No agents."""
         return ()
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
@@ -77,5 +77,5 @@ class Undriven:
         return ()
 
     def shows(self, agent: str) -> bool:
-        """Everything is shown."""
+        """Show every message."""
         return True

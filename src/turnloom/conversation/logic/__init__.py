@@ -1,1 +1,1 @@
-"""What can be said of a conversation without touching the world."""
+"""Checks and routing of conversations."""

@@ -7,29 +7,29 @@ from typing import NamedTuple, TypeGuard
 
 from turnloom.errors import Diagnostic
 
-# The package of the classic line.
+# The package of AG2's classic API.
 PACKAGE = "autogen"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
-# Where names are looked for: what a class has is reached by the class only.
+# Scopes in which names are looked up; names in a class are reached through the class only.
 Scope = ast.Module | Function | ast.Lambda | Comprehension
 
 
 def classic(text: bytes) -> "SourceProgram | None":
-    """A text as a program that uses the classic line; nothing if it does not, or is no Python."""
+    """Parse a program that uses the classic API; None if it does not, or is not Python."""
     if PACKAGE.encode() not in text:
         return None
     try:
         program = SourceProgram(text)
-    except (SyntaxError, ValueError, RecursionError):  # told where it is run
+    except (SyntaxError, ValueError, RecursionError):  # reported when it runs
         return None
     return program if program.is_classic else None
 
 
 class SourceProgram:
-    """A file of code: what its names stand for, and what surrounds what."""
+    """A parsed source file, with its bindings of names and the parent of each node."""
 
     def __init__(self, text: bytes) -> None:
         self.tree = ast.parse(text)
@@ -39,7 +39,7 @@ class SourceProgram:
 
     @property
     def is_classic(self) -> bool:
-        """Whether it imports anything of the classic line."""
+        """Whether it imports anything of the classic API."""
         return bool(self._imported)
 
     @property
@@ -53,16 +53,17 @@ class SourceProgram:
 
     @cached_property
     def functions(self) -> list[Function]:
-        """Its functions, those inside of classes and others too."""
+        """Its functions, nested ones and methods included."""
         return [node for node in self.nodes if isinstance(node, Function)]
 
     @cached_property
     def calls(self) -> list[ast.Call]:
-        """Whatever it calls."""
+        """Its calls."""
         return [node for node in self.nodes if isinstance(node, ast.Call)]
 
     def named(self, node: ast.AST | None) -> str:
-        """What of the classic line an expression names, without its module; else nothing."""
+        """The name in the classic API that an expression refers to, without its module; else
+        empty."""
         steps: list[str] = []
         while isinstance(node, ast.Attribute):
             steps.append(node.attr)
@@ -72,18 +73,17 @@ class SourceProgram:
         return [*self._imported[node.id].split("."), *reversed(steps)][-1]
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What it stands in, from the inside."""
+        """The ancestors of a node, innermost first."""
         while node in self._above:
             node = self._above[node]
             yield node
 
     def is_method(self, function: Function) -> bool:
-        """Whether a function is one of a class."""
+        """Whether a function is a method."""
         return isinstance(self._above[function], ast.ClassDef)
 
     def bound(self, node: ast.Name) -> list["Binding"]:
-        """What a name that is used there stands for: everything that is said of it in the first
-        scope that has it."""
+        """The bindings of a name: all of them in the innermost scope that has any."""
         for scope in (each for each in self.around(node) if isinstance(each, Scope)):
             if found := self._bindings.get((scope, node.id)):
                 return found
@@ -92,8 +92,8 @@ class SourceProgram:
     def reached(
         self, node: ast.AST, stands: Callable[[ast.Name], Iterable["Binding"]] | None = None
     ) -> Iterator["Binding"]:
-        """What the names of an expression stand for, and the names in that, each once; what a name
-        stands for may be asked of somebody else."""
+        """The bindings of the names in an expression, and transitively of those in their values,
+        each once; `stands` replaces the lookup of a name."""
         waiting, seen = [node], set[Binding]()
         while waiting:
             for name in (each for each in ast.walk(waiting.pop()) if isinstance(each, ast.Name)):
@@ -115,7 +115,7 @@ class SourceProgram:
 
 
 class Binding:
-    """A name that is given a value; one whose value is not told has none."""
+    """A binding of a name to a value; None if the value is not known."""
 
     __slots__ = ("name", "place", "value")
 
@@ -126,7 +126,7 @@ class Binding:
 
 
 def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
-    """The names that stand for something of the classic line, and for what."""
+    """The names imported from the classic API, and what they refer to."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for each in node.names:
@@ -140,7 +140,7 @@ def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
 
 
 def _bindings(node: ast.AST) -> Iterator[Binding]:
-    """The names that a statement or expression gives a value."""
+    """The names that a statement or expression binds."""
     match node:
         case ast.Assign(targets=targets, value=value):
             for target in targets:
@@ -165,7 +165,7 @@ def _targets(target: ast.expr, place: ast.AST, value: ast.expr | None) -> Iterat
             yield Binding(each.id, place, value)
 
 
-# What starts a chat: functions of the classic line, and methods of its agents.
+# Functions of the classic API, and methods of its agents, that start a chat.
 GROUP_CHATS = frozenset(
     f"{prefix}{name}"
     for name in ("initiate_group_chat", "run_group_chat", "run_group_chat_iter")
@@ -173,7 +173,7 @@ GROUP_CHATS = frozenset(
 )
 CHATS = frozenset({"initiate_chat", "a_initiate_chat", "initiate_chats", "a_initiate_chats"})
 
-# What is made of agents and is an agent too.
+# An agent that is made of agents.
 MANAGER = "GroupChatManager"
 
 Loop = ast.For | ast.AsyncFor | ast.While | Comprehension
@@ -181,8 +181,8 @@ Repeated = Function | ast.Lambda | Loop
 
 
 class Reuse(NamedTuple):
-    """A chat that is started at a line, each time that something is repeated, with the same agents:
-    the names that hold these."""
+    """A chat that is started at a line with the same agents, by the names that hold them, in each
+    repetition of a function or loop."""
 
     line: int
     repeated: Repeated
@@ -190,7 +190,7 @@ class Reuse(NamedTuple):
 
 
 def reuses_of(program: SourceProgram) -> Iterator[Reuse]:
-    """The chats that a program starts with agents of an earlier one."""
+    """The chats that a program starts with agents of an earlier chat."""
     makers = _makers(program)
     for call in program.calls:
         is_group = program.named(call.func) in GROUP_CHATS
@@ -227,10 +227,10 @@ def _is_maker(program: SourceProgram, node: ast.expr, own: Iterable[str]) -> boo
 
 
 def _repeated(program: SourceProgram, call: ast.Call, *, with_loops: bool) -> Iterator[Repeated]:
-    """What surrounds a call and may happen more than once, from the inside.
+    """The functions and loops around a call that may run more than once, innermost first.
 
-    Chats of two agents forget what was said when they are started one after the other, so that
-    loops do them no harm.
+    Chats of two agents clear their history when they start one after the other, so loops are safe
+    for them.
     """
     inner: ast.AST = call
     for node in program.around(call):
@@ -243,7 +243,7 @@ def _repeated(program: SourceProgram, call: ast.Call, *, with_loops: bool) -> It
 
 
 def _repeats(node: ast.AST, inner: ast.AST) -> TypeGuard[Loop | ast.Lambda]:
-    """Whether a part of something happens each time: what a loop goes through is there before."""
+    """Whether a part of a loop runs in each round: its iterable is evaluated once."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return inner is not node.iter
     if isinstance(node, Comprehension):
@@ -252,7 +252,7 @@ def _repeats(node: ast.AST, inner: ast.AST) -> TypeGuard[Loop | ast.Lambda]:
 
 
 def _happens_once(program: SourceProgram, function: Function) -> bool:
-    """Whether a function is surely called once: in one place, which is passed once."""
+    """Whether a function is certainly called once: from one place that runs once."""
     seen: list[ast.AST] = []
     here: ast.AST = function
     while isinstance(here, Function):
@@ -270,7 +270,7 @@ def _happens_once(program: SourceProgram, function: Function) -> bool:
 
 
 def _only_call(program: SourceProgram, function: Function) -> ast.Call | None:
-    """The call of a function that is used in no other way."""
+    """The call of a function, if that is its only use."""
     kind = ast.Attribute if program.is_method(function) else ast.Name
     uses = [
         node for node in program.nodes if isinstance(node, kind) and _name(node) == function.name
@@ -286,7 +286,7 @@ def _name(node: ast.Name | ast.Attribute) -> str:
 def _made_before(
     program: SourceProgram, call: ast.Call, repeated: Repeated, makers: frozenset[str]
 ) -> Iterator[Binding]:
-    """The agents that a chat is started with and that were made outside of what is repeated."""
+    """The agents that a chat is started with and that were made outside the repetition."""
     for binding in program.reached(call, lambda name: _in_force(program, name, repeated)):
         is_inside = repeated in program.around(binding.place)
         if binding.value and not is_inside and _makes(program, binding.value, makers):
@@ -294,14 +294,14 @@ def _made_before(
 
 
 def _in_force(program: SourceProgram, name: ast.Name, repeated: Repeated) -> list[Binding]:
-    """What a name stands for: what is said of it inside of what is repeated, if anything is."""
+    """The bindings of a name: those inside the repetition, if there are any."""
     found = program.bound(name)
     inside = [each for each in found if repeated in program.around(each.place)]
     return inside or found
 
 
 def _makes(program: SourceProgram, value: ast.expr, makers: frozenset[str]) -> bool:
-    """Whether an expression is an agent that is made there, or a collection of such."""
+    """Whether an expression makes an agent, or a collection of agents."""
     match value:
         case ast.Call(func=made):
             return _is_maker(program, made, makers)
@@ -313,24 +313,24 @@ def _makes(program: SourceProgram, value: ast.expr, makers: frozenset[str]) -> b
             return False
 
 
-# The parameter that gets the variables, there and here.
+# The parameter that gets the variables, in AG2 and here.
 CONTEXT = "context_variables"
 
-# What changes variables in place.
+# Methods that change variables in place.
 CHANGING = frozenset({"set", "update", "remove", "clear", "pop", "setdefault"})
 
 
 class VariableWrites(NamedTuple):
-    """How a function sets variables: the line of its first write in place, and that of the first
-    result that has them."""
+    """How a function sets variables: the line of its first write in place, and of the first result
+    that contains them."""
 
     in_place: int | None
     given: int | None
 
 
 def writing(program: SourceProgram, function: Function) -> VariableWrites | None:
-    """How a function sets the variables that it gets; nothing if it gets none, or if it is not
-    known what becomes of them."""
+    """How a function sets the variables that it gets; None if it gets none, or if that cannot be
+    determined."""
     name = _parameter(program, function)
     nodes = [node for each in function.body for node in ast.walk(each)]
     if name is None or any(_is_taken_along(node, name) for node in nodes):
@@ -351,8 +351,8 @@ def _parameter(program: SourceProgram, function: Function) -> str | None:
 
 
 def _is_taken_along(node: ast.AST, name: str) -> bool:
-    """Whether the variables become something else's: the name is given another value, or what a
-    call makes of them is used."""
+    """Whether the variables escape: the name is bound again, or the result of a call with them is
+    used."""
     match node:
         case ast.Name(id=id, ctx=ast.Store()):
             return id == name
@@ -378,14 +378,14 @@ def _writes(node: ast.expr, name: str) -> bool:
 
 
 def _holds(node: ast.expr, name: str) -> bool:
-    """Whether something is the variables: by their name, or as their `data`."""
+    """Whether an expression is the variables: by name, or as their `data`."""
     if isinstance(node, ast.Attribute) and node.attr == "data":
         node = node.value
     return _is_plain(node, name)
 
 
 def _gives(program: SourceProgram, node: ast.expr) -> bool:
-    """Whether a result with variables is made there."""
+    """Whether an expression makes a result with variables."""
     return (
         isinstance(node, ast.Call)
         and program.named(node.func) == "ReplyResult"
@@ -393,17 +393,17 @@ def _gives(program: SourceProgram, node: ast.expr) -> bool:
     )
 
 
-# ------------------------------------------------------------------ which functions are tools
+# ------------------------------------------------------------------ tools
 
-# Methods of agents whose result makes a function a tool, as a decorator or called with it.
+# Methods of agents that register a function as a tool, as a decorator or called with it.
 REGISTERING = frozenset({"register_for_llm", "register_for_execution"})
 
-# Calls that are given tools, and the arguments that these are.
+# Calls that take tools, and the arguments for them.
 TAKING = {"register_function": ("f",), "Tool": ("func_or_tool",)}
 
 
 def tools_of(program: SourceProgram) -> Iterator[Function]:
-    """The functions that the program makes tools of chats."""
+    """The functions that the program registers as tools of chats."""
     handed = {name for call in program.calls for name in _handed(program, call)}
     for function in program.functions:
         if function.name in handed or any(
@@ -413,14 +413,14 @@ def tools_of(program: SourceProgram) -> Iterator[Function]:
 
 
 def _registers(program: SourceProgram, node: ast.expr) -> bool:
-    """Whether what an expression gives makes a tool of a function."""
+    """Whether the value of an expression registers a function as a tool."""
     made = node.func if isinstance(node, ast.Call) else node
     is_method = isinstance(made, ast.Attribute) and made.attr in REGISTERING
     return is_method or program.named(made) == "tool"
 
 
 def _handed(program: SourceProgram, call: ast.Call) -> Iterator[str]:
-    """The names of functions that a call takes for tools."""
+    """The names of functions that a call takes as tools."""
     given = {each.arg: each.value for each in call.keywords if each.arg}
     wanted = TAKING.get(program.named(call.func), ())
     if wanted or _registers(program, call.func):
@@ -434,46 +434,46 @@ def _handed(program: SourceProgram, call: ast.Call) -> Iterator[str]:
 
 
 def check_chats(program: SourceProgram, file: str) -> Iterator[Diagnostic]:
-    """What goes wrong in the chats of a program: tools whose writes are lost, agents that come
-    from one run into the next."""
+    """Warnings for the chats of a program: tools that lose their writes, and agents that are reused
+    between runs."""
     for tool in tools_of(program):
         found = writing(program, tool)
         if found is not None and found.in_place is not None and found.given is None:
-            message = f"What tool {tool.name!r} sets is lost: it gets a copy of the variables."
-            remedy = "Give it back: `ReplyResult(message=…, context_variables=…)`."
+            message = f"Variables set by tool {tool.name!r} are lost: it gets a copy."
+            remedy = "Return them: `ReplyResult(message=…, context_variables=…)`."
             yield _warning(file, found.in_place, "W071", message, remedy=remedy)
     for reuse in reuses_of(program):
         names = ", ".join(map(repr, reuse.agents))
-        what = _told(reuse.repeated)
-        message = f"Each {what} starts a chat with agents that were made once: {names}."
-        remedy = "Make agents for each run: they keep variables and messages of the one before."
+        what = _repetition(reuse.repeated)
+        message = f"Each {what} starts a chat with the same agents: {names}."
+        remedy = "Create agents for each run: they keep the variables and messages of the last one."
         yield _warning(file, reuse.line, "W072", message, remedy=remedy)
 
 
 def check_tool(program: SourceProgram, file: str, name: str) -> Iterator[Diagnostic]:
-    """What a tool of a workflow folder does in one of the two worlds only."""
+    """Warnings for a tool of a folder whose writes are kept only here, or only by AG2."""
     for function in program.functions:
         found = writing(program, function) if function.name == name else None
         if found is None or (found.in_place is None) == (found.given is None):
             continue
         if found.in_place is not None:
-            message = f"What tool {name!r} sets is kept here and lost in a chat of AG2."
-            remedy = "If one has it, also return `ReplyResult(…, context_variables=…)`."
+            message = f"Variables set by tool {name!r} are kept here, but lost in an AG2 chat."
+            remedy = "If an AG2 chat uses it, also return `ReplyResult(…, context_variables=…)`."
             yield _warning(file, found.in_place, "W071", message, remedy=remedy)
         else:
-            message = f"What tool {name!r} gives back as variables is kept by AG2 and lost here."
-            remedy = "Write it: `context_variables[name] = value`."
+            message = f"Variables returned by tool {name!r} are kept by AG2, but lost here."
+            remedy = "Assign them: `context_variables[name] = value`."
             yield _warning(file, found.given or 1, "W071", message, remedy=remedy)
 
 
-def _told(repeated: Repeated) -> str:
+def _repetition(repeated: Repeated) -> str:
     match repeated:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return f"call of {name!r}"
         case ast.Lambda():
             return "call of a function"
         case _:
-            return "round of a loop"
+            return "iteration of a loop"
 
 
 def _warning(file: str, line: int, code: str, message: str, remedy: str) -> Diagnostic:

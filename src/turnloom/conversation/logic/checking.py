@@ -17,7 +17,7 @@ from turnloom.agents.spec import (
 from turnloom.conversation.logic.dataflow import check_flow
 from turnloom.conversation.logic.reach import (
     check_ends,
-    check_nobody_is_asked,
+    check_no_questions,
     check_reach,
     reached,
 )
@@ -49,7 +49,7 @@ from turnloom.variables.spec import BAKED_IN, BASE, FromEnvironment, Variables
 
 
 def check_guards(scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, Agent]) -> None:
-    """Note what is wrong with guards: what they name and nobody declares, and what cannot be."""
+    """Report problems of guards: undeclared names, and settings that cannot work."""
     document = scope.document("orchestrator")
     path = (*scope.report.part(document, "orchestrator").path, "guards")
     models = {name: agent.model or orchestrator.model for name, agent in agents.items()}
@@ -68,8 +68,8 @@ def _check_escalation(scope: Scope, orchestrator: Orchestrator, path: Path) -> N
             document,
             (*path, "loop_detection", *place),
             "W033",
-            f"BackendOnly runs without people, and `{'.'.join(place)}: escalate` asks them.",
-            remedy=f"Set `{'.'.join(place)}` to something else, as `stop`.",
+            f"BackendOnly runs have no user, but `{'.'.join(place)}: escalate` asks one.",
+            remedy=f"Set `{'.'.join(place)}` to another strategy, as `stop`.",
         )
 
 
@@ -87,7 +87,7 @@ def _check_selection(scope: Scope, orchestrator: Orchestrator) -> None:
 
 
 def declared_guards(folder: Folder, broken: frozenset[str]) -> Guards:
-    """The guards of a folder, if they are valid, also if it has problems elsewhere."""
+    """The valid guards of a folder, even if it has problems elsewhere."""
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("orchestrator")
     entry = scope.report.part(document, "orchestrator")
@@ -108,7 +108,7 @@ def _check_variable(scope: Scope, document: DeclarationFile, path: Path, name: s
         return
     hint = nearest(name, known)
     remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
-    message = f"The selection asks for variable {name!r}, which is not declared."
+    message = f"The selection reads variable {name!r}, which is not declared."
     scope.report.add(document, path, "W021", message, remedy=remedy)
 
 
@@ -128,13 +128,13 @@ PARTS = (
 def check(
     folder: Folder, broken: frozenset[str], set_aside: frozenset[str] = frozenset()
 ) -> tuple[Conversation | None, list[Diagnostic]]:
-    """The conversation that a folder declares, and all that is wrong with it.
+    """The conversation that a folder declares, and all problems.
 
-    `broken` names the parts that could not be read: nothing that would follow from that is said.
-    Nor is it of context variables that are set aside, which count as empty.
+    `broken` names the parts that could not be read: consequences of that are not reported. The
+    same holds for context variables that are set aside, which count as empty.
     """
     if not folder.documents and not broken.intersection(PARTS):
-        return None, []  # nothing is there, and whoever looked has said so
+        return None, []  # the folder is empty, which its reader has reported
     report = Report(folder.name)
     scope = Scope(report, folder, broken | set_aside)
     orchestrator = _orchestrator(scope)
@@ -158,7 +158,7 @@ def check(
         _check_start(scope, orchestrator)
         check_guards(scope, orchestrator, agents)
         if orchestrator.startup_mode == "BackendOnly":
-            check_nobody_is_asked(scope, rules)
+            check_no_questions(scope, rules)
         check_reach(scope, orchestrator, rules)
         check_flow(scope, orchestrator, rules, agents)
         check_ends(scope, orchestrator, agents, rules)
@@ -198,7 +198,7 @@ def _orchestrator(scope: Scope) -> Orchestrator | None:
 
 
 def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
-    """The forms of outputs, and which agent answers in which."""
+    """The output models, and the agents that answer with them."""
     document = scope.folder.documents.get("structured_outputs")
     known = scope.agent_names if scope.agents_known else None
     outputs = check_outputs(scope.report, document, known, SCHEMAS)
@@ -209,10 +209,10 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
         if name is not None and name not in outputs.models and outputs.complete:
             hint = nearest(name, list(outputs.models))
             remedy = f"Did you mean {hint!r}?" if hint else "Declare it in `structured_outputs`."
-            message = f"Agent {agent.name!r} answers with {name!r}, which is no declared model."
+            message = f"Agent {agent.name!r} answers with {name!r}, which is not a declared model."
             scope.report.add(where, (*path, "structured_outputs"), "W039", message, remedy=remedy)
         elif name is not None and registry.setdefault(agent.name, name) != name:
-            message = f"The registry lets {agent.name!r} answer with {registry[agent.name]!r}."
+            message = f"The registry gives {agent.name!r} another model, {registry[agent.name]!r}."
             scope.report.add(
                 where, (*path, "structured_outputs"), "W039", message, remedy="Keep one."
             )
@@ -220,7 +220,7 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
 
 
 def _visible(scope: Scope) -> frozenset[str] | None:
-    """The agents whose messages the user sees; nothing when it is everybody's."""
+    """The agents whose messages the user sees; None for all."""
     document = scope.document("ui_config")
     config = scope.report.model(document, DocumentEntry((), document.value or {}), UiConfig)
     if config is None or "visual_agents" not in config.model_fields_set:
@@ -248,7 +248,7 @@ def _script(scope: Scope, tooling: Tooling, toolkit: Toolkit) -> Script:
             scope.report.add(document, ("functions", name), "W013", message, remedy="Keep one.")
     for number, name in enumerate(script.repeats):
         if not script.agents.get(name):
-            message = f"The script repeats the last line of {name!r}, and has no lines for it."
+            message = f"The script repeats the last line of {name!r}, but has no lines for it."
             remedy = f"Add lines under `agents`, or drop {name!r} from `repeats`."
             scope.report.add(document, ("repeats", number), "W011", message, remedy=remedy)
     return script
@@ -261,7 +261,7 @@ def _check_calls(
     lines: Sequence[ScriptLine],
     toolkit: Toolkit,
 ) -> None:
-    """Note calls of tools that the agent does not have; handoffs are offered under a prefix."""
+    """Report calls of tools that the agent does not have; handoffs are tools with a prefix."""
     known = [*toolkit.bound.get(agent, ()), DIGEST]
     for number, line in enumerate(lines):
         for place, call in enumerate(line.calls):
@@ -270,7 +270,7 @@ def _check_calls(
             where = ("agents", agent, number, "calls", place, "tool")
             hint = nearest(call.tool, known)
             remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
-            message = f"The script lets {agent!r} call {call.tool!r}, a tool that it does not have."
+            message = f"In the script, {agent!r} calls {call.tool!r}, a tool that it does not have."
             scope.report.warn(document, where, "W067", message, remedy=remedy)
 
 
@@ -284,7 +284,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             document,
             (*root, "orchestration_pattern"),
             "W033",
-            "BackendOnly runs without people, and ManualPattern asks them who speaks.",
+            "BackendOnly runs have no user, but ManualPattern asks one who speaks next.",
             remedy="Choose another pattern.",
         )
     if orchestrator.startup_mode == "BackendOnly" and orchestrator.human_in_the_loop:
@@ -292,7 +292,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             document,
             (*root, "human_in_the_loop"),
             "W033",
-            "BackendOnly runs without people, and human_in_the_loop asks them.",
+            "BackendOnly runs have no user, but human_in_the_loop asks one.",
             remedy="Drop one of the two.",
         )
     if orchestrator.initial_message_to_user and orchestrator.startup_mode != "UserDriven":
@@ -310,27 +310,27 @@ def _is_manual(orchestrator: Orchestrator) -> bool:
     return orchestrator.orchestration_pattern == "ManualPattern"
 
 
-# The part without which a workflow can begin.
+# The part that a workflow can start without.
 OPTIONAL = "context_variables"
 
 _FILES = tuple(f"/{OPTIONAL}{suffix}" for suffix in (".json", ".yaml", ".yml"))
 
 
 def is_about(problem: Diagnostic) -> bool:
-    """Whether a problem is one of the context variables."""
+    """Whether a problem is about the context variables."""
     return problem.file.endswith(_FILES)
 
 
 def is_invalid(problems: Iterable[Diagnostic]) -> bool:
-    """Whether the context variables are among what is wrong."""
+    """Whether the context variables have errors."""
     return any(each.severity == "error" and is_about(each) for each in problems)
 
 
 def suppressed(conversation: Conversation) -> tuple[ContextSuppressed, ...]:
-    """The variables that conditions and sources name and that nobody has, with the reason."""
+    """The variables that conditions and sources name but that have no value, with the reason."""
     named = dict.fromkeys(_names(conversation))
     names = tuple(name for name in named if name not in BAKED_IN and name not in BASE)
-    reason = "the context variables do not pass their check, and strict is off"
+    reason = "the context variables are invalid, and strict is off"
     return (ContextSuppressed(names, reason),) if names else ()
 
 
@@ -346,7 +346,7 @@ def _names(conversation: Conversation) -> Iterator[str]:
 
 
 def check_production(folder: Folder, conversation: Conversation) -> list[Diagnostic]:
-    """A warning per rule that never fires in production, and per agent that nobody reaches then."""
+    """A warning for each rule that never fires in production, and each agent unreachable there."""
     report = Report(folder.name)
     absent = frozenset(_absent(conversation.variables))
     left: dict[str, tuple[HandoffRule, ...]] = {}
@@ -385,8 +385,8 @@ def _warn_rule(
         (*report.part(document, "handoff_rules").path, rule.number - 1, "condition"),
         "W070",
         f"Rule {rule.number}, from {source!r} to {rule.target!r}, never fires in production: "
-        f"{names} {verb} read from the environment, and absent there.",
-        remedy="Decide by a derived variable, or add a rule that does without.",
+        f"{names} {verb} read from the environment, which is absent there.",
+        remedy="Use a derived variable, or add a rule that does not need it.",
     )
 
 
@@ -396,7 +396,7 @@ def _warn_agents(
     conversation: Conversation,
     left: Mapping[str, tuple[HandoffRule, ...]],
 ) -> None:
-    """Note whom the rules that are left no longer lead to."""
+    """Report agents that are unreachable by the remaining rules."""
     agents, setup = conversation.agents, conversation.orchestrator
     lost = reached(agents, setup, conversation.rules) - reached(agents, setup, left)
     document = folder.documents["agents"]
@@ -406,16 +406,16 @@ def _warn_agents(
             document,
             declared[name].path,
             "W030",
-            f"In production nothing ever hands over to agent {name!r}.",
+            f"In production, no handoff leads to agent {name!r}.",
             remedy="Add a handoff to it that needs no environment variable.",
         )
 
 
 def deciding(folder: Folder, broken: frozenset[str]) -> Conversation | None:
-    """The conversation with its pattern, rules and hooks, and without variables and tools.
+    """The conversation with its pattern, rules and hooks, but without variables and tools.
 
-    A run may be pinned to declarations that do not pass the check of this process: the kind of a
-    trigger, say, may be registered in another one. What decides needs none of that.
+    A run may be pinned to declarations that are invalid in this process: for example, the kind of a
+    trigger may be registered in another process only. Routing needs none of that.
     """
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("orchestrator")

@@ -1,4 +1,4 @@
-"""Variables between what sets them and what uses them: uses that come too early, or not at all."""
+"""Data flow of variables: uses before any trigger can have fired, and variables without a use."""
 
 from collections.abc import Iterator, Mapping, Set
 
@@ -19,14 +19,14 @@ from turnloom.variables.spec import Derived, Trigger, VariableDefinition
 
 Rules = Mapping[str, tuple[HandoffRule, ...]]
 
-# Facts that come with a turn of the agent they are about, and not otherwise.
+# Facts that only occur in a turn of their agent.
 _TURNS = ("agent.text", "turn.finished")
 
 
 def check_flow(
     scope: Scope, orchestrator: Orchestrator, rules: Rules, agents: Mapping[str, Agent]
 ) -> None:
-    """Note uses of variables that nothing can have set by then, and variables without a use."""
+    """Report uses of variables that cannot be set yet, and variables without a use."""
     if not scope.is_sound:
         return
     if not scope.others_write:
@@ -34,13 +34,13 @@ def check_flow(
         order = Order(follows, scope.variables.definitions)
         _check_shown(scope, order, agents)
         _check_conditions(scope, order, rules)
-    # Code may look at every variable.
+    # Code may read any variable.
     if not scope.folder.code:
         _check_unused(scope, rules, agents)
 
 
 class Order:
-    """What can have happened before whose turn."""
+    """The possible order of turns and triggers."""
 
     def __init__(
         self, follows: Mapping[str, Set[str]], definitions: Mapping[str, VariableDefinition]
@@ -49,15 +49,15 @@ class Order:
         self._later = {name: beyond(name, follows) for name in follows}
 
     def has(self, party: str) -> bool:
-        """Whether somebody ever has a turn."""
+        """Whether an agent ever has a turn."""
         return party in self._later[START]
 
     def can_be_set(self, name: str, before: str) -> bool:
-        """Whether a variable can have been set when a turn begins."""
+        """Whether a variable can be set when a turn begins."""
         return any(before in self._after(trigger) for trigger in self._triggers(name))
 
     def can_be(self, term: Term, after: str) -> bool:
-        """Whether a variable can have been set to a value when a turn is over."""
+        """Whether a variable can have a value when a turn ends."""
         return any(
             after in self._after(trigger) or after in self._pullers(trigger)
             for trigger in self._triggers(term.name)
@@ -70,11 +70,11 @@ class Order:
         return source.triggers if isinstance(source, Derived) else ()
 
     def _after(self, trigger: Trigger) -> set[str]:
-        """Who can come after a trigger has fired."""
+        """The agents that can have a turn after a trigger fired."""
         return {name for puller in self._pullers(trigger) for name in self._later[puller]}
 
     def _pullers(self, trigger: Trigger) -> set[str]:
-        """Whose turns can make a trigger fire; the start, if anything else can."""
+        """The agents whose turns can fire a trigger; the start, if anything else can."""
         found, waiting, known = set[str](), [trigger], set[str]()
         while waiting:
             trigger = waiting.pop()
@@ -93,7 +93,7 @@ def _can_set(trigger: Trigger, term: Term) -> bool:
 
 
 def _check_shown(scope: Scope, order: Order, agents: Mapping[str, Agent]) -> None:
-    """Note variables that are null whenever an agent is shown them."""
+    """Report variables that are always null when an agent sees them."""
     for agent, document, path, name in _shown(scope, agents):
         definition = scope.definition(name) if order.has(agent) else None
         source = definition.source if definition else None
@@ -104,15 +104,15 @@ def _check_shown(scope: Scope, order: Order, agents: Mapping[str, Agent]) -> Non
                 document,
                 path,
                 "W065",
-                f"Agent {agent!r} is shown {name!r}, which nothing can have set by then.",
-                remedy="Give it a default or an earlier trigger, or show it to a later agent.",
+                f"Agent {agent!r} sees {name!r} before any trigger can set it.",
+                remedy="Add a default or an earlier trigger, or show it to a later agent.",
             )
 
 
 def _shown(
     scope: Scope, agents: Mapping[str, Agent]
 ) -> Iterator[tuple[str, DeclarationFile, Path, str]]:
-    """Which agent is shown which variable, by its exposure or its sources, and where it is said."""
+    """The variables that agents see, by exposures and sources, with the path of each."""
     document = scope.document("context_variables")
     for name, exposure in scope.variables.exposures.items():
         for variable in names_of(exposure):
@@ -125,7 +125,7 @@ def _shown(
 
 
 def _check_conditions(scope: Scope, order: Order, rules: Rules) -> None:
-    """Note rules that wait for a value which only comes after they are asked."""
+    """Report rules that need a value which is only set after they are judged."""
     document = scope.document("handoffs")
     root = scope.report.part(document, "handoff_rules").path
     for source, rule, term in _terms(rules):
@@ -134,8 +134,8 @@ def _check_conditions(scope: Scope, order: Order, rules: Rules) -> None:
                 document,
                 (*root, rule.number - 1, "condition"),
                 "W065",
-                f"Rule {rule.number} never fires: when {source!r} hands over, nothing can have "
-                f"set {term.name!r} to {preview(term.value)}.",
+                f"Rule {rule.number} never fires: no trigger can set {term.name!r} to "
+                f"{preview(term.value)} before {source!r} has replied.",
                 remedy="Add an earlier trigger, or drop the rule.",
             )
 
@@ -148,7 +148,7 @@ def _terms(rules: Rules) -> Iterator[tuple[str, HandoffRule, Term]]:
 
 
 def _is_set(scope: Scope, term: Term) -> bool:
-    """Whether a term needs a trigger, and there is one."""
+    """Whether a term needs a trigger, and has one."""
     definition = scope.definition(term.name)
     source = definition.source if definition else None
     if not isinstance(source, Derived) or same(source.default, term.value):
@@ -157,7 +157,7 @@ def _is_set(scope: Scope, term: Term) -> bool:
 
 
 def _check_unused(scope: Scope, rules: Rules, agents: Mapping[str, Agent]) -> None:
-    """Note variables that no exposure, source, condition or trigger names."""
+    """Report variables that no exposure, source, condition or trigger names."""
     variables = scope.variables
     used = {name for *_, name in _shown(scope, agents)}
     used |= {term.name for _, _, term in _terms(rules)}
@@ -169,7 +169,7 @@ def _check_unused(scope: Scope, rules: Rules, agents: Mapping[str, Agent]) -> No
                 scope.document("context_variables"),
                 scope.declared[name].path,
                 "W066",
-                f"Nothing uses variable {name!r}: no agent is shown it, nothing depends on it.",
+                f"Variable {name!r} is not used: no agent sees it, nothing depends on it.",
                 remedy="Show it to an agent, use it in a condition, or remove it.",
             )
 

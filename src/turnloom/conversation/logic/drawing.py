@@ -1,4 +1,4 @@
-"""Pictures of conversations: who hands over to whom, and when."""
+"""Flowcharts of conversations: agents and handoffs."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from turnloom.kernel.markup import Flowchart
 
 
 def draw(conversation: Conversation) -> str:
-    """A conversation as a flowchart: its agents and its user, its handoffs in the order of their
-    rules, and where the user comes in without one."""
+    """A conversation as a flowchart: its agents and user, its handoffs in the order of their rules,
+    and the ways to the user when no rule fires."""
     chart, setup = Flowchart(), conversation.orchestrator
     ids = {name: f"agent_{number}" for number, name in enumerate(conversation.agents)}
     ids |= {USER: "user", TERMINATE: "terminate"}
@@ -34,7 +34,7 @@ def draw(conversation: Conversation) -> str:
 
 
 def _unruled(conversation: Conversation, first: str) -> list[tuple[str, str]]:
-    """The ways to the user and back that the conversation has when no rule fires."""
+    """The ways to the user and back when no rule fires."""
     setup, rules, agents = conversation.orchestrator, conversation.rules, conversation.agents
     asks = [name for name in agents if setup.human_in_the_loop and not _always(rules.get(name, ()))]
     ruled = [name for name in agents if any(rule.target == USER for rule in rules.get(name, ()))]
@@ -47,11 +47,11 @@ def _unruled(conversation: Conversation, first: str) -> list[tuple[str, str]]:
 
 
 def _always(rules: Sequence[HandoffRule]) -> bool:
-    """Whether one of some rules fires in any case."""
+    """Whether one of the rules always fires."""
     return any(rule.condition is None and not (rule.llm or rule.pre) for rule in rules)
 
 
 def _text(rule: HandoffRule) -> str:
-    """When a rule fires, with its number."""
+    """The label of a rule: its number and its condition."""
     when = "before the reply, " if rule.pre else ""
     return f"{rule.number}. {when}{rule.said or 'after its work'}"

@@ -1,4 +1,4 @@
-"""Which agents can follow which, which are never asked, and where a run ends."""
+"""Reachability of agents: who can follow whom, who is never reached, and where a run ends."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,12 +11,12 @@ from turnloom.variables.spec import VariableDefinition
 
 Rules = Mapping[str, tuple[HandoffRule, ...]]
 
-# Whom the first speaker follows, as `route.decided` has it.
+# The source of the first route, as in `route.decided`.
 START = ""
 
 
 def check_reach(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
-    """Note agents that no rule leads to."""
+    """Report agents that no rule leads to."""
     if not scope.is_sound:
         return
     for name in sorted(scope.agent_names - reached(scope.places, orchestrator, rules)):
@@ -25,49 +25,49 @@ def check_reach(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
             document,
             path,
             "W030",
-            f"Nothing ever hands over to agent {name!r}.",
+            f"No handoff leads to agent {name!r}.",
             remedy="Add a handoff to it, or remove it.",
         )
 
 
 def reached(agents: Iterable[str], orchestrator: Orchestrator, rules: Rules) -> set[str]:
-    """Whom the rules lead to, from whoever begins; `agents` in declared order."""
+    """The agents that the rules lead to from the start; `agents` in declared order."""
     return beyond(START, followers(agents, orchestrator, rules))
 
 
 def followers(
     agents: Iterable[str], orchestrator: Orchestrator, rules: Rules
 ) -> dict[str, set[str]]:
-    """Who can come after each agent and at the start, whatever the conditions say.
+    """Who can follow each agent and the start, whatever the values of variables.
 
-    Where the user comes, so does whoever can follow the user's answer.
+    Where the user can follow, so can those who follow the user's answer.
     """
     roster = list(agents)
     people = {USER} if orchestrator.human_in_the_loop else set[str]()
     usual = orchestrator.orchestration_pattern == "DefaultPattern"
     picked = set[str]() if usual else {*roster, *people}
     first = orchestrator.initial_agent or roster[0]
-    # People come in also where a rule always fires: its target may have replied too often.
+    # The user can follow even if a rule always fires: its target may have reached its limit.
     found = {name: _after(name, rules, picked) | people for name in roster}
     found[START] = {USER if orchestrator.startup_mode == "UserDriven" else first}
     candidates = candidates_of(orchestrator)
     for name, targets in found.items():
         _pass_on(targets, rules, candidates)
         if USER in targets:
-            # With no rule that fires, the user's answer goes back to whom it is for.
+            # If no rule fires, the user's answer goes back to the agent that asked.
             targets |= _after(USER, rules, picked or {name or first})
             _pass_on(targets, rules, candidates)
     return found
 
 
 def candidates_of(orchestrator: Orchestrator) -> frozenset[str]:
-    """Those of whom any can get a turn that would go to one of them."""
+    """The candidates of the selection, who can take each other's turns."""
     selection = orchestrator.guards.selection
     return frozenset(selection.candidates if selection else ())
 
 
 def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
-    """Whom the rules of somebody lead to; the default too, unless one of them always fires."""
+    """The targets of an agent's rules; the default too, unless one of them always fires."""
     asked = [rule for rule in rules.get(name, ()) if not rule.pre]
     found = {rule.target for rule in asked}
     always = any(rule.condition is None and not rule.llm for rule in asked)
@@ -75,7 +75,7 @@ def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
 
 
 def _pass_on(targets: set[str], rules: Rules, candidates: frozenset[str]) -> None:
-    """Add those who get the turn of a target before it replies, or in its place."""
+    """Add those who can take the turn of a target, by `pre` rules or selection."""
     waiting = list(targets)
     while waiting:
         target = waiting.pop()
@@ -86,7 +86,7 @@ def _pass_on(targets: set[str], rules: Rules, candidates: frozenset[str]) -> Non
 
 
 def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:
-    """Everybody who can come after somebody, sooner or later."""
+    """Everyone who can follow an agent, directly or later."""
     waiting, found = list(follows.get(name, ())), set[str]()
     while waiting:
         other = waiting.pop()
@@ -96,10 +96,10 @@ def beyond(name: str, follows: Mapping[str, Iterable[str]]) -> set[str]:
     return found
 
 
-def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
-    """Note whatever asks people in a run without people: rules here, tools where they stand."""
+def check_no_questions(scope: Scope, rules: Rules) -> None:
+    """Report rules and tools that ask the user in a run without one."""
     for document, path, title in scope.asking:
-        message = f"BackendOnly runs without people, and tool {title!r} asks them."
+        message = f"BackendOnly runs have no user, but tool {title!r} asks one."
         remedy = "Drop it, or set `startup_mode: AgentDriven`."
         scope.report.add(document, path, "W033", message, remedy=remedy)
     document = scope.document("handoffs")
@@ -111,15 +111,15 @@ def check_nobody_is_asked(scope: Scope, rules: Rules) -> None:
                     document,
                     (*root, rule.number - 1),
                     "W033",
-                    f"BackendOnly runs without people, and {source!r} hands over to the user.",
-                    remedy="Hand over to an agent or to `terminate`.",
+                    f"BackendOnly runs have no user, but {source!r} has a handoff to the user.",
+                    remedy="Change the target to an agent or `terminate`.",
                 )
 
 
 def check_ends(
     scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, Agent], rules: Rules
 ) -> None:
-    """Note agents who go on for ever, and agents at whom a run stops because no rule fires."""
+    """Report runs that never end, and agents at which a run ends because no rule fires."""
     if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
         return
     found = reached(agents, orchestrator, rules)
@@ -149,7 +149,7 @@ def _check_endless(
         return
     document = scope.document("orchestrator")
     where = (*scope.report.part(document, "orchestrator").path, "orchestration_pattern")
-    message = f"Nothing ever ends a run behind {', '.join(endless)}, and no person is asked there."
+    message = f"A run never ends after {', '.join(endless)}, and no person is asked there."
     remedy = "Set `max_turns`, or add a handoff to `terminate`."
     scope.report.warn(document, where, "W054", message, remedy=remedy)
 
@@ -157,7 +157,7 @@ def _check_endless(
 def _followers(
     rules: Sequence[HandoffRule], orchestrator: Orchestrator, agents: Mapping[str, Agent]
 ) -> set[str]:
-    """Everybody who can come behind an agent with these rules."""
+    """Everyone who can follow an agent with these rules."""
     found, candidates = {rule.target for rule in rules}, candidates_of(orchestrator)
     found |= candidates if found & candidates else set()
     if any(_always_fires(rule) for rule in rules):
@@ -172,12 +172,12 @@ def _followers(
 
 
 def _check_dead_end(scope: Scope, name: str, rules: Sequence[HandoffRule]) -> None:
-    """Note an agent who hands over under conditions only; one without rules is meant to be last."""
+    """Report an agent with conditional handoffs only; one without rules is meant to be last."""
     if not rules or any(map(_always_fires, rules)) or _cover_all(scope, rules):
         return
     document, path = scope.places[name]
-    message = f"If none of the rules of {name!r} fires, the run ends there, and no rule says so."
-    remedy = "Add an `after_work` handoff, to `terminate` if that is meant."
+    message = f"If no rule of {name!r} fires, the run ends there, and no rule says so."
+    remedy = "Add an `after_work` handoff, to `terminate` if that is intended."
     scope.report.warn(document, path, "W054", message, remedy=remedy)
 
 
@@ -186,7 +186,7 @@ def _always_fires(rule: HandoffRule) -> bool:
 
 
 def _cover_all(scope: Scope, rules: Sequence[HandoffRule]) -> bool:
-    """Whether the rules name every value that some variable can have."""
+    """Whether the rules cover every value of some variable."""
     named: dict[str, list[Any]] = {}
     for rule in rules:
         terms = rule.condition.terms if rule.condition else ()

@@ -1,4 +1,4 @@
-"""What a folder declares that needs code behind it, also if the folder has problems elsewhere."""
+"""Declarations of a folder that need code, even if the folder has problems elsewhere."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -22,22 +22,22 @@ from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_object
 
-# What agents of boards or flows can have and those of conversations cannot: why, and what to do.
+# Keys for agents of boards and flows only: message and remedy.
 ELSEWHERE = {
     "best_of": (
-        "`best_of` is not for conversations: everybody in one would hear each try.",
+        "`best_of` is not for conversations: every agent would see each sample.",
         "Use a flow or a board, or let `engines` answer one after the other.",
     ),
     "inherit": (
-        "`inherit` is not for conversations: what is said in one is heard by everybody in it.",
-        "Publish what only some may see on a board.",
+        "`inherit` is not for conversations: every agent sees every message.",
+        "Use a board to limit who may see an artifact.",
     ),
 }
 
 
 class Roster(NamedTuple):
-    """The agents of a folder that are valid, where each stands, the script if it is valid, where
-    its functions stand, and the model of agents that name none."""
+    """The valid agents of a folder with their positions, the script if it is valid with the
+    positions of its functions, and the default model."""
 
     agents: Mapping[str, Agent]
     places: Mapping[str, tuple[str, int]]
@@ -47,7 +47,7 @@ class Roster(NamedTuple):
 
 
 def roster(folder: Folder, broken: frozenset[str]) -> Roster:
-    """Who is there to be given an engine, also in a folder that has problems elsewhere."""
+    """The agents that need engines, even in a folder with problems elsewhere."""
     scope = Scope(Report(folder.name), folder, broken)
     agents = read_agents(scope)
     document = scope.document("script")
@@ -62,7 +62,7 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
 
 
 def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
-    """The valid tools of a folder and where each stands, also if it has problems elsewhere."""
+    """The valid tools of a folder with their positions, even if it has problems elsewhere."""
     tooling = read_tooling(Scope(Report(folder.name), folder, broken))
     return [(_where((tooling.document, path)), tool) for path, tool in tooling.tools.values()]
 
@@ -70,7 +70,7 @@ def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[s
 def declared_hooks(
     folder: Folder, broken: frozenset[str]
 ) -> list[tuple[tuple[str, int], LifecycleTool]]:
-    """The valid hooks of a folder and where each stands, also if it has problems elsewhere."""
+    """The valid hooks of a folder with their positions, even if it has problems elsewhere."""
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("tools")
     return [(_where((document, path)), hook) for path, hook in read_lifecycle(scope, document)]
@@ -79,7 +79,7 @@ def declared_hooks(
 def declared_message_hooks(
     folder: Folder, broken: frozenset[str]
 ) -> list[tuple[tuple[str, int], MessageHook]]:
-    """The valid message hooks of a folder and where each stands."""
+    """The valid message hooks of a folder with their positions."""
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("hooks")
     return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
@@ -88,7 +88,7 @@ def declared_message_hooks(
 def declared_components(
     folder: Folder, broken: frozenset[str]
 ) -> dict[str, list[tuple[tuple[str, int], ComponentChoice]]]:
-    """The components of the valid agents of a folder, and where each stands."""
+    """The components of the valid agents of a folder with their positions."""
     scope = Scope(Report(folder.name), folder, broken)
     found: dict[str, list[tuple[tuple[str, int], ComponentChoice]]] = {}
     for name, agent in read_agents(scope).items():
@@ -101,19 +101,19 @@ def declared_components(
 
 
 class PlacedChoice(NamedTuple):
-    """A choice of context, and where it stands."""
+    """A choice of context, and its path."""
 
     choice: ContextChoice
     document: DeclarationFile
     path: Path
 
     def place(self, *keys: str | int) -> tuple[str, int]:
-        """Where something that it says stands."""
+        """The file and line of one of its values."""
         return _where((self.document, (*self.path, *keys)))
 
 
 def declared_contexts(folder: Folder, broken: frozenset[str]) -> dict[str, list[PlacedChoice]]:
-    """What gives context to the valid agents of a folder that declare it."""
+    """The declared contexts of the valid agents of a folder."""
     scope = Scope(Report(folder.name), folder, broken)
     agents = read_agents(scope)
     return {
@@ -122,7 +122,7 @@ def declared_contexts(folder: Folder, broken: frozenset[str]) -> dict[str, list[
 
 
 def placed_contexts(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
-    """What gives context to an agent that the scope knows."""
+    """The declared contexts of an agent."""
     document, path = scope.places[agent.name]
     for number, choice in enumerate(agent.context):
         listed = (*path, "context", number)
@@ -130,7 +130,7 @@ def placed_contexts(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
 
 
 def read_agents(scope: Scope) -> dict[str, Agent]:
-    """The agents of a folder that are valid by themselves; the scope gets to know all of them."""
+    """The agents of a folder, each valid by itself; the scope registers all names."""
     document = scope.document("agents")
     entry = scope.report.part(document, "agents")
     declared = scope.report.named(document, entry, "Agent")
@@ -160,7 +160,7 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
 def _within_the_form(
     scope: Scope, document: DeclarationFile, found: DocumentEntry
 ) -> DocumentEntry:
-    """An agent without what agents of a conversation cannot have, which is refused."""
+    """An agent without the keys of other forms, which are reported."""
     value = as_object(found.value)
     for key in (value or {}).keys() & ELSEWHERE.keys():
         message, remedy = ELSEWHERE[key]
@@ -168,7 +168,7 @@ def _within_the_form(
     if value is None:
         return found
     return DocumentEntry(
-        found.path, {key: said for key, said in value.items() if key not in ELSEWHERE}
+        found.path, {key: each for key, each in value.items() if key not in ELSEWHERE}
     )
 
 
@@ -178,7 +178,7 @@ def _check_name(scope: Scope, document: DeclarationFile, found: DocumentEntry, n
             document,
             found.path,
             "W026",
-            f"An agent cannot be called {name!r}; handoffs use that word.",
+            f"An agent cannot have the name {name!r}, which is reserved.",
             remedy="Choose another name.",
         )
 

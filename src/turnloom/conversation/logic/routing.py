@@ -1,4 +1,4 @@
-"""Whose turn it is: handoff rules in order, then the pattern's default."""
+"""The form of conversations: handoff rules in order, then the pattern's default."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -41,20 +41,20 @@ from turnloom.variables.logic.conditions import judge
 _PLACE = re.compile(r"\$\{\s*([^\W\d]\w*)\s*\}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
-# What the names of these tools begin with.
+# The prefix of handoff tools.
 TRANSFER = "transfer_to_"
 
-# How many characters of a target's name stand in the name of its tool; providers take 64 in all.
+# The maximum length of a target in the name of its tool; providers allow 64 in all.
 _NAME = 40
 
 
 def names_in(condition: str) -> list[str]:
-    """The variables that a condition in words has a place for."""
+    """The variables in a condition in words, as in `${name}`."""
     return list(dict.fromkeys(_PLACE.findall(condition)))
 
 
 def transfer(rule: HandoffRule, values: Mapping[str, Json], absent: Mapping[str, str]) -> Transfer:
-    """A handoff as a tool, its condition in words with the values of this moment."""
+    """A handoff as a tool; its description has the condition with the current values."""
 
     def value(found: re.Match[str]) -> str:
         if (name := found[1]) in values:
@@ -62,13 +62,13 @@ def transfer(rule: HandoffRule, values: Mapping[str, Json], absent: Mapping[str,
         return f"absent ({absent.get(name, 'not set')})"
 
     name = f"{TRANSFER}{_UNFIT.sub('_', rule.target)[:_NAME]}_{rule.number}"
-    told = f"Hand over to {rule.target}. {_PLACE.sub(value, rule.said)}"
+    description = f"Hand over to {rule.target}. {_PLACE.sub(value, rule.said)}"
     parameters: dict[str, Json] = {
         "type": "object",
         "properties": {},
         "additionalProperties": False,
     }
-    return Transfer(ToolSchema(name, told, parameters), rule.number, rule.target)
+    return Transfer(ToolSchema(name, description, parameters), rule.number, rule.target)
 
 
 def _on_route(state: RunState, fact: RouteDecided) -> None:
@@ -77,7 +77,7 @@ def _on_route(state: RunState, fact: RouteDecided) -> None:
 
 
 def _on_turn(state: RunState, fact: TurnFinished) -> None:
-    """The agent has spoken; a turn that fails fails the run."""
+    """Note the speaker; a failed turn fails the run."""
     floor: Floor = state.progress
     floor.last, floor.agent, floor.next, floor.selected = fact.agent, fact.agent, None, ""
     floor.streak[fact.agent] = floor.streak.get(fact.agent, 0) + 1
@@ -110,7 +110,7 @@ def _on_answered(state: RunState, fact: QuestionAnswered) -> None:
 
 
 def _on_selected(state: RunState, fact: SelectionMade) -> None:
-    """Who was chosen in place of somebody else gets a route of its own."""
+    """Decide the route again if another candidate was chosen."""
     floor: Floor = state.progress
     floor.selected, floor.category = fact.chosen, fact.category
     if fact.chosen != fact.meant:
@@ -130,14 +130,14 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 
 
 class Route(NamedTuple):
-    """Where the work goes next, and why."""
+    """The next speaker, and the reason."""
 
     target: str
     reason: str
 
 
 class Conversing:
-    """A conversation as something that decides whose turn it is."""
+    """The form of a conversation's runs."""
 
     form = "conversation"
     products: Mapping[str, Products] = {}
@@ -165,36 +165,36 @@ class Conversing:
         self._candidates = candidates_of(self._setup)
 
     def begin(self) -> Floor:
-        """Nobody has spoken."""
+        """The state before the first message."""
         return Floor()
 
     def evolve(self, state: RunState, event: Event) -> None:
-        """Fold an event into who speaks next."""
+        """Fold an event into the conversation's state."""
         fold = _FOLDS.get(event.data.__class__)
         if fold is not None:
             fold(state, event.data)
 
     def work(self, state: RunState) -> Sequence[Work]:
-        """The open turn: nobody else speaks before it ends."""
+        """The open turn: no other begins before it ends."""
         return [
             Work(f"t{number}", number, turn.agent, number, is_alone=True)
             for number, turn in state.open.items()
         ]
 
     def rest(self, state: RunState) -> Rest:
-        """It collects nothing, and does not continue by itself."""
+        """What an idle run waits for: nothing of the form's own."""
         return Rest()
 
     def due(self, state: RunState) -> datetime | None:
-        """When something is overdue: a conversation itself waits for nothing."""
+        """The next deadline: a conversation has none."""
         return None
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
-        """What is on record when its time has come: nothing."""
+        """The facts of passed deadlines: none."""
         return ()
 
     def shows(self, agent: str) -> bool:
-        """Whether the user sees what this agent says."""
+        """Whether the user sees this agent's messages."""
         visible = self.conversation.visible
         return visible is None or agent in visible
 
@@ -203,12 +203,13 @@ class Conversing:
         return self._roster
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
-        """The handoffs that the agent's model may choose at this moment."""
+        """The handoffs that the agent's model may choose now."""
         rules = self._by_model.get(agent)
         return [transfer(rule, state.values, state.absent) for rule in rules] if rules else ()
 
     def decide(self, state: RunState) -> Action | None:
-        """The next speaker, with the route on record; or who is to pick one."""
+        """Begin the next speaker's turn, with the route recorded; or let someone pick the
+        speaker."""
         end = stopped(state)
         if end is not None and (end.at_once or not state.open):
             return end
@@ -234,11 +235,11 @@ class Conversing:
         return self._go(state, routes[-1], facts)
 
     def _rotated(self, state: RunState, route: RouteDecided) -> RouteDecided:
-        """The route, unless its target goes round in circles and somebody else is there."""
+        """The route, or one to another agent if its target is in a loop."""
         other = instead(state, route.target, self._roster)
         if other is None:
             return route
-        reason = f"loop detection: {route.target} goes round in circles, another one speaks"
+        reason = f"loop detection: {route.target} is in a loop, another agent speaks"
         return msgspec.structs.replace(route, target=other, reason=reason)
 
     def _go(
@@ -262,7 +263,7 @@ class Conversing:
     def _route(self, state: RunState, floor: Floor) -> RouteDecided | Action:
         setup = self._setup
         if floor.selected:
-            reason = "a guard chose it among the candidates"
+            reason = "chosen among the candidates by selection"
             return RouteDecided(floor.last, floor.selected, reason)
         if not floor.last:
             target = USER if setup.startup_mode == "UserDriven" else self._first()
@@ -281,7 +282,7 @@ class Conversing:
         return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
 
     def _limited(self, floor: Floor, route: RouteDecided) -> RouteDecided:
-        """The route, unless its target has replied as often in a row as it may."""
+        """The route, or its end if the target has reached its limit of consecutive replies."""
         agent = self.agents.get(route.target)
         most = agent.max_consecutive_auto_reply if agent else None
         if most is None or floor.streak.get(route.target, 0) < most:
@@ -291,9 +292,9 @@ class Conversing:
         return msgspec.structs.replace(route, target=end, reason=reason)
 
     def _before(self, state: RunState, route: RouteDecided) -> list[RouteDecided]:
-        """The route, and those that rules judged before a reply make of it.
+        """The route, and those that `pre` rules add to it.
 
-        Rules that lead in a circle are followed once: whom they come back to replies.
+        Rules in a cycle are followed once: the agent that they return to replies.
         """
         routes, met = [route], set[str]()
         while (agent := routes[-1].target) in self._before_reply:
@@ -315,7 +316,7 @@ class Conversing:
         return routes
 
     def _default(self, state: RunState, floor: Floor) -> Route | Action:
-        """What the pattern says when no rule fires."""
+        """The pattern's route when no rule fires."""
         first = self._setup.initial_agent
         match self._setup.orchestration_pattern:
             case "DefaultPattern":
@@ -330,7 +331,7 @@ class Conversing:
             case pattern:
                 among = self._others(floor)
                 if len(among) == 1:
-                    return Route(among[0], "no rule fired: the only one there is")
+                    return Route(among[0], "no rule fired: the only agent")
                 if floor.picked:
                     return Route(floor.picked, f"no rule fired: {_WHO_PICKS[pattern]} picked")
                 return _picking(pattern, state, among)
@@ -338,7 +339,7 @@ class Conversing:
     def _usual(self, floor: Floor) -> Route:
         if floor.last == USER:
             back = floor.agent or self._first()
-            return Route(back, "no rule fired: back to whom the user answered")
+            return Route(back, "no rule fired: back to the agent that the user answered")
         if self._setup.human_in_the_loop:
             return Route(USER, "no rule fired: the user, as human_in_the_loop is set")
         return Route(TERMINATE, "no rule fired: the end")
@@ -347,12 +348,12 @@ class Conversing:
         return [USER] if self._setup.human_in_the_loop else []
 
     def _others(self, floor: Floor) -> tuple[str, ...]:
-        """Who can be picked: everybody but the one who spoke last, if there is somebody else."""
-        everybody = [*self._roster, *self._people()]
+        """Who can be picked: everyone except the last speaker, if there is anyone else."""
+        everyone = [*self._roster, *self._people()]
         if self._setup.orchestration_pattern == "ManualPattern":
-            return (*everybody, TERMINATE)
-        others = [name for name in everybody if name != floor.last]
-        return tuple(others or everybody)
+            return (*everyone, TERMINATE)
+        others = [name for name in everyone if name != floor.last]
+        return tuple(others or everyone)
 
     def _first(self) -> str:
         return self._setup.initial_agent or self._roster[0]
@@ -361,19 +362,19 @@ class Conversing:
 def _some(
     conversation: Conversation, wanted: Callable[[HandoffRule], bool]
 ) -> dict[str, tuple[HandoffRule, ...]]:
-    """Some of the rules, by whoever has any."""
+    """The rules that match, by source."""
     found = {source: tuple(filter(wanted, rules)) for source, rules in conversation.rules.items()}
     return {source: rules for source, rules in found.items() if rules}
 
 
-# What routes of one moment are called on record: as the rules say, and after a guard chose.
+# The ids of recorded routes of one moment: by the rules, and after a selection.
 _ROUTES = (("route", "pre"), ("selected", "selected.pre"))
 
 _WHO_PICKS = {"RandomPattern": "chance", "AutoPattern": "the model", "ManualPattern": "the user"}
 
 
 def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Action:
-    """What has to happen before it is known who speaks next."""
+    """The action that picks the next speaker."""
     moment = _moment(state)
     match pattern:
         case "RandomPattern":
@@ -405,5 +406,5 @@ def _consider(rule: HandoffRule, state: RunState, choice: int) -> Considered:
 
 
 def _moment(state: RunState) -> str:
-    """A name for this point of the run that the same point always has."""
+    """A stable name for this point of the run."""
     return f"t{state.turns}.{state.history.count}"

@@ -1,4 +1,4 @@
-"""Handoff rules: each word checked, each condition read."""
+"""Check and read handoff rules and their conditions."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ _TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
 
 
 def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[HandoffRule, ...]]:
-    """The rules of a workflow by who hands over: conditions in declared order, then after_work."""
+    """The rules of a workflow by source: conditions in declared order, then after_work."""
     entry = scope.report.part(document, "handoff_rules")
     if entry.value is None or entry.value == {}:
         return {}
@@ -67,9 +67,9 @@ def _rule(
 ) -> HandoffRule:
     if handoff.source_agent != USER:
         source = (*path, "source_agent")
-        scope.check_agent(document, source, handoff.source_agent, "hands over")
+        scope.check_agent(document, source, handoff.source_agent, "has a handoff")
     target = (*path, "target_agent")
-    scope.check_party(document, target, handoff.target_agent, "takes over")
+    scope.check_party(document, target, handoff.target_agent, "is the target of a handoff")
     _check_target_word(scope, document, path, handoff)
     llm = handoff.condition_type == "string_llm"
     _check_moment(scope, document, path, handoff)
@@ -84,15 +84,15 @@ def _rule(
 
 
 def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:
-    """Note words that do not go together: when a rule is judged, by whom, and whose it is."""
+    """Report settings that exclude each other: when and by whom a rule is judged."""
     if handoff.condition_type == "string_llm":
         if handoff.handoff_type != "condition" or handoff.condition_scope is not None:
-            message = "A `string_llm` handoff is chosen in the reply, neither after nor before."
+            message = "A `string_llm` handoff is chosen during the reply, not before or after it."
             remedy = "Use `handoff_type: condition` without `condition_scope`."
             scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
         elif handoff.source_agent == USER:
             message = "The user has no model that could judge a `string_llm` condition."
-            remedy = "Use an expression, or let an agent hand over."
+            remedy = "Use an expression, or another `source_agent`."
             scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
     elif handoff.condition_scope is not None and (
         handoff.handoff_type != "condition" or handoff.source_agent == USER
@@ -103,18 +103,18 @@ def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: 
 
 
 def _check_words(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:
-    """Check a condition that a model judges: it says something, of variables that exist."""
+    """Check a condition that a model judges: it is not empty, and its variables exist."""
     where = (*path, "condition")
     if not (handoff.condition or "").strip():
         message = "A `string_llm` handoff has no condition."
-        scope.report.add(document, path, "W028", message, remedy="Say in words when to hand over.")
+        scope.report.add(document, path, "W028", message, remedy="Write in words when to hand off.")
     for name in names_in(handoff.condition or ""):
         definition = scope.definition(name)
         known = name in scope.variable_names or name in BAKED_IN or name in BASE
         if scope.variables_known and not known:
             _unknown_variable(scope, document, where, name)
         elif definition is not None and definition.secret:
-            message = f"Variable {name!r} is secret; a condition would tell."
+            message = f"Variable {name!r} is secret; a condition would reveal it."
             scope.report.add(document, where, "W023", message, remedy="Use another variable.")
 
 
@@ -150,18 +150,18 @@ def _condition(
                 document,
                 (*path, "condition_type"),
                 "W028",
-                "condition_type without a condition says nothing.",
+                "condition_type has no effect without a condition.",
                 remedy="Drop it, or add a condition.",
             )
         return None
-    remedy = "If a model is to judge it, say `condition_type: string_llm`."
+    remedy = "If a model should judge it, set `condition_type: string_llm`."
     return check_condition(scope, document, where, handoff.condition, remedy=remedy)
 
 
 def check_condition(
     scope: Scope, document: DeclarationFile, where: Path, text: str, remedy: str = ""
 ) -> Condition | None:
-    """The condition that a text says of variables that may decide something."""
+    """Parse a condition, and check its variables."""
     try:
         condition = parse_condition(text)
     except ValueError as error:
@@ -189,16 +189,16 @@ def _check_term(scope: Scope, document: DeclarationFile, path: Path, term: Term)
 
 
 def _unfit(definition: VariableDefinition) -> tuple[str, str] | None:
-    """Why a variable cannot decide a route, and what to do instead."""
+    """Why a variable cannot decide a route, and the remedy."""
     name, source = definition.name, definition.source
     if isinstance(source, Static):
         message = f"Variable {name!r} is static; conditions use derived and environment variables."
         return message, "A constant cannot decide anything: use a derived variable."
     if isinstance(source, DatabaseSource) and not definition.gate:
-        message = f"Variable {name!r} comes from a database, and is not a gate."
+        message = f"Variable {name!r} comes from a database, but is not a gate."
         return message, "Set `gate: true` on a boolean or an enum, or use a derived variable."
     if definition.secret:
-        return f"Variable {name!r} is secret; a route would tell.", "Use another variable."
+        return f"Variable {name!r} is secret; a route would reveal it.", "Use another variable."
     return None
 
 
@@ -250,7 +250,7 @@ def _check_repeats(
     earlier: Sequence[HandoffRule],
     rule: HandoffRule,
 ) -> None:
-    """Note a rule that cannot fire because one that is asked before it always does."""
+    """Report a rule that cannot fire because an earlier one always does."""
     for other in earlier:
         if other.kind == rule.kind == "after_work" and not (other.condition or rule.condition):
             scope.report.add(

@@ -1,7 +1,6 @@
-"""JSON Schemas of the files of a workflow, so that editors and generators know what is allowed.
+"""JSON Schemas of the files of a workflow, for editors and generators.
 
-A file is described by its models and the shape that they make, in `FILES`: the one place where
-another is added.
+`FILES` describes each file by its models and its shape; add another file there.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-# Keys that also take a text, which the model reads into what it declares.
+# Keys that also accept a string as a short form.
 _TEXTS = (
     (Agent, "engine"),
     (TimerTrigger, "after"),
@@ -36,14 +35,15 @@ _TEXTS = (
 )
 _TEXT: Schema = {"type": "string"}
 
-# Keys of lists that also take one entry alone.
+# Keys of lists that also accept a single entry.
 _ALONE = ((Agent, "context"),)
 
 
 class FileSchema(NamedTuple):
-    """What a file holds: models, the shape they make, and the outer key that may be left out.
+    """The content of a file: its models, its shape, and its optional outer key.
 
-    `beside` may stand next to the outer key; `parts` is what the shape refers to besides models.
+    `beside` has the keys allowed next to the outer key; `parts` the other definitions that the
+    shape refers to.
     """
 
     models: tuple[type[BaseModel], ...]
@@ -61,7 +61,7 @@ def _variables() -> FileSchema:
 
 
 def _handoffs() -> FileSchema:
-    # An object that is empty is what is left of a file whose last rule is gone.
+    # An empty object remains when the last rule of a file is removed.
     shape = {"type": ["array", "object", "null"], "items": _ref(Handoff), "maxProperties": 0}
     return FileSchema((Handoff,), shape, "handoff_rules")
 
@@ -107,7 +107,7 @@ def _shipped() -> Schema:
 
 
 def _field() -> Schema:
-    """The language of fields: the name of a type or a model, or an object that says more."""
+    """A field: the name of a type or a model, or an object with more detail."""
     field = {"$ref": "#/$defs/field"}
     words: Schema = {"type": "array", "minItems": 1}
     keys: Schema = {
@@ -147,7 +147,7 @@ FILES: dict[str, Callable[[], FileSchema]] = {
 
 
 def schema_of(name: str) -> Schema:
-    """The schema of a file: what it may hold, with its outer key and without it.
+    """The schema of a file, with and without its outer key.
 
     Raises:
         UsageError: no file has this name.
@@ -155,7 +155,7 @@ def schema_of(name: str) -> Schema:
     if name not in FILES:
         hint = nearest(name, FILES)
         remedy = f"Did you mean {hint!r}?" if hint else f"Names: {', '.join(FILES)}."
-        raise UsageError(f"There is no schema of {name!r}. {remedy}")
+        raise UsageError(f"Unknown schema {name!r}. {remedy}")
     file = FILES[name]()
     inner = {"$ref": f"#/$defs/{name}"}
     root = inner if file.key is None else _enclosed(file.key, inner, file.beside)
@@ -163,17 +163,17 @@ def schema_of(name: str) -> Schema:
     return {"$schema": _DIALECT, "title": name, **root, "$defs": definitions}
 
 
-# What an agent may answer with: each file of a workflow, by name.
+# The schemas that an agent may answer with: each file of a workflow, by name.
 SCHEMAS = {name: partial(schema_of, name) for name in FILES}
 
 
 def written(schema: Schema) -> bytes:
-    """A schema as the text of a file, without the end of its last line."""
+    """A schema as the text of a file, without the final newline."""
     return msgspec.json.format(msgspec.json.encode(schema), indent=2)
 
 
 def _enclosed(key: str, inner: Schema, beside: Schema) -> Schema:
-    """Something under a key that may be left out; if it is there, little stands beside it."""
+    """A schema under an optional key, next to which only `beside` is allowed."""
     within = {"properties": {key: inner, **beside}, "additionalProperties": False}
     return {"if": {"type": "object", "required": [key]}, "then": within, "else": inner}
 
@@ -198,7 +198,7 @@ def _ref(model: type[BaseModel]) -> Schema:
 
 
 def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:
-    """The schemas of models and of what they hold; entries by name may leave their `name` out."""
+    """The schemas of models and their parts; entries by name may omit their `name`."""
     _, found = models_json_schema([(model, "validation") for model in models])
     definitions: Schema = found.get("$defs", {})
     for model in models:

@@ -1,4 +1,4 @@
-"""What the checks of one workflow know of each other: names, places, problems."""
+"""The names, positions and problems that the checks of a workflow share."""
 
 from collections.abc import Mapping
 
@@ -30,13 +30,13 @@ class Scope:
 
     @property
     def is_sound(self) -> bool:
-        """Whether all parts could be read and nothing wrong has been found so far."""
+        """Whether all parts could be read, with no errors so far."""
         return not self.broken and all(each.severity != "error" for each in self.report.problems)
 
     @property
     def others_write(self) -> bool:
-        """Whether code is there that may set any derived variable at any time: tools, hooks, or
-        what answers for agents."""
+        """Whether code may set derived variables at any time: tools, hooks, or functions that
+        answer for agents."""
         declared = as_object(self.document("tools").value) or {}
         hooks = self.report.part(self.document("hooks"), "hooks").value
         played = (as_object(self.document("script").value) or {}).get("functions")
@@ -49,18 +49,18 @@ class Scope:
         return self.folder.documents.get(part, empty)
 
     def know(self, checked: CheckedVariables) -> None:
-        """Take in the variables, also the names of those that are not valid."""
+        """Register the variables, and the names of invalid ones too."""
         self.variables = checked.variables
         self.declared, self.views = checked.declared, checked.views
         self.variable_names = checked.names
         self.variables_known = checked.complete and "context_variables" not in self.broken
 
     def definition(self, name: str) -> VariableDefinition | None:
-        """The definition of a variable, if it is a valid one."""
+        """The definition of a variable, if it is valid."""
         return self.variables.definitions.get(name)
 
     def check_agent(self, document: DeclarationFile, path: Path, name: str, role: str) -> bool:
-        """Whether an agent exists; a note if not."""
+        """Whether an agent exists; reported if not."""
         if name in self.agent_names or not self.agents_known:
             return True
         known = sorted(self.agent_names)
@@ -71,5 +71,5 @@ class Scope:
         return False
 
     def check_party(self, document: DeclarationFile, path: Path, name: str, role: str) -> bool:
-        """Whether a name is an agent, the user or the end; a note if not."""
+        """Whether a name is an agent, the user or the end; reported if not."""
         return name in (USER, TERMINATE) or self.check_agent(document, path, name, role)

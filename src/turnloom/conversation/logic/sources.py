@@ -1,4 +1,4 @@
-"""Context sources of a folder, and what they read of a conversation."""
+"""Context sources of a folder, and the variables that they read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -42,43 +42,43 @@ from turnloom.variables.spec import BAKED_IN, BASE
 
 
 class Behind(Protocol):
-    """What stands behind the names that sources have; each name comes with where it stands in the
-    declaration of its source. What cannot be had is nothing."""
+    """Resolves the names in declared sources; `at` is the path of a name in the declaration. A name
+    that cannot be resolved gives None."""
 
     def collection(self, name: str, at: Path, /) -> type[RagCollection]:
-        """The collection of a name."""
+        """The collection with this name."""
         ...
 
     def summarise(self, name: str, at: Path, /) -> Summarise | None:
-        """The function that gives a text in the place of messages."""
+        """The function that summarises messages."""
         ...
 
     def provider(self, choice: ProviderChoice, /) -> ChosenProvider | None:
-        """Who is asked for items, or the filter that finds them."""
+        """The provider of items, or the filter that finds them."""
         ...
 
 
 class Unloaded:
-    """Stands for what no code is loaded for: with it, a declaration is checked by itself."""
+    """Resolves names to placeholders, so that a declaration is checked without its code."""
 
     def collection(self, name: str, at: Path, /) -> type[RagCollection]:
-        """Some collection of that name."""
+        """A placeholder collection."""
         return stand_in(name)
 
     def summarise(self, name: str, at: Path, /) -> Summarise | None:
-        """Some function of messages."""
+        """A placeholder function."""
         return _in_short
 
     def provider(self, choice: ProviderChoice, /) -> ChosenProvider | None:
-        """Some provider."""
+        """A placeholder provider."""
         return ChosenProvider(_nothing, name=choice.provider or "")
 
 
 def stand_in(name: str) -> type[RagCollection]:
-    """A collection of which only the name is known.
+    """A placeholder for a collection.
 
     Raises:
-        UsageError: no collection can be called that.
+        UsageError: the name is not valid for a collection.
     """
     return type(name, (RagCollection,), {"name": name})
 
@@ -92,10 +92,10 @@ async def _nothing(request: ContextRequest) -> ContextSlice:
 
 
 def make_source(choice: SourceChoice, behind: Behind) -> Source | None:
-    """The source that is declared; nothing if something behind it cannot be had.
+    """Make the declared source; None if one of its names cannot be resolved.
 
     Raises:
-        UsageError: it could not work, whatever is behind it.
+        UsageError: the declaration is invalid.
     """
     share = {each.name: getattr(choice, each.name) for each in fields(Share)}
     if choice.state is not None:
@@ -133,13 +133,13 @@ def _history(
 
 
 def _filter(value: Json) -> Json | Callable[[Any], Any]:
-    """The value of a filter: itself, or what reads it from the state."""
+    """The value of a filter: itself, or a reader of the state."""
     path = state_path(value)
     return value if path is None else At(path)
 
 
 def state_path(value: Json) -> str | None:
-    """The path that a value of a filter names, if it is one of the state."""
+    """The path into the state that a filter's value names, if any."""
     match as_object(value):
         case {"state": str(path), **others} if not others:
             return path
@@ -157,7 +157,7 @@ _TYPES: Mapping[str | None, Any] = {
 
 
 def check_contexts(scope: Scope, agents: Mapping[str, Agent]) -> None:
-    """Note what sources name that there is not, and what of them could not work."""
+    """Report unknown names in sources, and sources that cannot work."""
     state = _state(scope) if scope.variables_known else None
     for agent in agents.values():
         for placed in placed_contexts(scope, agent):
@@ -167,9 +167,9 @@ def check_contexts(scope: Scope, agents: Mapping[str, Agent]) -> None:
 def _check_context(scope: Scope, placed: PlacedChoice, state: Mapping[str, Any] | None) -> None:
     choice = placed.choice
     made = [_made(scope, placed, *each) for each in enumerate(choice.sources)]
-    for trouble in check_sources(made, state, state, budget=budget_of(choice)):
-        path = (*placed.path, "sources", trouble.place, *trouble.at)
-        scope.report.add(placed.document, path, *trouble[1:4])
+    for problem in check_sources(made, state, state, budget=budget_of(choice)):
+        path = (*placed.path, "sources", problem.place, *problem.at)
+        scope.report.add(placed.document, path, *problem[1:4])
     try:
         format_of(choice)
     except UsageError as error:
@@ -186,15 +186,15 @@ def _made(scope: Scope, placed: PlacedChoice, place: int, choice: SourceChoice) 
 
 
 def budget_of(choice: ContextChoice) -> Budget | None:
-    """How many tokens an agent's context may have."""
+    """The token budget of an agent's context."""
     return Budget(choice.budget.max_tokens) if choice.budget else None
 
 
 def format_of(choice: ContextChoice) -> ContextFormat:
-    """How an agent's context is written.
+    """The format of an agent's context.
 
     Raises:
-        UsageError: something that is said of it could have no effect, or names what there is not.
+        UsageError: a setting has no effect, or names something unknown.
     """
     return ContextFormat(**choice.format.model_dump() if choice.format else {})
 
@@ -210,14 +210,14 @@ def _state(scope: Scope) -> dict[str, Any]:
 
 
 def read_in(choice: ContextChoice) -> Iterator[tuple[Path, str]]:
-    """The variables that sources read, and where in their declaration each stands."""
+    """The variables that sources read, with the path of each in the declaration."""
     for place, source in enumerate(choice.sources):
         for at, name in _read(source):
             yield ("sources", place, *at), name.partition(".")[0]
 
 
 def _read(source: SourceChoice) -> Iterator[tuple[Path, str]]:
-    """Variables, and paths that begin with one."""
+    """Variables, and paths that start with a variable."""
     if source.state is not None:
         yield ("state",), source.state
     for number, name in enumerate(source.variables):

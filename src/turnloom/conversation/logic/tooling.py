@@ -1,4 +1,4 @@
-"""Tools, servers of tools and hooks as a workflow declares them, each name checked."""
+"""Check the tools, MCP servers and hooks of a workflow."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
 
 
 class DeclaredTool(NamedTuple):
-    """A declared tool that is valid by itself, and where it stands."""
+    """A declared tool that is valid by itself, and its path."""
 
     path: Path
     tool: Tool
 
 
 class Tooling(NamedTuple):
-    """What a tools file declares, as far as it is valid by itself."""
+    """The declarations of a tools file that are valid by themselves."""
 
     document: DeclarationFile
     tools: Mapping[str, DeclaredTool]
@@ -33,7 +33,7 @@ class Tooling(NamedTuple):
 
     @property
     def words(self) -> dict[str, str]:
-        """What tools are called by: their names, functions and components."""
+        """The words that identify tools: their names, functions and components."""
         found: dict[str, str] = {}
         for name, (_, tool) in self.tools.items():
             component = tool.ui.component if tool.ui else None
@@ -57,7 +57,7 @@ def read_tooling(scope: Scope) -> Tooling:
             scope.report.unknown(document, (key,), _KEYS)
     tools, all_valid = _tools(scope, document, value.get("tools"))
     listed = DocumentEntry(("mcp_servers",), value.get("mcp_servers"))
-    servers = scope.report.named(document, listed, "DeclaredServer")
+    servers = scope.report.named(document, listed, "MCP server")
     read = {
         name: server
         for name, entry in servers.entries.items()
@@ -94,18 +94,18 @@ def _tools(
 
 
 def _taken(name: str, found: Mapping[str, DeclaredTool]) -> tuple[str, str] | None:
-    """The code and the message of the problem that a tool cannot be called so."""
+    """The code and message for a tool's name that is reserved or taken."""
     if name == SELECTOR:
-        return "W026", f"A tool cannot be called {name!r}; who speaks next is asked by that word."
+        return "W026", f"A tool cannot have the name {name!r}, which is reserved."
     if name == DIGEST:
-        return "W013", f"Every workflow has a tool {DIGEST!r} of its own."
+        return "W013", f"Tool {DIGEST!r} is built in."
     return ("W013", f"Tool {name!r} is declared twice.") if name in found else None
 
 
 def check_toolkit(
     scope: Scope, tooling: Tooling, agents: Mapping[str, Agent], outputs: Outputs
 ) -> Toolkit:
-    """The tools with the agents that have them and what people answer them."""
+    """The tools with their agents, and the schemas of people's answers."""
     bound: dict[str, list[str]] = {}
     for name, (path, tool) in tooling.tools.items():
         document = tooling.document
@@ -134,7 +134,7 @@ def check_toolkit(
 def _bind_listed(
     scope: Scope, tooling: Tooling, agents: Mapping[str, Agent], bound: dict[str, list[str]]
 ) -> None:
-    """Bind what agents list themselves."""
+    """Bind the tools that agents list."""
     known = [*tooling.tools, DIGEST]
     for agent in agents.values():
         document, path = scope.places[agent.name]
@@ -156,7 +156,7 @@ def _check_bound(
     bound: Mapping[str, list[str]],
     outputs: Outputs,
 ) -> None:
-    """Note tools that nobody has, and tools that wait for an output that nobody gives."""
+    """Report tools without an agent, and tools that need an output without a model."""
     holders: dict[str, list[str]] = {}
     for agent, names in bound.items():
         for name in names:
@@ -168,25 +168,25 @@ def _check_bound(
             scope.report.warn(tooling.document, path, "W046", message, remedy=remedy)
         for agent in holders.get(name, ()) if tool.auto_invoke and outputs.complete else ():
             if agent in agents and agent not in outputs.registry:
-                message = f"Tool {name!r} takes the output of {agent!r}, which has no form."
-                remedy = "Give the agent one in `structured_outputs`, or drop `auto_invoke`."
+                message = f"Tool {name!r} takes the output of {agent!r}, which has no output model."
+                remedy = "Declare one in `structured_outputs`, or drop `auto_invoke`."
                 scope.report.add(
                     tooling.document, (*path, "auto_invoke"), "W047", message, remedy=remedy
                 )
 
 
 def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) -> None:
-    """Note agents whose tools all wait for an output that they do not give."""
+    """Report agents with `auto_tool_mode` but without an output model."""
     for agent in agents.values():
         if agent.auto_tool_mode and outputs.complete and agent.name not in outputs.registry:
             document, path = scope.places[agent.name]
-            message = f"Agent {agent.name!r} calls its tools with its output, which has no form."
-            remedy = "Give it one in `structured_outputs`, or drop `auto_tool_mode`."
+            message = f"Agent {agent.name!r} has `auto_tool_mode`, but no output model."
+            remedy = "Declare one in `structured_outputs`, or drop `auto_tool_mode`."
             scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy=remedy)
 
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:
-    """The JSON Schemas of what people answer tools."""
+    """The JSON Schemas of people's answers to tools."""
     for name, (path, tool) in tooling.tools.items():
         if tool.ui is not None and tool.ui.response is not None:
             entry = DocumentEntry((*path, "ui", "response"), tool.ui.response)
@@ -196,14 +196,14 @@ def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tup
 
 
 def read_lifecycle(scope: Scope, document: DeclarationFile) -> list[Checked]:
-    """The hooks that the tools file declares, as far as each is valid by itself."""
+    """The hooks that the tools file declares, each valid by itself."""
     declared = as_object(document.value) or {}
     entry = DocumentEntry(("lifecycle_tools",), declared.get("lifecycle_tools"))
     return read_hooks(scope.report, document, entry)
 
 
 def check_message_hooks(scope: Scope) -> list[tuple[Path, MessageHook]]:
-    """The message hooks of a workflow that are valid, and where each stands."""
+    """The valid message hooks of a workflow with their paths."""
     document = scope.document("hooks")
     entry = scope.report.part(document, "hooks")
     items = as_array(entry.value)

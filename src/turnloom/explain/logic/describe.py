@@ -21,7 +21,7 @@ from turnloom.flow import events as flow
 from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
 from turnloom.guards import events as guards
 from turnloom.guards.logic import loops as recovering
-from turnloom.guards.logic.budgets import told
+from turnloom.guards.logic.budgets import exceeded_message
 from turnloom.guards.logic.windows import told_near
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
@@ -347,7 +347,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.SelectionJudged: _judged,
     guards.BudgetReserved: lambda fact: f"{fact.call} may use {amounts(fact.amounts)}",
     guards.BudgetSpent: lambda fact: f"{fact.call} used {amounts(fact.amounts)}",
-    guards.BudgetExceededFact: told,
+    guards.BudgetExceededFact: exceeded_message,
     guards.ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),

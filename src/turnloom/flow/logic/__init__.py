@@ -1,1 +1,1 @@
-"""What flows decide, fold and check."""
+"""Decisions, folds and checks of flows."""

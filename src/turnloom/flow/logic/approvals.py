@@ -1,4 +1,4 @@
-"""Approvals: what is asked, and what an answer comes to."""
+"""Approvals: their questions, and the decisions in the answers."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from turnloom.flow.spec.nodes import ApprovalNode, ApprovalRequest, NodeSequence
 from turnloom.flow.spec.progress import OpenApproval
 from turnloom.kernel.values import Json, as_object
 
-# What asks for approvals.
+# The asker of approvals.
 APPROVAL = "approval"
 
 APPROVED, REJECTED, DEFERRED, EXPIRED = "approved", "rejected", "deferred", "expired"
@@ -16,7 +16,7 @@ DEFER = "defer"
 
 
 def asking_of(node: ApprovalNode, level: int) -> ApprovalRequest:
-    """Whom an approval asks after it was passed on so often."""
+    """The request of an approval at an escalation level."""
     asking = node.asking
     for _ in range(level):
         assert isinstance(asking.then, ApprovalRequest)
@@ -25,8 +25,8 @@ def asking_of(node: ApprovalNode, level: int) -> ApprovalRequest:
 
 
 def schema_of(asking: ApprovalRequest) -> Json:
-    """What an answer to an approval looks like: a decision with or without instructions, or, of the
-    decision, just its word."""
+    """The schema of an answer to an approval: an object with a decision and optional instructions,
+    or the decision alone."""
     ids = [*(each.id for each in asking.options), DEFER]
     return {
         "type": ["object", "string"],
@@ -37,10 +37,15 @@ def schema_of(asking: ApprovalRequest) -> Json:
     }
 
 
-def payload_of(node: ApprovalNode, asking: ApprovalRequest, told: str) -> dict[str, Json]:
-    """What an approver is shown."""
+def payload_of(node: ApprovalNode, asking: ApprovalRequest, prompt: str) -> dict[str, Json]:
+    """The payload of the question to an approver."""
     options: list[Json] = [_shown(each) for each in asking.options]
-    return {"approval": node.name, "approver": asking.approver, "prompt": told, "options": options}
+    return {
+        "approval": node.name,
+        "approver": asking.approver,
+        "prompt": prompt,
+        "options": options,
+    }
 
 
 def _shown(option: Option) -> dict[str, Json]:
@@ -51,12 +56,12 @@ def _shown(option: Option) -> dict[str, Json]:
 def decided(
     node: ApprovalNode, place: str, path: str, asked: OpenApproval, strand: str
 ) -> ApprovalDecided:
-    """What an answer, or that there was none, comes to; `path` is where the approval stands."""
+    """The decision of an answer or a timeout; `path` is the position of the approval."""
     asking = asking_of(node, asked.level)
     if asked.status == EXPIRED:
         return _expired(node, place, path, asked, strand=strand)
-    said = as_object(asked.answer) or {"decision": asked.answer}
-    option: Any = said.get("decision")
+    answer = as_object(asked.answer) or {"decision": asked.answer}
+    option: Any = answer.get("decision")
     chosen = next((each for each in asking.options if each.id == option), None)
     outcome = DEFERRED if chosen is None else REJECTED if chosen.rejects else APPROVED
     return ApprovalDecided(
@@ -65,7 +70,7 @@ def decided(
         asking.approver,
         outcome,
         option=str(option),
-        instructions=str(said.get("instructions", "")),
+        instructions=str(answer.get("instructions", "")),
         by=asked.by,
         path=f"{path}.rejected" if outcome == REJECTED and node.on_rejection else "",
         strand=strand,

@@ -1,4 +1,4 @@
-"""What is wrong with a flow: all at once, numbered, at the lines that made the calls."""
+"""The check of a flow: all problems at once, at the lines of the builder calls."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def check(declared: DeclaredFlow) -> list[Diagnostic]:
 
 
 def _check_flow(declared: DeclaredFlow) -> Iterator[Diagnostic]:
-    """What is wrong with the flow as a whole."""
+    """Problems of the flow as a whole."""
     site = declared.main.site
     yield from check_name(declared.name, site, "the flow")
     yield from check_calls(declared)
@@ -44,7 +44,7 @@ def _check_flow(declared: DeclaredFlow) -> Iterator[Diagnostic]:
 
 
 def _check_paths(declared: DeclaredFlow) -> Iterator[Diagnostic]:
-    """What is wrong with the paths of the flow, whose nesting comes to an end."""
+    """Problems of the paths of a flow whose nesting is finite."""
     paths = placed_lines(declared.main, declared.failure)
     model = as_model(declared.state)
     yield from check_repeats(paths)
@@ -63,5 +63,9 @@ def _check_paths(declared: DeclaredFlow) -> Iterator[Diagnostic]:
     if declared.main.nodes and not declared.is_ended and not ends(declared.main, model):
         message = f"Flow {declared.name!r} has no `finally_`; it ends after its last step."
         yield problem(
-            declared.main.site, "W105", message, "Make that the last one.", severity="warning"
+            declared.main.site,
+            "W105",
+            message,
+            "Add the last step with `finally_`.",
+            severity="warning",
         )

@@ -1,4 +1,4 @@
-"""Pictures of flows: every way that a run can go."""
+"""Flowcharts of flows: every path that a run can take."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -21,17 +21,17 @@ from turnloom.flow.spec.nodes import (
 )
 from turnloom.kernel.markup import Flowchart
 
-# Where a run begins, where it ends well, where it does not go on, what follows then, and its end.
+# The ids of the start, the successful end, the stop, the compensation and the failed end.
 START, FINISHED, STOPPED, UNDONE, FAILED = "start", "finished", "stopped", "undone", "failed"
 
 
 def draw(plan: FlowPlan) -> str:
-    """A flow as a flowchart; its nodes are called as the places of its plan."""
+    """A flow as a flowchart; the ids of its nodes are the places of its plan."""
     return str(_Drawing(plan.state, plan.paths).draw(plan.name))
 
 
 class _Way(NamedTuple):
-    """A way out of a node that leads to whatever comes next."""
+    """An edge out of a node whose target is not known yet."""
 
     node: str
     text: str = ""
@@ -51,7 +51,7 @@ class _Drawing:
         )
 
     def draw(self, name: str) -> Flowchart:
-        """The whole flow, and then what a failure of it leads to."""
+        """Draw the flow, and what follows a failure."""
         self._chart.node(START, name, "end")
         self._lead(self._whole(MAIN, [_Way(START)]), FINISHED)
         self._chart.node(FINISHED, "finished", "end")
@@ -72,15 +72,15 @@ class _Drawing:
         chart.node(FAILED, "failed", "end")
 
     def _whole(self, path: str, ways: list[_Way]) -> list[_Way]:
-        """Draw a path with which it is over; the ways that lead to the end of it, also those that
-        `complete()` cuts short."""
+        """Draw a path that ends the flow or a fork; the ways to its end, those of `complete()`
+        included."""
         outer, self._completed = self._completed, []
         ways = self._walk(path, ways)
         outer, self._completed = self._completed, outer
         return [*ways, *outer]
 
     def _walk(self, path: str, ways: list[_Way]) -> list[_Way]:
-        """Draw a path that is come to by some ways; those that lead out of it."""
+        """Draw a path that some ways lead to; the ways out of it."""
         line = self._paths[path].line
         for at, node in enumerate(line.nodes):
             ways = self._draw(f"{path}/{at}", node, ways, at + 1 < len(line.nodes))
@@ -190,7 +190,7 @@ class _Drawing:
         return []
 
     def _stop(self, ways: list[_Way]) -> None:
-        """Let ways lead to where the flow does not go on."""
+        """Lead ways to the stop of the flow."""
         self._is_stopped = self._is_stopped or bool(ways)
         self._lead(ways, STOPPED)
 
@@ -200,18 +200,18 @@ class _Drawing:
 
 
 def _late(id: str, asking: ApprovalRequest) -> list[_Way]:
-    """The way out of an approval without an answer; there is none if it waits without an end."""
+    """The way out of an approval after its timeout, if it has one."""
     if asking.timeout is None:
         return []
     return [_Way(id, f"no answer in {asking.timeout:g} s", dotted=True)]
 
 
 def _id(place: str) -> str:
-    """What a node is called that stands at a place of the plan."""
+    """The id of the node at a place of the plan."""
     return re.sub(r"\W", "_", place)
 
 
 def _asked(function: Any, otherwise: str) -> str:
-    """What a function is called, or what it reads out of the state if it has no name."""
+    """The name of a function; for a lambda, the path that it reads."""
     name = step_name(function)
     return name if name != "<lambda>" else ".".join(read_path(function)) or otherwise

@@ -1,4 +1,4 @@
-"""The end of a flow that does not go on: why it does not, and what is still to be done."""
+"""Stopping a flow: the cause, and the compensation that follows."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from turnloom.flow.logic.walking import FAILURE, enter, failed
 from turnloom.flow.spec.nodes import FlowPlan
 from turnloom.flow.spec.progress import Progress, StepFailure, Undoing
 
-# Why a flow does not go on, unless a guard says it in words of its own.
+# The causes of a stop, other than those of guards.
 FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
 
 
 def stop(plan: FlowPlan, progress: Progress, fact: FlowStopped) -> None:
-    """Let nothing go on; what was done is made up for: first what failed, if it began, then what
-    is cut off and has acted, then the others, the one completed last coming first."""
+    """Stop everything, and queue the compensation: first the step that failed, if it began, then
+    open steps that have acted, then the completed ones, last first."""
     stuck = failed(progress)
     own = [each.broken for each in stuck if each.broken is not None]
     open = [step.done for step in progress.steps.values() if step.acted and step.done is not None]
@@ -27,8 +27,8 @@ def stop(plan: FlowPlan, progress: Progress, fact: FlowStopped) -> None:
 
 
 def _failure(failures: Sequence[StepFailure], fact: FlowStopped) -> StepFailure:
-    """Why a flow does not go on: what failed in it, or what else stopped it. What a guard stopped
-    is told in the guard's words, whether a step was being taken then or not."""
+    """Why a flow was stopped: a step that failed, or another cause. A stop by a guard has the
+    guard's error, whether or not a step was open."""
     if fact.cause in (FAILED, CANCELLED, TIMED_OUT):
         return failures[0] if failures else StepFailure("", fact.error, fact.message)
     at = next((each for each in failures if each.message == fact.message), StepFailure("", "", ""))
@@ -36,7 +36,7 @@ def _failure(failures: Sequence[StepFailure], fact: FlowStopped) -> StepFailure:
 
 
 def rescue(plan: FlowPlan, progress: Progress, undoing: Undoing) -> None:
-    """When all is cut off and made up for, let whatever the whole flow has for failures come."""
+    """Once everything is stopped and compensated, begin the flow's path for failures."""
     if undoing.left or undoing.is_handled or progress.steps:
         return
     root = progress.strands[""]

@@ -1,4 +1,4 @@
-"""Executions of steps as the log has them: what each was given, and what it changed."""
+"""Executions of steps in the log: the state that each was given, and its change."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from turnloom.log.spec import Event
 
 
 class StepExecution(NamedTuple):
-    """The state that a step was given, and its change; none if it did not complete."""
+    """The state that a step was given, and its change; None if it did not complete."""
 
     state: dict[str, Json]
     update: dict[str, Json] | None = None
@@ -20,8 +20,8 @@ class StepExecution(NamedTuple):
 def find_executions(
     flow: Flowing, events: Iterable[Event], numbers: Collection[int]
 ) -> dict[int, StepExecution]:
-    """Executions by their numbers. A run does not keep the states of the past: they are folded from
-    its log when they are needed, which is only when a flow is undone."""
+    """Executions by their numbers. A run does not keep past states: they are folded from its log
+    when a flow is compensated."""
     progress, found = flow.begin(), dict[int, StepExecution]()
     for event in events:
         fact = event.data

@@ -1,4 +1,4 @@
-"""What comes next in a flow, from its plan and what a run of it knows."""
+"""The form of flows: decides the next step from the plan and the state."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,16 +52,17 @@ from turnloom.runs.form import Rest
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
-# How many steps of one run are taken side by side at most.
+# The maximum number of concurrent steps of one run.
 ABREAST = 64
 
-# What is said of what is cut off when a flow does not go on.
-STOPPED = "the flow does not go on"
+# The reason recorded for whatever a stop of the flow cuts off.
+STOPPED = "the flow was stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a flow declares beside its steps: variables, hooks, and its agents with their tools."""
+    """What a flow declares in addition to its steps: agents, outputs, variables, hooks and
+    tools."""
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])
     outputs: Mapping[str, OutputModel] = field(default_factory=dict[str, OutputModel])
@@ -72,7 +73,7 @@ class Around:
 
 
 class Flowing:
-    """A flow as something that decides what comes next."""
+    """The form of a flow's runs."""
 
     form = "flow"
     has_people = True
@@ -95,11 +96,11 @@ class Flowing:
         self.folds: Mapping[type, Callable[[Any, Any], None]] = self._folding.folds
 
     def begin(self) -> Progress:
-        """At the beginning of the main path."""
+        """The progress at the start of the main path."""
         return Progress({"": Strand("", frames=[Frame(MAIN)])}, {"": None})
 
     def evolve(self, state: RunState, event: Event) -> None:
-        """Fold an event into where the flow stands, and into the steps that are open."""
+        """Fold an event into the progress of the flow, and into the open steps."""
         fact = event.data
         fold = self.folds.get(fact.__class__)
         if fold is not None:
@@ -109,7 +110,7 @@ class Flowing:
             shared(state, fact)
 
     def work(self, state: RunState) -> Sequence[Work]:
-        """The steps that are being taken, those that are to be cut off among them."""
+        """The open steps, those to be cut off included."""
         progress: Progress = state.progress
         if not progress.steps:
             return ()
@@ -125,11 +126,11 @@ class Flowing:
         return found
 
     def rest(self, state: RunState) -> Rest:
-        """It collects nothing, and does not continue by itself."""
+        """What an idle run waits for: nothing of the form's own."""
         return Rest()
 
     def shows(self, agent: str) -> bool:
-        """Whether the user sees what this agent says: in a flow, everything."""
+        """Whether the user sees this agent's messages: in a flow, always."""
         return True
 
     def alternatives(self, state: RunState) -> Sequence[str]:
@@ -141,15 +142,15 @@ class Flowing:
         return ()
 
     def due(self, state: RunState) -> datetime | None:
-        """When something is overdue: what a flow waits for has timers."""
+        """The next deadline: none, a flow waits with timers."""
         return None
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
-        """What is to be put on record because its time has come: timers say it."""
+        """The facts of passed deadlines: none, timers record them."""
         return ()
 
     def decide(self, state: RunState) -> Action | None:
-        """What comes next, from the state alone."""
+        """The next action, from the state alone."""
         progress: Progress = state.progress
         for strand in failed(progress):
             if strand.id and self._is_handled(progress, strand):
@@ -161,10 +162,10 @@ class Flowing:
         stop = self._stopped(state, progress)
         if stop is not None:
             return Record((("stop", stop), *unasked(state.questions)))
-        return self._decide_onward(state, progress, Finish(reason="the flow is through"))
+        return self._decide_onward(state, progress, Finish(reason="the flow is complete"))
 
     def _decide_onward(self, state: RunState, progress: Progress, end: Finish) -> Action | None:
-        """What comes next in the paths being walked, and at their end."""
+        """The next action in the open paths, and at their end."""
         if len(progress.steps) < ABREAST:
             for id in progress.going:
                 action = self._decide_for(state, progress, progress.strands[id])
@@ -173,12 +174,12 @@ class Flowing:
         return end if progress.strands[""].status == "done" else None
 
     def _orphaned(self, state: RunState, progress: Progress) -> list[str]:
-        """The questions of approvals on paths that are not walked any more."""
+        """The questions of approvals in paths that were abandoned."""
         approvals = [id for id in state.questions if id.startswith(APPROVALS)]
         return [id for id in approvals if self._folding.asking(progress, id) is None]
 
     def _stopped(self, state: RunState, progress: Progress) -> FlowStopped | None:
-        """Why the flow is not to go on, if it is not."""
+        """Why the flow must stop, if it must."""
         if state.cancel is not None:
             return FlowStopped(CANCELLED, CANCELLED, state.cancel.reason)
         if state.failure is not None:
@@ -190,14 +191,14 @@ class Flowing:
             failure = strand.failed
             assert failure is not None
             what = failure.what or f"step {failure.step}"
-            return FlowStopped(FAILED, f"{what} failed", _told(failure))
+            return FlowStopped(FAILED, f"{what} failed", f"{failure.error}: {failure.message}")
         return None
 
     def _is_handled(self, progress: Progress, path: Strand) -> bool:
         return is_handled(self.plan, progress, progress.strands[path.parent])
 
     def _failed(self, progress: Progress, path: Strand) -> tuple[str, Fact]:
-        """That a fork is not joined, since a path of it failed."""
+        """The fact that a fork failed because of one of its paths."""
         around, why = progress.strands[path.parent], path.failed
         node, place = node_of(self.plan, around), place_of(self.plan, around)
         assert node is not None and why is not None
@@ -207,7 +208,7 @@ class Flowing:
         return f"{place}/failed", fact
 
     def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Action | None:
-        """What comes next in a flow that stops early."""
+        """The next action in a flow that was stopped."""
         status = "cancelled" if undoing.cause == CANCELLED else "failed"
         end = Finish(status, at_once=True)
         if undoing.is_handled:
@@ -219,7 +220,7 @@ class Flowing:
         return self._undo(progress, undoing.left[0]) if undoing.left else end
 
     def _undo(self, progress: Progress, done: CompletedStep) -> Begin:
-        """Begin to make up for a step."""
+        """Begin the compensation of a step."""
         number, step = progress.begun + 1, self.step_at(done)
         name = getattr(step.compensate, "__name__", type(step.compensate).__name__)
         place = done.place
@@ -241,7 +242,7 @@ class Flowing:
         return self._advance(state, progress, strand)
 
     def _advance(self, state: RunState, progress: Progress, strand: Strand) -> Action:
-        """What a strand does with what it has come to; what no code has a say in is a fact."""
+        """The next action of a strand at its node; without user code, a fact."""
         plan, place = self.plan, place_of(self.plan, strand)
         match node_of(plan, strand):
             case None if part_of(plan, strand) == "handler":
@@ -272,7 +273,7 @@ class Flowing:
         return Begin(charge_of(number, attempt, turn), opens, node.name)
 
     def _handled(self, strand: Strand) -> tuple[str, Fact]:
-        """That a failure was handled."""
+        """The fact that a failure was handled."""
         failure, frame = strand.failures[-1], strand.frames[-1]
         placed = self.plan.paths[frame.path]
         node = self.plan.node(placed.owner, placed.at)
@@ -310,7 +311,7 @@ def _on_stopped(state: RunState, fact: FlowStopped) -> None:
         state.failure = Failure(fact.error, fact.message)
 
 
-# How facts of a flow change what every run knows.
+# The folds of facts into the state that every form shares.
 _SHARED: dict[type, Callable[[RunState, Any], None]] = {
     StepStarted: _on_started,
     StepCompleted: _on_ended,
@@ -322,17 +323,17 @@ _SHARED: dict[type, Callable[[RunState, Any], None]] = {
 
 
 def charge_of(number: int, attempt: int, turn: int) -> str:
-    """What an attempt of a step is charged to: the turn of its agent, or itself."""
+    """The key that an attempt of a step is charged to: the turn of its agent, or its own."""
     return f"t{turn}" if turn else f"s{number}/a{attempt}"
 
 
 def _is_crossed(strand: Strand, node: StepNode) -> bool:
-    """Whether code has a say before a step begins for the first time."""
+    """Whether user code or the cache is asked before a step begins for the first time."""
     return not strand.step and (node.validate is not None or node.cache is not None)
 
 
 def _is_over(progress: Progress, step: Step) -> bool:
-    """Whether the line of work does not continue that a step belongs to."""
+    """Whether the strand of a step has ended or was stopped."""
     undoing = progress.undoing
     if undoing is not None and step.number <= undoing.begun:
         return True
@@ -340,15 +341,11 @@ def _is_over(progress: Progress, step: Step) -> bool:
 
 
 def _is_busy(progress: Progress, step: Step) -> bool:
-    """Whether a step is being taken, not waiting for its next attempt."""
+    """Whether a step is running, and not waiting for its next attempt."""
     strand = progress.strands.get(step.strand)
     return bool(step.undoes) or (strand is not None and strand.status == "busy")
 
 
 def unasked(questions: Iterable[str]) -> Facts:
-    """That the answers to questions are not waited for any more."""
+    """The facts that questions expired because the flow was stopped."""
     return tuple((f"{id}/expired", QuestionExpiredFact(id, STOPPED)) for id in questions)
-
-
-def _told(failure: Any) -> str:
-    return f"{failure.error}: {failure.message}"

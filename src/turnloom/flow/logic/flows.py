@@ -1,4 +1,4 @@
-"""Flows as programs build them: they check themselves, and can be drawn."""
+"""The builder of flows: a flow checks itself, and can be drawn."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,11 +23,11 @@ S = TypeVar("S", bound=BaseModel)
 
 
 class FlowSettings(TypedDict, Generic[S], total=False):
-    """What a flow declares beside its steps.
+    """Settings of a flow.
 
-    `variables`, `hooks` and `guards` are what a workflow folder declares, in Python. `timeout` is
-    the seconds that a run may take. `migrate` gives a state, or its fields, for the fields of one
-    that a run began with under an earlier model.
+    `variables`, `hooks` and `guards` are the declarations of a workflow folder, in Python.
+    `timeout` is the maximum number of seconds of a run. `migrate` converts the fields of a state of
+    an earlier model to a state, or its fields.
     """
 
     version: str
@@ -39,17 +39,17 @@ class FlowSettings(TypedDict, Generic[S], total=False):
 
 
 class Flow(Path[S], Generic[S]):
-    """A flow: a typed state that goes through steps, checked when it is built.
+    """A flow: steps that change a typed state, checked when it is built.
 
     Raises:
-        UsageError: a setting is not one of a flow.
+        UsageError: a setting is unknown.
     """
 
     def __init__(self, name: str, state: type[S], **settings: Unpack[FlowSettings[S]]) -> None:
         unknown = settings.keys() - FlowSettings.__annotations__.keys()
         if unknown:
             known = ", ".join(FlowSettings.__annotations__)
-            raise UsageError(f"Flow(): there is no setting {min(unknown)!r}. There is: {known}.")
+            raise UsageError(f"Flow(): unknown setting {min(unknown)!r}. Known: {known}.")
         super().__init__()
         self.name = name
         self.state = state
@@ -68,38 +68,38 @@ class Flow(Path[S], Generic[S]):
             gathered.append(self)
 
     def __repr__(self) -> str:
-        steps = ", ".join(node.name for node in self._line.nodes) or "nothing yet"
+        steps = ", ".join(node.name for node in self._line.nodes) or "no steps"
         return visible(f"<Flow {self.name!r} of {self.state.__name__}: {steps}>")
 
     def _repr_html_(self) -> str:
         title = f"Flow {self.name!r} of {self.state.__name__}, version {self.version}"
         problems = [each for each in self.check() if each.severity == "error"]
         if problems:
-            return grid(f"{title} does not pass its check", ("line", "problem"), _rows(problems))
+            return grid(f"{title}: problems", ("line", "problem"), _rows(problems))
         kinds = [(node.name, type(node).__name__.removesuffix("Node")) for node in self._line.nodes]
         return grid(title, ("step", "is"), kinds) + written("Mermaid", self.to_mermaid())
 
     def start_with(self, step: AnyStep[S], **settings: Unpack[StepSettings[S]]) -> Self:
-        """The first step."""
+        """Add the first step."""
         self._put("start_with", make_step(step, calling(), settings))
         self._is_begun = True
         return self
 
     def finally_(self, step: AnyStep[S], **settings: Unpack[StepSettings[S]]) -> Self:
-        """The last step.
+        """Add the last step.
 
         Raises:
-            DefinitionError: the flow does not pass its check.
+            DefinitionError: the flow has errors.
         """
         self._put("finally_", make_step(step, calling(), settings))
         self._is_ended = True
         if _gathered.get() is None:
-            self.plan  # noqa: B018 - problems are told where the flow is built
+            self.plan  # noqa: B018 - raises errors where the flow is built
         return self
 
     def on_failure(self, path: AnyPath[S]) -> Self:
-        """What a failure leads to that nothing in the flow recovers from, after what was done is
-        made up for."""
+        """Add the path for failures that nothing in the flow recovers from; it runs after the
+        compensation."""
         if self._failure is not None:
             self._misplaced.append(Misplaced("on_failure", calling(), "on_failure"))
         elif not self._is_begun:
@@ -109,7 +109,7 @@ class Flow(Path[S], Generic[S]):
         return self
 
     def check(self) -> Sequence[Diagnostic]:
-        """Everything that is wrong with the flow, or probably not meant."""
+        """All errors and warnings of the flow."""
         return check(
             DeclaredFlow(
                 self.name,
@@ -126,10 +126,10 @@ class Flow(Path[S], Generic[S]):
 
     @property
     def plan(self) -> FlowPlan:
-        """What runs of the flow are pinned to.
+        """The plan that runs of the flow are pinned to.
 
         Raises:
-            DefinitionError: the flow does not pass its check.
+            DefinitionError: the flow has errors.
         """
         if self._plan is None:
             problems = self.check()
@@ -149,16 +149,16 @@ class Flow(Path[S], Generic[S]):
         return NodeSequence(line.nodes, calling(), line.end, flow=self.name)
 
     def to_mermaid(self) -> str:
-        """The flow as a flowchart in the language of Mermaid: every way that a run can go.
+        """The flow as a Mermaid flowchart: every path that a run can take.
 
         Raises:
-            DefinitionError: the flow does not pass its check.
+            DefinitionError: the flow has errors.
         """
         return draw(self.plan)
 
     @property
     def site(self) -> Site:
-        """Where the flow is built."""
+        """The file and line where the flow is built."""
         return self._line.site
 
     def _put(self, call: str, node: Node) -> Self:
@@ -169,7 +169,8 @@ class Flow(Path[S], Generic[S]):
         return super()._put(call, node)
 
     def _misplacing(self, call: str) -> str | None:
-        """What a call must not come after; empty if something has to come before it."""
+        """The call that this one must not follow; empty if `start_with` is missing; None if it
+        fits."""
         if call == "start_with":
             return call if self._is_begun else None
         if not self._is_begun:
@@ -181,13 +182,13 @@ def _rows(problems: Sequence[Diagnostic]) -> list[tuple[str, str]]:
     return [(f"{each.file}:{each.line}", f"{each.code} {each.message}") for each in problems]
 
 
-# The flows that are built while somebody gathers them.
+# The flows built inside `gathering()`.
 _gathered: ContextVar[list[Flow[Any]] | None] = ContextVar("gathered", default=None)
 
 
 @contextmanager
 def gathering() -> Generator[list[Flow[Any]]]:
-    """Gather the flows that are built; none is refused, whatever its check says."""
+    """Collect the flows that are built; those with errors are not refused."""
     found: list[Flow[Any]] = []
     token = _gathered.set(found)
     try:

@@ -1,4 +1,4 @@
-"""How what happens in a flow changes what a run of it knows."""
+"""The fold of a flow's facts into its progress."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -61,12 +61,12 @@ from turnloom.flow.spec.progress import (
 )
 from turnloom.variables.events import TimerExpired
 
-# The timer of a whole run, and what those of attempts begin with.
+# The timer of a whole run, and the prefix of the timers of attempts.
 TIMEOUT, RETRY = "flow/timeout", "flow/retry/"
 
 
 class Folding:
-    """Folds the facts of runs of one flow."""
+    """Folds the facts of one flow's runs."""
 
     def __init__(self, plan: FlowPlan, states: StateModel) -> None:
         self._plan = plan
@@ -145,7 +145,7 @@ class Folding:
         if fact.thread:
             progress.threads.setdefault(fact.thread, []).extend(fact.said)
         done, node = done_at(self._plan, strand), step_of(self._plan, strand)
-        if done is not None and not fact.cached:  # else nothing was done
+        if done is not None and not fact.cached:  # a cached step did not run
             progress.completed.append(done)
         forget(progress, strand)
         if fact.is_unsure and node is not None and node.on_low_confidence is not None:
@@ -301,8 +301,8 @@ class Folding:
 
     def _unapproved(self, fact: ApprovalDecided) -> StepFailure:
         error = "ApprovalExpired" if fact.outcome == EXPIRED else "ApprovalRejected"
-        told = f": {fact.instructions}" if fact.instructions else "."
-        message = f"{fact.approver!r} did not approve{told}"
+        why = f": {fact.instructions}" if fact.instructions else "."
+        message = f"{fact.approver!r} did not approve{why}"
         return StepFailure(fact.approval, error, message, what=f"approval {fact.approval!r}")
 
     def _on_timer(self, progress: Progress, fact: TimerExpired) -> None:
@@ -317,12 +317,12 @@ class Folding:
         stop(self._plan, progress, fact)
 
 
-# What the ids of questions begin with that approvals ask.
+# The prefix of the ids of approvals' questions.
 APPROVALS = "approval/"
 
 
 def failure_of(fact: StepFailed) -> StepFailure:
-    """A failure as those who handle it are told."""
+    """The failure of a step, for its handlers."""
     return StepFailure(
         fact.step,
         fact.error,

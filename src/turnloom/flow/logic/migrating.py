@@ -1,4 +1,4 @@
-"""Runs that began with another state model or plan: migrate them, or end and undo them."""
+"""Runs of another state model or plan: migrate them, or end and compensate them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -31,8 +31,8 @@ from turnloom.runs.actions import Action, Finish, Record, Work
 
 
 def differs_in_state(old_text: str, new_text: str) -> bool:
-    """Whether nothing that decides differs between the texts of two plans but the state, and fields
-    that both models have are reduced alike."""
+    """Whether two plans, given by their texts, differ in the state at most, and reduce their common
+    fields alike."""
     old, new = deciding(old_text), deciding(new_text)
     before, now = planned_reducers(old_text), planned_reducers(new_text)
     is_alike = all(before[name] == now[name] for name in before.keys() & now.keys())
@@ -40,7 +40,7 @@ def differs_in_state(old_text: str, new_text: str) -> bool:
 
 
 def is_current(states: StateModel, written: Mapping[str, Json]) -> bool:
-    """Whether the model of today has every field of a state, and takes its values."""
+    """Whether the current model has every field of a state, and accepts its values."""
     if not written.keys() <= states.reducers.keys():
         return False
     try:
@@ -51,19 +51,19 @@ def is_current(states: StateModel, written: Mapping[str, Json]) -> bool:
 
 
 def migrate(plan: FlowPlan, states: StateModel, written: Mapping[str, Json]) -> dict[str, Json]:
-    """A state as the model of today has it: with its new fields, or as `migrate` of the flow says.
+    """A state converted to the current model: with defaults for new fields, or by `migrate`.
 
     Raises:
-        InvalidUpdate: neither gives a state.
+        InvalidUpdate: neither gives a valid state.
     """
     if is_current(states, written):
         return states.dump(states.load(written))
     if plan.migrate is None:
         gone = written.keys() - states.reducers.keys()
-        why = f"it has no field {min(gone)!r} any more" if gone else _refused(states, written)
+        why = f"field {min(gone)!r} was removed" if gone else _refused(states, written)
         raise InvalidUpdate(
-            f"{states.model.__name__} does not take the state of this run: {why}. Give new fields "
-            "a default, or say what becomes of such a state: `Flow(…, migrate=…)`."
+            f"{states.model.__name__} does not accept the state of this run: {why}. Give new "
+            "fields a default, or convert such states: `Flow(…, migrate=…)`."
         )
     _refuse_reduced(states, written)
     try:
@@ -77,10 +77,10 @@ def migrate(plan: FlowPlan, states: StateModel, written: Mapping[str, Json]) -> 
 def migrate_all(
     plan: FlowPlan, states: StateModel, progress: Progress
 ) -> dict[str, dict[str, Json]]:
-    """The states of a run by the lines of work that have them, as far as they change.
+    """The states of a run that change, by strand.
 
     Raises:
-        InvalidUpdate: one of them is none, or paths of a fork changed what there is no more.
+        InvalidUpdate: a state cannot be migrated, or a path of a fork changed a removed field.
     """
     found = {id: migrate(plan, states, each.state) for id, each in progress.strands.items()}
     for strand in progress.strands.values():
@@ -88,21 +88,21 @@ def migrate_all(
             if not delta.keys() <= states.reducers.keys():
                 raise InvalidUpdate(
                     f"A path of a fork changed {min(delta.keys() - states.reducers.keys())!r}, "
-                    "which the state does not have any more. Let the fork end first."
+                    "which was removed from the state. Let the fork end first."
                 )
     return {id: state for id, state in found.items() if state != progress.strands[id].state}
 
 
 def _refuse_reduced(states: StateModel, written: Mapping[str, Json]) -> None:
-    """Refuse fields that are gone and may have had a reducer, which is not known any more.
+    """Refuse removed fields that may have had a reducer, which is not known any more.
 
     Raises:
-        InvalidUpdate: there is one.
+        InvalidUpdate: a list or an object was removed.
     """
     for name in sorted(written.keys() - states.reducers.keys()):
         if isinstance(written[name], list | dict):
             raise InvalidUpdate(
-                f"{states.model.__name__} has no field {name!r} any more, which may have had a "
+                f"Field {name!r} was removed from {states.model.__name__}, and may have had a "
                 "reducer. Keep the field until no run has it."
             )
 
@@ -117,28 +117,28 @@ def _refused(states: StateModel, written: Mapping[str, Json]) -> str:
 
 def _as_state(states: StateModel, given: Any) -> Any:
     if not isinstance(given, Mapping):
-        raise InvalidUpdate(f"`migrate` gives a state or its fields, not {preview(given)}.")
+        raise InvalidUpdate(f"`migrate` must return a state or its fields, not {preview(given)}.")
     try:
         return states.model.model_validate(given, by_name=True)
     except ValidationError as error:
-        raise InvalidUpdate(f"What `migrate` gives is no state: {said(error)}") from error
+        raise InvalidUpdate(f"`migrate` returned an invalid state: {said(error)}") from error
 
 
-# Why a step is not made up for.
+# The error of a step that cannot be compensated.
 LOST = "PlanChanged"
 
 
 class Salvaged(Progress, kw_only=True):
-    """What is known of a run without its plan: which steps were taken, by their names. What a run
-    knew under its own plan does not fit, so it is read from its log."""
+    """Progress of a run without its plan: the steps that ran, by name. The progress under the run's
+    own plan does not fit, so this is read from the log."""
 
     broken: dict[str, CompletedStep]
 
 
 class Salvaging(Flowing):
-    """A flow that ends a run which began under another plan: it takes no step but those that make
-    up for others. `undoable` are the steps that the run's own plan made up for, and `reducers` are
-    those of its state: what was recorded means what it meant then."""
+    """The form that ends a run of another plan: it only compensates. `undoable` are the steps that
+    the run's own plan compensates, and `reducers` those of its state, since recorded changes keep
+    their meaning."""
 
     progress = Salvaged
 
@@ -171,11 +171,11 @@ class Salvaging(Flowing):
         }
 
     def begin(self) -> Salvaged:
-        """Nothing was taken yet; all work is on one state."""
+        """The progress before any step; all strands share one state."""
         return Salvaged(strands={"": Strand("")}, broken={})
 
     def decide(self, state: RunState) -> Action | None:
-        """Make up for what was done, step by step, and end."""
+        """Compensate the completed steps one by one, then end."""
         progress: Salvaged = state.progress
         undoing = progress.undoing
         if undoing is None:
@@ -191,7 +191,7 @@ class Salvaging(Flowing):
         return self._undo(progress, done) if done.path in self._nodes else _lose(progress, done)
 
     def work(self, state: RunState) -> Sequence[Work]:
-        """What makes up for steps; whatever else was being taken is over."""
+        """The open compensations; every other step is cut off."""
         progress: Salvaged = state.progress
         undoing = progress.undoing
         if undoing is None:
@@ -213,7 +213,7 @@ class Salvaging(Flowing):
         return bool(done) and done[0].path in self._nodes
 
     def step_at(self, done: CompletedStep) -> StepNode:
-        """The step of the present plan that has the name of one that was taken."""
+        """The step of the current plan with the name of a completed one."""
         return self._nodes[done.path]
 
     def _on_given(self, progress: Salvaged, fact: StateGiven) -> None:
@@ -280,21 +280,21 @@ class Salvaging(Flowing):
 
 
 def _lose(progress: Progress, done: CompletedStep) -> Record:
-    """Put on record that a step is not made up for."""
+    """Record that a step cannot be compensated."""
     number = progress.begun + 1
-    message = f"The flow has no step {done.path!r} any more that can be made up for."
+    message = f"The flow no longer has a step {done.path!r} with `compensate`."
     fact = StepCompensated(done.path, done.place, number, "", error=LOST, message=message)
     return Record(((f"s{number}/lost", fact),))
 
 
 def undoable_in(text: str) -> frozenset[str]:
-    """The names of the steps that a plan of this text makes up for."""
+    """The names of the steps that a plan of this text compensates."""
     return frozenset(_undoable(json.loads(text)))
 
 
 def _undoable(part: Json) -> Iterator[str]:
-    said = as_object(part) or {}
-    if "compensate" in said:
-        yield cast(str, said["name"])
-    for each in (*said.values(), *(as_array(part) or ())):
+    node = as_object(part) or {}
+    if "compensate" in node:
+        yield cast(str, node["name"])
+    for each in (*node.values(), *(as_array(part) or ())):
         yield from _undoable(each)

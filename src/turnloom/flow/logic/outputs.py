@@ -1,4 +1,4 @@
-"""Outputs of agents that are pydantic models of a program."""
+"""Pydantic models as outputs of agents."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from turnloom.kernel.values import Json
 
 
 class ModelOutput:
-    """A model of a program as the form of an agent's answers."""
+    """A pydantic model as the output model of an agent."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         self.model = model

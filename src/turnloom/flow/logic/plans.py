@@ -44,7 +44,7 @@ from turnloom.kernel.values import Json, as_object, fixed_text
 
 
 def _named(code: object) -> str:
-    """What code is called in a plan: its module may have another name where it is resumed."""
+    """The name of code in a plan, without its module, which may have another name on resume."""
     return getattr(code, "__qualname__", None) or type(code).__qualname__
 
 
@@ -72,7 +72,7 @@ def _below(id: str, placed: Placed) -> Iterator[tuple[str, Placed]]:
 
 
 def lines_of(node: Node) -> Iterator[tuple[str, str, NodeSequence]]:
-    """The paths that belong to a node: what tells each apart, and what part it plays."""
+    """The paths of a node: the label, the part and the nodes of each."""
     match node:
         case StepNode():
             return _step_lines(node)
@@ -125,7 +125,7 @@ def make_plan(
     timeout: float | None,
     beside: Mapping[str, Any],
 ) -> FlowPlan:
-    """The plan of a flow of these paths, and of what it declares beside them, by part.
+    """The plan of a flow with these paths, and its other declarations, by part.
 
     Raises:
         UsageError: its state has no JSON Schema.
@@ -151,7 +151,7 @@ def make_plan(
 
 
 def _state_data(state: type[BaseModel]) -> Json:
-    """The model of a state: what it takes, and how changes become part of each field."""
+    """The model of a state: its schema, and the reducer of each field."""
     fields = sorted(state.model_fields.items())
     return {
         "schema": schema_digest(state, state.__name__),
@@ -160,13 +160,13 @@ def _state_data(state: type[BaseModel]) -> Json:
 
 
 def planned_reducers(text: str) -> dict[str, Json]:
-    """How changes become part of each field of the state, by the text of a plan."""
+    """The reducers of the state's fields, from the text of a plan."""
     state = as_object(json.loads(text).get("state")) or {}
     return as_object(state.get("reducers")) or {}
 
 
 def close(paths: Mapping[str, Placed], main: NodeSequence) -> None:
-    """Let nothing change any more what a plan says, but for what goes on behind its main path."""
+    """Freeze the paths and steps of a plan; only the main path may still be extended."""
     for placed in paths.values():
         placed.line.is_built = placed.line is not main
     for step in (node.step for node in steps_of(paths)):
@@ -180,7 +180,7 @@ def _line_data(line: NodeSequence) -> Json:
 
 
 def _node_data(node: Node) -> Json:
-    """A node by its kind; the paths that belong to it have entries of their own."""
+    """A node by its kind; its paths have separate entries."""
     match node:
         case StepNode():
             return {"name": node.name, **_step_data(node)}
@@ -195,7 +195,7 @@ def _node_data(node: Node) -> Json:
             return {"approval": name, **_asking_data(asking)}
 
 
-# What is written elsewhere, or says nothing about what is done.
+# Fields written elsewhere, or without an influence on what is done.
 _ELSEWHERE = ("name", "site", "on_failure", "on_low_confidence")
 
 
@@ -206,22 +206,22 @@ def _step_data(node: StepNode) -> dict[str, Json]:
 
 
 def step_text(node: StepNode) -> str:
-    """What is declared of a step, with all that its model is told, and its code as far as that can
-    be read."""
-    told = {"name": node.name, "code": code_of(node.step), **_step_data(node)}
+    """The declaration of a step with the schema that its model gets, and its source code if
+    available."""
+    data = {"name": node.name, "code": code_of(node.step), **_step_data(node)}
     output = _output_of(node.step)
-    return as_text(told | ({"output": told_digest(output, output.__name__)} if output else {}))
+    return as_text(data | ({"output": told_digest(output, output.__name__)} if output else {}))
 
 
 def _output_of(step: Any) -> type[BaseModel] | None:
-    """The type of what an agent step gives, if it has one."""
+    """The output type of an agent step, if it has one."""
     return cast(Any, step).output_type if isinstance(step, AgentStep) else None
 
 
 def code_of(step: Any) -> str:
-    """The source of a step; where that cannot be had, its name. Of an object, that of its methods,
-    and the plain values that its class has: classes are found by their name only, and a program
-    that was loaded again may have another one of that name."""
+    """The source of a step, or else its name. For an object, the source of its methods and the
+    plain values of its class: `getsource` finds classes by name only, and a reloaded program may
+    have another class of that name."""
     if isroutine(step):
         return _source(step)
     kinds = [each for each in type(step).__mro__ if not each.__module__.startswith(_OURS)]
@@ -229,7 +229,7 @@ def code_of(step: Any) -> str:
     return "\n".join([_named(step), *(_member(name, value) for name, value in members)])
 
 
-# Modules whose classes are no code of a program.
+# Modules whose classes are not user code.
 _OURS = ("turnloom.", "builtins", "typing", "functools")
 
 
@@ -238,7 +238,7 @@ def _first(member: tuple[str, Any]) -> str:
 
 
 def _member(name: str, value: Any) -> str:
-    """What a member of a class says."""
+    """A member of a class as text."""
     if isroutine(value):
         return _source(value)
     is_plain = isinstance(value, str | int | float | bool) and not name.startswith("__")
@@ -253,8 +253,8 @@ def _source(function: Any) -> str:
 
 
 def code_digests(plan: FlowPlan) -> dict[str, str]:
-    """The digest of the code behind each step of a flow, behind what decides its way, and behind
-    the reducers of its state, by name; of two that may have one name, of both."""
+    """The digests of a flow's user code, by name: its steps, its conditions, and the reducers of
+    its state; code with the same name shares a digest."""
     found: dict[str, list[str]] = {}
     for name, field in plan.state.model_fields.items():
         reducer = reducer_of(field)
@@ -267,7 +267,7 @@ def code_digests(plan: FlowPlan) -> dict[str, str]:
 
 
 def _codes(node: Node) -> Iterator[tuple[str, Any]]:
-    """What of a node is code of the program, and what each is called."""
+    """The user code of a node, by name."""
     match node:
         case StepNode():
             yield from _step_codes(node)
@@ -311,13 +311,13 @@ def _asking_data(asking: ApprovalRequest) -> dict[str, Json]:
 
 
 def decide_alike(old_text: str, new_text: str) -> bool:
-    """Whether two plans, given by their texts, differ in descriptions at most: what agents are told
-    stands in the frames of their turns."""
+    """Whether two plans, given by their texts, differ in descriptions at most: the frames of turns
+    record those."""
     return deciding(old_text) == deciding(new_text)
 
 
 def deciding(text: str) -> dict[str, Json]:
-    """What decides in a plan of this text: all but what tells people or models something."""
+    """A plan without its descriptions and instructions, from its text."""
     plan = without_descriptions(json.loads(text))
     paths: dict[str, list[Any]] = plan.get("paths", {})
     for nodes in paths.values():
@@ -329,14 +329,14 @@ def deciding(text: str) -> dict[str, Json]:
 
 
 def _undescribe_options(asking: Any) -> None:
-    """Take what describes its options out of a question, and out of those that follow it."""
+    """Remove the descriptions of options from an approval, and from its escalations."""
     while as_object(asking):
         without(asking.get("options"), "description")
         asking = asking.get("then")
 
 
 def plan_diff(old_text: str, new_text: str) -> str:
-    """What differs between the texts of two plans, path by path; empty if nothing does."""
+    """The diff of the texts of two plans, path by path; empty if they are equal."""
     return parts_diff(_parts(old_text), _parts(new_text))
 
 
@@ -347,7 +347,7 @@ def _parts(text: str) -> dict[str, Json]:
 
 
 def describe_plan(plan: FlowPlan) -> str:
-    """What gives each agent step of a flow its context, for people."""
+    """The context of each agent step of a flow, in words."""
     steps = [node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)]
     return by_agent({node.name: _described(node) for node in steps})
 
@@ -359,12 +359,12 @@ def _described(node: StepNode) -> str:
 
 
 def assembly_of(node: StepNode) -> Assembly:
-    """What the context of a step's agent is assembled from."""
+    """The sources, budget and format of a step's context."""
     return Assembly(tuple(node.context), node.budget, node.format)
 
 
 def steps_of(paths: Mapping[str, Placed]) -> Iterator[StepNode]:
-    """Every step of paths, also those that join others."""
+    """Every step of the paths, joins included."""
     for placed in paths.values():
         for node in placed.line.nodes:
             if isinstance(node, StepNode):

@@ -21,25 +21,25 @@ from turnloom.errors import InvalidUpdate
 from turnloom.flow.spec.steps import Update, append, merge
 from turnloom.kernel.values import Json, nearest, preview, said
 
-# How a change of a field becomes part of the state, where no code of the program says it.
+# The reducers without user code.
 REPLACED, APPENDED, MERGED = "replaced", "appended", "merged"
 
 
-# Settings of a model that say nothing about its values, and methods by which one has code of its
-# own that looks at them.
+# Settings of a model that do not affect its values, and methods with which a model can look at
+# several of them.
 _SETTINGS = frozenset({"frozen", "title", "use_attribute_docstrings", "json_schema_extra"})
 _HOOKS = ("__init__", "__new__", "model_post_init", "__get_pydantic_core_schema__")
 
 
 class StateChange(NamedTuple):
-    """What a step changes, as JSON, and how sure it is."""
+    """The fields that a step changes, as JSON, and its confidence."""
 
     fields: dict[str, Json]
     confidence: float | None = None
 
 
 class StateModel:
-    """A model of states: reads and writes states, and what steps change in them."""
+    """The model of a flow's state: reads and writes states, and applies changes."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         self.model = model
@@ -49,35 +49,35 @@ class StateModel:
         """A state as JSON, from which the same state can be read.
 
         Raises:
-            InvalidUpdate: it is of another model, or does not come back as it is.
+            InvalidUpdate: the state is of another model, or does not survive JSON.
         """
         if not isinstance(state, self.model):
             raise InvalidUpdate(
-                f"The flow's state is a {self.model.__name__}, not {preview(state)}."
+                f"Expected a state of type {self.model.__name__}, got {preview(state)}."
             )
         try:
             written: dict[str, Json] = state.model_dump(mode="json", by_alias=False)
-            json.dumps(written, allow_nan=False)  # a store would give back null
+            json.dumps(written, allow_nan=False)  # a store would turn NaN into null
             back = self.load(written)
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
-                f"A {self.model.__name__} does not come back from JSON: {said(error)}"
+                f"This {self.model.__name__} does not survive JSON: {said(error)}"
             ) from error
         if back != state:
             raise InvalidUpdate(
-                f"A {self.model.__name__} comes back from JSON as another one: {preview(back)}. "
-                "Use fields that JSON can say."
+                f"This {self.model.__name__} changes in JSON: it comes back as {preview(back)}. "
+                "Use fields that JSON can represent."
             )
         return written
 
     def load(self, written: Mapping[str, Json]) -> Any:
-        """The state that JSON says, made anew: nobody else has a hold on it."""
+        """Read a new state from JSON; it shares nothing with other states."""
         return self.model.model_validate_json(msgspec.json.encode(written), by_name=True)
 
     @cached_property
     def is_piecewise(self) -> bool:
-        """Whether a state is right if each of its fields is: no code and no setting of the model
-        has a say in more than one of them."""
+        """Whether a state is valid if each field is: no code and no setting of the model involves
+        more than one field."""
         model = self.model
         decorators = model.__pydantic_decorators__
         has_code = (
@@ -95,19 +95,19 @@ class StateModel:
         return not (has_code or has_alias) and model.model_config.keys() <= _SETTINGS
 
     def load_field(self, name: str, written: Json) -> Any:
-        """The value of a field that JSON says, made anew.
+        """Read a new value of a field from JSON.
 
         Raises:
-            ValidationError: the field cannot have it.
+            ValidationError: the value is invalid.
         """
         return self._adapters[name].validate_json(msgspec.json.encode(written))
 
     def read(self, given: Any, state: Any, shown: Callable[[], Any]) -> StateChange:
-        """What a step gave that has had a state, as the change of fields that it is; `shown` makes
-        that state once more, as it was shown.
+        """Read the result of a step as a change of fields; `state` is what the step got, and
+        `shown` makes it again, unchanged.
 
         Raises:
-            InvalidUpdate: it is none, or has fields or values that the state cannot have.
+            InvalidUpdate: it is not a change, or has invalid fields or values.
         """
         if given is None:
             return StateChange({})
@@ -120,13 +120,13 @@ class StateModel:
             return StateChange(self._fields(self._changed(changes, state, shown)))
         if isinstance(given, BaseModel):
             raise InvalidUpdate(
-                f"A step gives what it changes, not a whole {type(given).__name__}. "
-                "Give a dict, or `Update(…)`, with the fields that change."
+                f"A step must return its changes, not a whole {type(given).__name__}. "
+                "Return a dict, or `Update(…)`, with the fields that change."
             )
-        raise InvalidUpdate(f"A step gives a dict, an Update or nothing, not {preview(given)}.")
+        raise InvalidUpdate(f"A step must return a dict, an Update or None, not {preview(given)}.")
 
     def values(self, update: Mapping[str, Json]) -> dict[str, object]:
-        """The values of a change, as the types of its fields say; of one that is gone, as JSON."""
+        """The values of a change in the types of their fields; those of removed fields as JSON."""
         known = self._adapters
         return {
             name: _meant(known[name], value) if name in known else value
@@ -136,8 +136,8 @@ class StateModel:
     def _changed(
         self, changes: Mapping[Any, Any], state: Any, shown: Callable[[], Any]
     ) -> Mapping[Any, Any]:
-        """Changes without the lists that a step was shown and gave back as they were: what is there
-        already is not to come once more.
+        """Changes without the lists of the state that a step returned as they were, so that they
+        are not added again.
 
         Raises:
             InvalidUpdate: such a list was changed in place.
@@ -147,13 +147,13 @@ class StateModel:
         for name in sorted(back):
             if getattr(before, name) != changes[name]:
                 raise InvalidUpdate(
-                    f"The step changed {self.model.__name__}.{name} in place and gave it back. "
-                    f"Leave the state as it is, and give a list of its own: {{{name!r}: […]}}."
+                    f"The step changed {self.model.__name__}.{name} in place and returned it. "
+                    f"Leave the state as it is, and return a new list: {{{name!r}: […]}}."
                 )
         return {name: value for name, value in changes.items() if name not in back}
 
     def _is_own(self, name: Any, value: Any, state: Any) -> bool:
-        """Whether a value is the very list of a state that its reducer would reduce with itself."""
+        """Whether a value is the state's own list, which its reducer would combine with itself."""
         if not isinstance(value, list) or self.reducers.get(name, REPLACED) == REPLACED:
             return False
         return value is getattr(state, name)
@@ -164,17 +164,17 @@ class StateModel:
     def _field(self, name: Any, value: Any) -> Json:
         if name not in self.reducers:
             near = nearest(str(name), list(self.reducers))
-            remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(self.reducers)}."
+            remedy = f"Did you mean {near!r}?" if near else f"Fields: {', '.join(self.reducers)}."
             raise InvalidUpdate(f"{self.model.__name__} has no field {name!r}. {remedy}")
         writer = _ANYTHING if callable(self.reducers[name]) else self._writers[name]
         try:
             (written,) = writer.dump_python(writer.validate_python((value,)), mode="json")
-            # A store would give back null for what is no number, and nothing for half a character.
+            # A store would turn NaN into null, and cannot hold a lone surrogate.
             json.dumps(written, allow_nan=False, ensure_ascii=False).encode()
             return written
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
-                f"{preview(value)} cannot be {self.model.__name__}.{name}: {said(error)}"
+                f"{preview(value)} is not valid for {self.model.__name__}.{name}: {said(error)}"
             ) from error
 
     @cached_property
@@ -188,10 +188,10 @@ class StateModel:
     def reduce(
         self, state: Mapping[str, Json], deltas: Sequence[Mapping[str, Json]]
     ) -> dict[str, Json]:
-        """The fields of the state whose reducers are code, as they are after these changes.
+        """The fields whose reducers are user code, after these changes.
 
         Raises:
-            InvalidUpdate: the state cannot be what comes of it.
+            InvalidUpdate: the new state is invalid.
         """
         now = {**state}
         reduced: dict[str, Json] = {}
@@ -202,17 +202,15 @@ class StateModel:
         try:
             self._check(now, {name for delta in deltas for name in delta})
         except ValueError as error:
-            raise InvalidUpdate(
-                f"The state cannot be what the step makes of it: {said(error)}"
-            ) from error
+            raise InvalidUpdate(f"The step makes the state invalid: {said(error)}") from error
         return reduced
 
     def _check(self, now: Mapping[str, Json], changed: Iterable[str]) -> None:
-        """See that a state is right of which some fields changed: the whole of it, if code of the
-        model looks at that, else these fields.
+        """Validate a state after some fields changed: all of it if the model needs that, else these
+        fields.
 
         Raises:
-            ValidationError: it is not.
+            ValidationError: the state is invalid.
         """
         if not self.is_piecewise:
             self.load(now)
@@ -223,8 +221,8 @@ class StateModel:
 
     @cached_property
     def growing(self) -> frozenset[str]:
-        """The fields to which changes, which are checked when they are read, are only added; what
-        limits one of them as a whole is looked at each time."""
+        """The fields that only grow, by changes that are already validated; a field with limits on
+        the whole is validated each time."""
         fields = self.model.model_fields
         words = (APPENDED, MERGED)
         return frozenset(
@@ -248,7 +246,7 @@ class StateModel:
     def apply(
         self, state: dict[str, Json], delta: Mapping[str, Json], reduced: Mapping[str, Json]
     ) -> None:
-        """Let a change be part of a state."""
+        """Apply a change to a state."""
         apply_change(self.reducers, state, delta, reduced)
 
 
@@ -258,7 +256,7 @@ def apply_change(
     delta: Mapping[str, Json],
     reduced: Mapping[str, Json],
 ) -> None:
-    """Let a change be part of a state whose fields have these reducers."""
+    """Apply a change to a state whose fields have these reducers."""
     given: Mapping[str, Any] = delta
     for name, value in given.items():
         how = reducers.get(name, REPLACED)
@@ -274,13 +272,13 @@ def apply_change(
 
 
 def _own(kind: type) -> bool:
-    """Whether a class is not one of pydantic or of Python."""
+    """Whether a class is not part of pydantic or Python."""
     return kind.__module__.partition(".")[0] not in ("pydantic", "builtins", "typing", "abc")
 
 
 def _writer(kind: Any) -> TypeAdapter[Any]:
-    """What writes one value of a type, in a tuple: only there can it be told to write a number that
-    is none as it is, for us to refuse it, and not as null."""
+    """A writer of one value of a type, inside a tuple: only there does pydantic write NaN as it is,
+    so that it can be refused, and not as null."""
     one: Any = tuple
     return TypeAdapter(one[kind], config=ConfigDict(ser_json_inf_nan="constants"))
 
@@ -289,14 +287,14 @@ _ANYTHING = _writer(Any)
 
 
 def _type(field: FieldInfo) -> Any:
-    """The type of a field and what limits it: pydantic warns of all else, such as an alias, where
-    no model is around it."""
+    """The type of a field and its limits: outside a model, pydantic warns about anything else, such
+    as an alias."""
     annotated: Any = Annotated
     return annotated[field.annotation, Field(discriminator=field.discriminator), *field.metadata]
 
 
 def _meant(field: TypeAdapter[Any], given: Json) -> Any:
-    """What was given to a reducer: a value of the field, where it is one, else as JSON has it."""
+    """The argument of a reducer: a value of the field's type if it is valid, else plain JSON."""
     try:
         return field.validate_json(json.dumps(given), strict=True)
     except ValidationError:
@@ -304,7 +302,7 @@ def _meant(field: TypeAdapter[Any], given: Json) -> Any:
 
 
 def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
-    """How a change of a field becomes part of the state: by a word, or by code of the program."""
+    """The reducer of a field: a word, or user code."""
     found = reducers_in(field.metadata)
     match found:
         case []:
@@ -318,12 +316,12 @@ def reducer_of(field: FieldInfo) -> str | Callable[[Any, Any], Any]:
 
 
 def reducers_in(metadata: Iterable[Any]) -> list[Callable[[Any, Any], Any]]:
-    """What an annotation has that reduces."""
+    """The reducers in an annotation."""
     return [each for each in metadata if callable(each) and not isinstance(each, type)]
 
 
 def is_kind(annotation: Any, kind: type) -> bool:
-    """Whether an annotation is of a kind of collection, such as `list[int]` of `list`."""
+    """Whether an annotation is a kind of collection, as `list[int]` is a `list`."""
     return (get_origin(annotation) or annotation) is kind
 
 
@@ -332,17 +330,17 @@ def _confidence(given: Any) -> float | None:
         return None
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if not is_number or not 0 <= given <= 1:
-        raise InvalidUpdate(f"A step is sure from 0 to 1, not {given!r}.")
+        raise InvalidUpdate(f"`confidence` must be a number from 0 to 1, not {given!r}.")
     return float(given)
 
 
-# Values that nothing can change, so that copies of a state may share them.
+# Immutable types, whose values copies of a state may share.
 _FIXED = (str, int, float, bool, bytes, NoneType, date, datetime, time, timedelta, Decimal, UUID)
 
 
 class StateCopies:
-    """The states of one run. What was read last is kept, and a field is read from JSON again only
-    if it changed since, or has values that a step could change and that are not simply copied."""
+    """Copies of one run's states. The last one is kept: a field is read from JSON again only if it
+    changed, or is mutable and cannot be copied simply."""
 
     def __init__(self, states: StateModel) -> None:
         self._states = states
@@ -350,7 +348,7 @@ class StateCopies:
         self._last: Any = None
 
     def load(self, written: Mapping[str, Json]) -> Any:
-        """The state that JSON says, of which nobody else has a hold on anything."""
+        """A new state from JSON; it shares nothing mutable with other states."""
         if not self._states.is_piecewise:
             return self._states.load(written)
         if self._last is None or written.keys() != self._states.reducers.keys():
@@ -364,7 +362,7 @@ class StateCopies:
         return self._copied(written)
 
     def _changed(self, name: str, now: Any) -> Any:
-        """A field that changed; of a list that was only appended to, what is new is read."""
+        """A changed field; of a list that only grew, only the new items are read."""
         before: Any = self._read[name]
         if name in self._states.growing and before and len(before) <= len(now or ()):
             if self._states.reducers[name] == APPENDED and all(map(is_, before, now)):
@@ -388,7 +386,7 @@ class StateCopies:
 
     @cached_property
     def _copiers(self) -> Mapping[str, Callable[[Any], Any] | None]:
-        """How each field is copied that a step could change; by reading it again, if by nothing."""
+        """The copier of each mutable field; None if it must be read again."""
         fields = self._states.model.model_fields
         return {
             name: _copier(field.annotation)
@@ -398,7 +396,7 @@ class StateCopies:
 
 
 def _copier(annotation: Any) -> Callable[[Any], Any] | None:
-    """What copies a list or a mapping, and what is in it that a step could change."""
+    """A function that copies a collection and its mutable parts, if possible."""
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind not in (list, dict, set) or not parts:
         return None
@@ -413,7 +411,7 @@ def _copier(annotation: Any) -> Callable[[Any], Any] | None:
 
 
 def _is_fixed(annotation: Any) -> bool:
-    """Whether nothing can change the values of a type."""
+    """Whether the values of a type are immutable."""
     if isinstance(annotation, type) and get_origin(annotation) is None:
         plain = cast(type[object], annotation)
         return plain in _FIXED or issubclass(plain, Enum) or _is_fixed_model(plain)
@@ -428,7 +426,7 @@ def _is_fixed(annotation: Any) -> bool:
 
 
 def _is_fixed_model(kind: type[object]) -> bool:
-    """Whether a type is a model that is frozen, with everything in it."""
+    """Whether a type is a frozen model with immutable fields."""
     if not issubclass(kind, BaseModel) or not kind.model_config.get("frozen"):
         return False
     has_more = kind.model_config.get("extra") == "allow" or kind.__private_attributes__

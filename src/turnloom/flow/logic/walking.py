@@ -1,4 +1,4 @@
-"""Paths of a fork become one again."""
+"""Movement of strands through the paths of a flow: entering, advancing, forking, failing."""
 
 from collections.abc import Sequence
 
@@ -15,33 +15,33 @@ from turnloom.flow.spec.nodes import (
 )
 from turnloom.flow.spec.progress import CompletedStep, Frame, Progress, StepFailure, Strand
 
-# What the main path is called, and the one that a failure of the whole flow leads to.
+# The ids of the main path, and of the path for failures of the whole flow.
 MAIN, FAILURE = "main", "failure"
 
 
 def node_of(plan: FlowPlan, strand: Strand) -> Node | None:
-    """What a strand has come to; nothing at the end of a path."""
+    """The node that a strand is at; None at the end of a path."""
     frame = strand.frames[-1]
     nodes = plan.paths[frame.path].line.nodes
     return nodes[frame.at] if frame.at < len(nodes) else None
 
 
 def place_of(plan: FlowPlan, strand: Strand) -> str:
-    """Where a strand is: the names of what it is in, and of what it has come to."""
+    """The place of a strand: the names of the enclosing nodes, and of its node."""
     frame = strand.frames[-1]
     node = node_of(plan, strand)
     return f"{frame.prefix}{node.name}" if node else frame.prefix.rstrip("/")
 
 
 def part_of(plan: FlowPlan, strand: Strand) -> str:
-    """What part the innermost path plays that a strand walks."""
+    """The part of the innermost path of a strand."""
     return plan.paths[strand.frames[-1].path].part
 
 
 def enter(
     plan: FlowPlan, progress: Progress, strand: Strand, path: str, prefix: str, number: int = 0
 ) -> None:
-    """Walk a path from its beginning."""
+    """Enter a path at its start."""
     strand.frames.append(Frame(path, 0, prefix, number))
     strand.step = strand.attempt = 0
     strand.status = "ready"
@@ -49,7 +49,7 @@ def enter(
 
 
 def advance(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
-    """Go on behind the node that a strand has come to."""
+    """Move a strand past its node."""
     strand.frames[-1].at += 1
     strand.step = strand.attempt = 0
     strand.status = "ready"
@@ -57,8 +57,8 @@ def advance(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
 
 
 def settle(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
-    """Leave the paths that a strand has come to the end of, as far as nothing is to be decided, and
-    enter the loop that it has come to."""
+    """Leave paths that a strand has finished, as far as nothing has to be decided, and enter the
+    loop that it is at."""
     while strand.frames:
         frame, node = strand.frames[-1], node_of(plan, strand)
         if isinstance(node, LoopNode):
@@ -74,18 +74,18 @@ def settle(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
             return
         placed = plan.paths[frame.path]
         if placed.part == "handler":
-            return  # whether that recovers is put on record
+            return  # whether the flow recovers is recorded first
         if placed.line.ends or placed.part in ("main", "failure", "path", "rescue"):
             end(progress, strand)
         elif placed.part == "body":
-            return  # whether it is walked again is decided
+            return  # whether the loop repeats is decided first
         else:
             strand.frames.pop()
             strand.frames[-1].at += 1
 
 
 def end(progress: Progress, strand: Strand) -> None:
-    """Let a strand be at its end; whoever forked it does not wait for it any more."""
+    """End a strand; its fork does not wait for it any more."""
     strand.frames.clear()
     strand.status = "done"
     progress.going.pop(strand.id, None)
@@ -94,20 +94,20 @@ def end(progress: Progress, strand: Strand) -> None:
 
 
 def again(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
-    """Walk the body of a loop from its beginning once more."""
+    """Enter the body of a loop again."""
     frame = strand.frames.pop()
     loop, number = frame.prefix.rpartition("[")[0], frame.number + 1
     enter(plan, progress, strand, frame.path, prefix=f"{loop}[{number}]/", number=number)
 
 
 def leave_loop(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
-    """Go on behind a loop whose body was walked."""
+    """Move a strand past a loop."""
     strand.frames.pop()
     advance(plan, progress, strand)
 
 
 def loop_of(plan: FlowPlan, strand: Strand) -> tuple[LoopNode, Frame]:
-    """The loop whose body a strand has walked to its end, and the frame of that."""
+    """The loop whose body a strand has finished, and the frame of the body."""
     frame = strand.frames[-1]
     placed = plan.paths[frame.path]
     loop = plan.node(placed.owner, placed.at)
@@ -116,7 +116,7 @@ def loop_of(plan: FlowPlan, strand: Strand) -> tuple[LoopNode, Frame]:
 
 
 def open_fork(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
-    """Have each path of a fork walked by a strand of its own, from the same state."""
+    """Start a strand for each path of a fork, from the same state."""
     place, frame = place_of(plan, strand), strand.frames[-1]
     fork = plan.node(frame.path, frame.at)
     assert isinstance(fork, ForkNode)
@@ -132,7 +132,7 @@ def open_fork(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
 
 
 def children(progress: Progress, strand: Strand, place: str) -> list[Strand]:
-    """The strands that walk the paths of a fork at a place, in declared order."""
+    """The strands of a fork at a place, in declared order."""
     found: list[Strand] = []
     while (child := progress.strands.get(f"{place}.{len(found)}")) is not None:
         found.append(child)
@@ -140,7 +140,7 @@ def children(progress: Progress, strand: Strand, place: str) -> list[Strand]:
 
 
 def done_at(plan: FlowPlan, strand: Strand) -> CompletedStep | None:
-    """The step that a strand has come to, as something to be made up for, if it can be."""
+    """The step that a strand is at, for its compensation, if it has one."""
     frame, step = strand.frames[-1], step_of(plan, strand)
     if step is None or step.compensate is None:
         return None
@@ -151,7 +151,7 @@ def done_at(plan: FlowPlan, strand: Strand) -> CompletedStep | None:
 
 
 def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:
-    """The step that a strand has come to: itself, or what joins the paths of a fork."""
+    """The step that a strand is at, or the join of the fork that it is at."""
     match node_of(plan, strand):
         case StepNode() as node:
             return node
@@ -162,7 +162,7 @@ def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:
 
 
 def decided_by(plan: FlowPlan, strand: Strand) -> str:
-    """What decides how a strand goes on from what it has come to, in words, unless a step does."""
+    """The user code that decides how a strand continues, in words; empty at a step."""
     match node_of(plan, strand):
         case None:
             loop, frame = loop_of(plan, strand)
@@ -178,8 +178,8 @@ def decided_by(plan: FlowPlan, strand: Strand) -> str:
 
 
 def fail(plan: FlowPlan, progress: Progress, strand: Strand, failure: StepFailure) -> None:
-    """Let a failure that nobody handled where it happened go where it leads: whoever handles
-    another failure has failed as well; a path of a fork may have its own handler."""
+    """Propagate a failure that its step does not handle: an enclosing handler fails as well; a path
+    of a fork may have its own handler."""
     for depth in range(len(strand.frames) - 1, -1, -1):
         part = plan.paths[strand.frames[depth].path].part
         if part == "handler":
@@ -202,12 +202,12 @@ def fail(plan: FlowPlan, progress: Progress, strand: Strand, failure: StepFailur
 
 
 def failed(progress: Progress) -> list[Strand]:
-    """The strands that failed, the one that did so first coming first."""
+    """The strands that failed, in the order of their failures."""
     return [progress.strands[id] for id in progress.failed]
 
 
 def is_handled(plan: FlowPlan, progress: Progress, strand: Strand) -> bool:
-    """Whether what fails in a strand, or in what it is a path of, leads anywhere but to the end."""
+    """Whether a failure in a strand, or in the strands around it, has a handler."""
     paths = [frame.path for frame in strand.frames]
     if any(plan.paths[path].part == "handler" or _rescue(plan, path) for path in paths):
         return True
@@ -220,14 +220,14 @@ def _rescue(plan: FlowPlan, path: str) -> str:
 
 
 def state_of(progress: Progress, strand: str) -> Strand:
-    """Whoever has the state that a strand works on, or what it was joined into."""
+    """The strand that has the state of a strand: itself, or the one that it was joined into."""
     while strand not in progress.strands:
         strand = strand.rpartition("/")[0] if "/" in strand else ""
     return progress.strands[strand]
 
 
 def forget(progress: Progress, strand: Strand) -> None:
-    """Let go of the strands that walk paths of forks in a strand."""
+    """Drop the strands of the forks in a strand."""
     for id in strand.paths:
         forget(progress, progress.strands[id])
         del progress.strands[id]
@@ -238,10 +238,10 @@ def forget(progress: Progress, strand: Strand) -> None:
 
 
 def clash(states: StateModel, paths: Sequence[Strand]) -> None:
-    """See that no two paths replaced one field.
+    """Check that no two paths replaced the same field.
 
     Raises:
-        InvalidUpdate: two did, and which of them counts would be chance.
+        InvalidUpdate: two did, so the result would depend on their order.
     """
     writers: dict[str, str] = {}
     for path in paths:
@@ -251,6 +251,6 @@ def clash(states: StateModel, paths: Sequence[Strand]) -> None:
             first = writers.setdefault(name, path.id)
             if first != path.id:
                 raise InvalidUpdate(
-                    f"Paths {first!r} and {path.id!r} both set {name!r}. Let one of them, or give "
-                    f"the field a reducer: `Annotated[…, append]`."
+                    f"Paths {first!r} and {path.id!r} both set {name!r}. Set it in one path only, "
+                    f"or give the field a reducer: `Annotated[…, append]`."
                 )

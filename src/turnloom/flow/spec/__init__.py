@@ -1,4 +1,4 @@
-"""Flows as users write them down: states, steps, paths."""
+"""Flows as users declare them: states, steps, paths."""
 
 from turnloom.flow.spec.builder import Path as Path
 from turnloom.flow.spec.builder import complete as complete

@@ -1,4 +1,4 @@
-"""Flows as programs write them down: one call after the other."""
+"""Builder of paths and steps."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ from turnloom.guards.spec import Selection
 from turnloom.kernel.values import said
 
 S = TypeVar("S", bound=BaseModel)
-# A path that begins with no step says nothing about its state.
+# A path without steps does not determine its state.
 S_contra = TypeVar("S_contra", bound=BaseModel, default=Any, contravariant=True)
 V = TypeVar("V")
 
@@ -40,16 +40,16 @@ class Complete:
 
 
 def complete() -> Complete:
-    """What ends a path, and the flow with it."""
+    """End the path, and the flow with it."""
     return Complete()
 
 
 class StepSettings(TypedDict, Generic[S], total=False):
-    """How a step is to be taken.
+    """Settings of a step.
 
-    `retry` counts the attempts after the first. `timeout`, `compensate_timeout` and `cache` are
-    seconds; `cache=True` keeps a result without end, and `cache=Cache(…)` says for whom. A handled
-    failure lets the flow go on with `recover`.
+    `retry` is the number of attempts after the first. `timeout`, `compensate_timeout` and `cache`
+    are seconds; `cache=True` keeps a result forever, and `cache=Cache(…)` can share it. With
+    `recover`, the flow continues after a handled failure.
     """
 
     name: str
@@ -70,7 +70,7 @@ class StepSettings(TypedDict, Generic[S], total=False):
 
 
 class Path(Generic[S_contra]):
-    """Steps one after the other, as a part of a flow."""
+    """A sequence of steps, as a part of a flow."""
 
     def __init__(self, *steps: AnyStep[S_contra] | Complete) -> None:
         self._line = NodeSequence(site=calling())
@@ -80,11 +80,11 @@ class Path(Generic[S_contra]):
 
     @property
     def line(self) -> NodeSequence:
-        """What the path consists of."""
+        """The nodes of the path."""
         return self._line
 
     def then(self, step: AnyStep[S_contra], **settings: Unpack[StepSettings[S_contra]]) -> Self:
-        """A step after what is there."""
+        """Add a step."""
         return self._put("then", make_step(step, calling(), settings))
 
     def branch(
@@ -95,7 +95,7 @@ class Path(Generic[S_contra]):
         otherwise: "AnyPath[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
-        """The path whose value `on` gives for the state; afterwards the paths are one again."""
+        """Take the path for the value that `on` returns; the paths rejoin afterwards."""
         return self._put(
             "branch",
             BranchNode(
@@ -113,7 +113,7 @@ class Path(Generic[S_contra]):
         join: "AnyStep[S_contra] | Path[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
-        """All paths at once, each from the same state, and `join` after the last of them."""
+        """Run all paths at once, each from the same state, then `join`."""
         return self._put(
             "fork",
             ForkNode(
@@ -132,7 +132,7 @@ class Path(Generic[S_contra]):
         max_iterations: int = 100,
         name: str | None = None,
     ) -> Self:
-        """A path again and again, until a condition holds after it, at most so often."""
+        """Repeat a path until a condition holds after it, up to `max_iterations` times."""
         return self._put(
             "repeat_until",
             LoopNode(
@@ -155,7 +155,7 @@ class Path(Generic[S_contra]):
         on_rejection: "AnyPath[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
-        """A decision of a person that the run waits for; seconds pass until `on_timeout`."""
+        """Wait for a person's decision; after `timeout` seconds, take `on_timeout`."""
         return self._put(
             "await_approval",
             ApprovalNode(
@@ -176,7 +176,7 @@ class Path(Generic[S_contra]):
         )
 
     def on_failure(self, path: "AnyPath[S_contra]") -> Self:
-        """What a failure in a path of a fork leads to; the path is then joined as recovered."""
+        """Handle failures in a path of a fork; the path is then joined as recovered."""
         self._change("on_failure")
         if self._line.handler is not None:
             self._line.again.append(("on_failure", calling()))
@@ -192,7 +192,7 @@ class Path(Generic[S_contra]):
         return self
 
     def as_part(self) -> NodeSequence:
-        """What the path is as a part of a flow."""
+        """The nodes of the path as a part of a flow."""
         return self._line
 
     def _add(self, step: Any) -> None:
@@ -207,7 +207,7 @@ class Path(Generic[S_contra]):
         return self
 
     def _change(self, call: str) -> None:
-        """Refuse to change what runs may be pinned to.
+        """Refuse to change a path that runs may be pinned to.
 
         Raises:
             UsageError: the path belongs to a flow that was built.
@@ -215,18 +215,18 @@ class Path(Generic[S_contra]):
         if self._line.is_built:
             raise UsageError(
                 f"Path.{call}(): the path belongs to a flow that is built. Build another path, or "
-                "say this before the flow's `finally_`."
+                "call it before the flow's `finally_`."
             )
 
     def _named(self, kind: str, given: str | None) -> str:
-        """What a node is called that may have been given a name."""
+        """The name of a node: the given one, or its kind with a number."""
         if given is not None:
             return given
         number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
         return kind if number == 1 else f"{kind}_{number}"
 
 
-# What a path is given as: a step, several, or a path that was built.
+# The accepted values for a path: a step, several, or a `Path`.
 AnyPath: TypeAlias = AnyStep[S] | Complete | Path[S] | Sequence[AnyStep[S] | Complete]
 
 
@@ -238,8 +238,8 @@ def escalate_to(
     timeout: float | None = None,
     on_timeout: AnyPath[S] | ApprovalRequest | None = None,
 ) -> ApprovalRequest:
-    """Whom an approval asks next if there is no answer in time: the same, with the same options,
-    unless `context` or `options` say otherwise."""
+    """The next approver if there is no answer in time, with the same context and options unless
+    they are given."""
     late = on_timeout
     return ApprovalRequest(
         approver=approver,
@@ -251,7 +251,7 @@ def escalate_to(
 
 
 def _complete(asking: ApprovalRequest, before: ApprovalRequest) -> ApprovalRequest:
-    """What is asked, with what it does not say itself as it was asked before."""
+    """A request with its missing context and options taken from the one before."""
     asked = replace(
         asking,
         context=before.context if asking.context is None else asking.context,
@@ -264,7 +264,7 @@ def _complete(asking: ApprovalRequest, before: ApprovalRequest) -> ApprovalReque
 
 
 def as_line(path: Any) -> NodeSequence:
-    """What was given as a path: a step, several in a list, or a path that was built."""
+    """The nodes of a path given as a step, a list of steps, or a `Path`."""
     if isinstance(path, Path):
         return path.as_part()
     if isinstance(path, NodeSequence):
@@ -273,26 +273,26 @@ def as_line(path: Any) -> NodeSequence:
 
 
 def step_name(step: Any) -> str:
-    """What a step is called that is given no name: as its function or class is."""
+    """The default name of a step: that of its function or class."""
     if isinstance(step, type) or not hasattr(step, "run") and hasattr(step, "__name__"):
         return step.__name__
     return type(step).__name__
 
 
 def as_step(step: Any) -> Any:
-    """A step as it is called; of a class, the one that it makes."""
+    """A step as an object; a class is instantiated."""
     if not isinstance(step, type):
         return step
     try:
         return step()
-    except Exception as error:  # noqa: BLE001 - whatever a class raises is told by the check
+    except Exception as error:  # noqa: BLE001 - the check reports whatever a class raises
         return Unmade(step, f"{type(error).__name__}: {said(error)}")
 
 
 def make_step(step: Any, site: Site, settings: StepSettings[Any]) -> StepNode:
-    """A step with its settings in one form."""
+    """A step with its settings in their normal form."""
     known = StepSettings.__annotations__
-    plain: dict[str, Any] = {key: said for key, said in settings.items() if key in known}
+    plain: dict[str, Any] = {key: each for key, each in settings.items() if key in known}
     name, failure, low, cache = (
         plain.pop(key, None) for key in ("name", "on_failure", "on_low_confidence", "cache")
     )
@@ -322,7 +322,7 @@ def _cache(given: Any) -> Cache | None:
 
 
 def _handlers(given: Any) -> tuple[tuple[type[BaseException], NodeSequence], ...]:
-    """What failures lead to, by their type."""
+    """The paths for failures, by the type of the error."""
     if given is None:
         return ()
     by_type = cast(Mapping[Any, Any], given) if isinstance(given, Mapping) else {Exception: given}
@@ -330,7 +330,7 @@ def _handlers(given: Any) -> tuple[tuple[type[BaseException], NodeSequence], ...
 
 
 def _cases(given: object) -> tuple[tuple[Any, NodeSequence], ...]:
-    """The paths of a branch by their values; of what maps nothing, none."""
+    """The paths of a branch by value; none if the cases are not a mapping."""
     if not isinstance(given, Mapping):
         return ()
     found = cast(Mapping[Any, Any], given)
@@ -338,8 +338,8 @@ def _cases(given: object) -> tuple[tuple[Any, NodeSequence], ...]:
 
 
 def _join(given: Any, site: Site) -> StepNode:
-    """The step that joins the paths of a fork, which a path may give settings. A path that is more
-    than its one step remains what it is, which the check refuses."""
+    """The step that joins the paths of a fork; a path of one step gives it settings. A longer path
+    stays as it is, and the check refuses it."""
     match given.as_part() if isinstance(given, Path) else given:
         case NodeSequence(nodes=[StepNode() as node], end=None, handler=None, flow=None):
             return node
@@ -356,7 +356,7 @@ def _option(given: str | Option) -> Option:
 
 
 def calling() -> Site:
-    """The line of the program that made the call that is going on."""
+    """The file and line of the user's code that called the builder."""
     frame = currentframe()
     assert frame is not None
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(

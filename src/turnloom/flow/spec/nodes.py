@@ -1,4 +1,4 @@
-"""The nodes of a flow, as its builder leaves them."""
+"""The nodes and the plan of a flow."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
 from turnloom.flow.spec.steps import Cache, Retry
 from turnloom.guards.spec import Selection
 
-# Seconds that a compensation may take where nothing else is said.
+# The default timeout of a compensation, in seconds.
 COMPENSATION = 300.0
 
 
 class Site(NamedTuple):
-    """The line of a program that made a call."""
+    """The file and line of a builder call."""
 
     file: str
     line: int
@@ -21,10 +21,10 @@ class Site(NamedTuple):
 
 @dataclass(slots=True)
 class NodeSequence:
-    """Nodes one after the other; `end` is after how many of them the flow is over, if it is then,
-    and `handler` what a failure in them leads to, for a path of a fork. `again` are calls that said
-    what was said before, and `flow` is the name of a flow that was given as a path. What
-    `is_built` belongs to the plan of a flow."""
+    """The nodes of a path; `end` is the number of nodes after which the flow ends, if it does, and
+    `handler` the path for failures, for a path of a fork. `again` are repeated calls, and `flow` is
+    the name of a flow that was used as a path. With `is_built`, it belongs to the plan of a
+    flow."""
 
     nodes: list["Node"] = field(default_factory=list["Node"])
     site: Site = Site("", 0)
@@ -36,12 +36,12 @@ class NodeSequence:
 
     @property
     def ends(self) -> bool:
-        """Whether the flow is over after the path."""
+        """Whether the flow ends after the path."""
         return self.end is not None
 
 
 class Unmade(NamedTuple):
-    """A class of which no step could be made, and why."""
+    """A class that could not be instantiated as a step, and why."""
 
     kind: type
     why: str
@@ -49,8 +49,8 @@ class Unmade(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNode:
-    """A step, and how it is to be taken. Its settings are as they were given: the check says what
-    is wrong with them, and which are `unknown`."""
+    """A step with its settings. The settings are kept as given: the check reports invalid and
+    `unknown` ones."""
 
     name: str
     step: Any
@@ -75,13 +75,13 @@ class StepNode:
 
     @property
     def undo_seconds(self) -> float:
-        """The seconds that what makes up for the step may take."""
+        """The timeout of the step's compensation, in seconds."""
         return self.compensate_timeout or self.timeout or COMPENSATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchNode:
-    """Paths of which the one is walked whose value the state has."""
+    """Paths by the value of a function of the state."""
 
     name: str
     site: Site
@@ -92,7 +92,7 @@ class BranchNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkNode:
-    """Paths that are walked at once, each from the same state, and the step after the last."""
+    """Paths that run at once, each from the same state, and the step that joins them."""
 
     name: str
     site: Site
@@ -102,7 +102,7 @@ class ForkNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopNode:
-    """A path that is walked until a condition holds, at most so often."""
+    """A path that repeats until a condition holds, up to `max_iterations` times."""
 
     name: str
     site: Site
@@ -113,7 +113,7 @@ class LoopNode:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What an approver may choose; one that `rejects` leads where a rejection does."""
+    """A choice of an approver; one that `rejects` is a rejection."""
 
     id: str
     label: str = ""
@@ -126,9 +126,9 @@ APPROVE, REJECT = Option("approve", "Approve"), Option("reject", "Reject", rejec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """Whom an approval asks, what they are told, what they may choose and until when; without an
-    answer, `then` is walked, or else the next is asked. Without a context (`None`) or options, the
-    next is asked as the one before."""
+    """A request for approval: the approver, the context, the options and the timeout. Without an
+    answer, the path `then` is taken, or the request `then` is made. Without a context (`None`) or
+    options, that request has those of the one before."""
 
     approver: str
     context: str | Callable[..., Any] | None = ""
@@ -152,7 +152,7 @@ Node = StepNode | BranchNode | ForkNode | LoopNode | ApprovalNode
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A path of a flow: its nodes, what part it plays, and the path and node that it belongs to."""
+    """A path of a flow: its nodes, its part, and the path and node that it belongs to."""
 
     line: NodeSequence
     part: str
@@ -162,8 +162,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPlan:
-    """A flow as runs of it are pinned to: its paths by id, its text and the digest of that.
-    `migrate` makes a state of one that an earlier model wrote."""
+    """The definition of a flow that its runs are pinned to: paths by id, text and digest. `migrate`
+    converts a state of an earlier model."""
 
     name: str
     version: str
@@ -175,12 +175,12 @@ class FlowPlan:
     migrate: Callable[[dict[str, Any]], Any] | None = None
 
     def node(self, path: str, at: int) -> Node:
-        """The node at a place of a path."""
+        """The node at an index of a path."""
         return self.paths[path].line.nodes[at]
 
 
 class Misplaced(NamedTuple):
-    """A call that came after another that is to be the last, or before `start_with` if `after` is
+    """A builder call out of order: after the call `after`, or before `start_with` if that is
     empty."""
 
     call: str
@@ -189,7 +189,7 @@ class Misplaced(NamedTuple):
 
 
 class DeclaredFlow(NamedTuple):
-    """A flow as it was built, and the calls that came before or after their time."""
+    """A flow as declared, and its builder calls out of order."""
 
     name: str
     state: Any

@@ -16,8 +16,8 @@ from turnloom.kernel.values import Json, preview
 
 
 class StepFailure(msgspec.Struct, frozen=True):
-    """Why a step failed for good: at which attempt, when, and which frame its agent was shown;
-    `what` says what failed where that was no step, such as the condition of a loop."""
+    """Failure of a step after its last attempt: when, at which attempt, and the frame of its agent;
+    `what` names what failed if it was not a step, such as the condition of a loop."""
 
     step: str
     error: str
@@ -30,8 +30,8 @@ class StepFailure(msgspec.Struct, frozen=True):
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """What came of an approval: `approved`, `rejected` or `expired`, by whom and with what to be
-    kept in mind; `option` is what was chosen."""
+    """Result of an approval: `approved`, `rejected` or `expired`, who decided, and their
+    instructions; `option` is the chosen option."""
 
     approver: str
     outcome: str
@@ -41,7 +41,7 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct):
-    """A path being walked: which, where in it, what places in it begin with, and in which pass."""
+    """An open path: its id, the index in it, the prefix of places in it, and the pass of a loop."""
 
     path: str
     at: int = 0
@@ -50,8 +50,8 @@ class Frame(msgspec.Struct):
 
 
 class OpenApproval(msgspec.Struct):
-    """An approval being waited for: whom it asks (how often that was passed on), the question, how
-    often it was asked, until when, and what came back."""
+    """An open approval: the escalation level, the question, how often it was asked, the deadline,
+    and the answer."""
 
     level: int = 0
     question: str = ""
@@ -63,12 +63,12 @@ class OpenApproval(msgspec.Struct):
 
 
 class Strand(msgspec.Struct):
-    """A line of work in a run: the flow itself, a path of a fork, or a path after the end.
+    """A line of execution in a run: the flow itself, or a path of a fork.
 
-    `frames` are the paths being walked, the innermost last. `status` is `ready`, `busy` (a step is
-    being taken), `waiting` (for a time or a person), `forked`, `done` or `failed`. A path of a fork
-    has its own `state`, and `deltas` that are to be joined. `paths` are the strands that walk the
-    paths of a fork in it, of which so many are `open`: not at their end.
+    `frames` are the open paths, innermost last. `status` is `ready`, `busy` (a step is open),
+    `waiting` (for a time or a person), `forked`, `done` or `failed`. A path of a fork has its own
+    `state`, and `deltas` to be joined. `paths` are the strands of its fork, of which `open` have
+    not ended.
     """
 
     id: str
@@ -88,8 +88,8 @@ class Strand(msgspec.Struct):
 
 
 class CompletedStep(msgspec.Struct, frozen=True):
-    """A step that was taken, or did something at least, and that can be made up for; `number` and
-    `attempt` tell which execution of it that was."""
+    """A step that completed, or at least had an effect, and that can be compensated; `number` and
+    `attempt` identify the execution."""
 
     place: str
     strand: str
@@ -100,8 +100,8 @@ class CompletedStep(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct):
-    """A step being taken; `turn` is that of its agent. `acted` says that an effect of it is on
-    record, `done` how it is made up for, if it is cut off then."""
+    """An open step; `turn` is that of its agent. `acted` means that it has a recorded effect;
+    `done` is used to compensate it if it is cut off."""
 
     number: int
     place: str
@@ -115,8 +115,8 @@ class Step(msgspec.Struct):
 
 
 class Undoing(msgspec.Struct):
-    """The end of a run that is not to go on: why, which step began last before, what is still to be
-    made up for, in order, and what comes then."""
+    """Compensation of a stopped run: the failure and cause, the last step before it, the steps left
+    to compensate, in order, and whether the flow's path for failures has begun."""
 
     failure: StepFailure
     cause: str
@@ -126,10 +126,10 @@ class Undoing(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """What a run of a flow knows beside what every run knows.
+    """The flow's part of a run's state.
 
-    `going` and `failed` say which strands are not at their end, and which failed: what comes next
-    is found without looking at all of them.
+    `going` and `failed` index the strands that have not ended, and those that failed, so that the
+    next action is found without visiting all strands.
     """
 
     strands: dict[str, Strand] = {}
@@ -151,8 +151,8 @@ OutcomeStatus = Literal["finished", "failed", "cancelled", "waiting"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome(Generic[S_co]):
-    """What has become of a run of a flow: `finished`, `failed`, `cancelled`, or `waiting` for an
-    answer to its `questions`; its state, and why it failed."""
+    """Result of a flow's run: `finished`, `failed`, `cancelled`, or `waiting` for an answer to its
+    `questions`; its state, and the failure."""
 
     run_id: str
     status: OutcomeStatus
@@ -162,19 +162,19 @@ class Outcome(Generic[S_co]):
 
     @property
     def question(self) -> Question | None:
-        """The oldest of the questions that it waits for."""
+        """The oldest open question."""
         return self.questions[0] if self.questions else None
 
     def __repr__(self) -> str:
-        return visible(f"<Outcome of run {self.run_id}: {self._told}; {self.state!r}>")
+        return visible(f"<Outcome of run {self.run_id}: {self._status_text}; {self.state!r}>")
 
     def _repr_html_(self) -> str:
         rows = [(name, preview(value)) for name, value in self.state]
-        return grid(f"Run {self.run_id}: {self._told}", ("field", "value"), rows)
+        return grid(f"Run {self.run_id}: {self._status_text}", ("field", "value"), rows)
 
     @property
-    def _told(self) -> str:
-        """How the run stands, in words."""
+    def _status_text(self) -> str:
+        """The status of the run, in words."""
         if self.questions and self.status == "waiting":
             asked = [f"{each.to or 'a person'}: {each.prompt}" for each in self.questions]
             return "waiting for " + "; ".join(each.rstrip(": ") for each in asked)
@@ -185,7 +185,7 @@ class Outcome(Generic[S_co]):
 
 
 class FlowFailed(FlowError):
-    """A run of a flow failed, or was cancelled; `outcome` is what became of it."""
+    """A run of a flow failed, or was cancelled; `outcome` has its result."""
 
     code = "TURNLOOM-FLOW-FAILED"
 

@@ -1,4 +1,4 @@
-"""Steps: what they do with the state, and what they receive."""
+"""Steps: their code, their context, and their changes of the state."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -27,17 +27,17 @@ V = TypeVar("V")
 
 
 def append(current: list[T], given: list[T]) -> list[T]:
-    """The reducer of lists: what is given comes after what is there."""
+    """The reducer of lists: adds the given items at the end."""
     return [*current, *given]
 
 
 def merge(current: Mapping[K, V], given: Mapping[K, V]) -> dict[K, V]:
-    """The reducer of mappings: what is given counts where both have a key."""
+    """The reducer of mappings: a given key replaces the current one."""
     return {**current, **given}
 
 
 class Update(Generic[S_co]):
-    """What a step changes, field by field, and how sure it is of that, from 0 to 1.
+    """The fields that a step changes, and its confidence from 0 to 1.
 
     `Update(total=3)` and `Update({"total": 3}, confidence=0.8)` change the field `total`.
     """
@@ -64,14 +64,15 @@ S = TypeVar("S", bound=BaseModel)
 S_contra = TypeVar("S_contra", bound=BaseModel, contravariant=True)
 A = TypeVar("A", bound=str | BaseModel, default=str)
 
-# What a step gives: nothing, the fields that it changes, or those with how sure it is.
+# The result of a step: None, the fields that it changes, or these with its confidence.
 StepChange: TypeAlias = Mapping[str, object] | Update | None
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a step is tried again, and after how many seconds: `delay` at first, each time
-    `factor` as long, `max_delay` at most; with `jitter`, chance takes off up to half of it."""
+    """Retries of a step: up to `n` after the first attempt. The first waits `delay` seconds, each
+    further one `factor` times as long, up to `max_delay`; `jitter` shortens a wait by up to half,
+    at random."""
 
     n: int
     delay: float = 1.0
@@ -82,8 +83,8 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """How many seconds the result of a step counts, and for whom: for the user whose run it was, or
-    with `shared` for every user of the tenant."""
+    """Caching of a step's result for `seconds`: for the user of the run, or with `shared` for every
+    user of the tenant."""
 
     seconds: float = inf
     shared: bool = False
@@ -91,7 +92,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class PathResult:
-    """How a path of a fork ended: `completed`, or `recovered` after a failure, and with what."""
+    """Result of a path of a fork: `completed`, or `recovered` after a failure, and its state."""
 
     name: str
     status: str
@@ -101,9 +102,9 @@ class PathResult:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution of a step, for what undoes it: the `state` that it was given, and as `result`
-    the fields that it changed, or `None` if it did not complete. Its keys are those that the step
-    had itself."""
+    """An execution of a step, for its compensation: the `state` that it was given, and as `result`
+    the fields that it changed, or `None` if it did not complete. Its keys are those of the step
+    itself."""
 
     step: str
     attempt: int
@@ -115,7 +116,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a call of a step is told beside the variables."""
+    """The data of a `StepContext` in addition to the variables."""
 
     run_id: str
     step: str
@@ -128,8 +129,8 @@ class About:
 
 
 class StepContext(Context):
-    """What a step is given beside the state: the variables of the run as a mapping, and where it
-    stands. `idempotency_key` is the same in every attempt; `execution_id` is this attempt's own."""
+    """Context of a step: the variables of the run as a mapping, and the current execution.
+    `idempotency_key` is the same in every attempt; `execution_id` is unique to the attempt."""
 
     def __init__(self, context: Context, about: About) -> None:
         super().__init__(context._pad, context._desk)
@@ -140,7 +141,7 @@ class StepContext(Context):
 
     @property
     def run_id(self) -> str:
-        """The run that the step is taken in."""
+        """The id of the run."""
         return self._about.run_id
 
     @property
@@ -150,40 +151,39 @@ class StepContext(Context):
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1."""
+        """The number of the attempt, from 1."""
         return self._about.attempt
 
     @property
     def execution_id(self) -> str:
-        """A text that only this attempt has."""
+        """An id that is unique to this attempt."""
         return self._about.execution_id
 
     @property
     def failure(self) -> StepFailure | None:
-        """What went wrong, for whoever handles it or makes up for it."""
+        """The failure, in a step that handles or compensates it."""
         return self._about.failure
 
     @property
     def paths(self) -> Sequence[PathResult]:
-        """How the paths of a fork ended, for the step that joins them."""
+        """The results of a fork's paths, in the step that joins them."""
         return self._about.paths
 
     @property
     def approvals(self) -> Mapping[str, Decided]:
-        """What was decided in the run so far, by the name of the approval."""
+        """The decisions of the run so far, by the name of the approval."""
         return self._about.approvals
 
     @property
     def undoes(self) -> Execution | None:
-        """The execution that this step undoes, if it compensates another one."""
+        """The execution that this step compensates, if it does."""
         return self._about.undoes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepAgent:
-    """What calls say of the agent of a step: the engines that answer one after the other, what is
-    put around its turns and calls, as whom it reads, how often it tries and how the tries are
-    scored, and how many of its turns are taken at the same time."""
+    """Settings of a step's agent: its engines in order, its components, its labels, the number of
+    samples and their score, and the maximum number of concurrent turns."""
 
     engines: tuple[Callable[[Task], Any] | str, ...] = ()
     components: tuple[Component, ...] = ()
@@ -197,15 +197,16 @@ class AgentStep(Generic[S_contra, A]):
     """A step that an agent takes: a turn with assembled context, and what its answer changes.
 
     `AgentStep[State]` gets a text; `AgentStep[State, Model]` with `output_type = Model` gets a
-    value of that model.
-    `engine` answers, or else the app's; of several `engines` by name, a selection picks one. With
-    `thread`, the agent remembers what was said in steps of the same thread. `on_text` hears the
-    answer while it is made. A subclass says at least `user_prompt` and `apply`.
+    value of that model. `engine` answers, or else the app's engine; of several `engines` by name, a
+    selection picks one. With `thread`, the agent remembers the messages of steps with the same
+    thread. `on_text` receives the text of the answer as it is streamed. A subclass defines at least
+    `user_prompt` and `apply`.
 
-    Its calls say more of the agent, as those of an agent on a board do. Each is checked at once.
+    Its methods configure the agent, as those of an agent on a board do. Each call is checked at
+    once.
 
     Raises:
-        UsageError: from each call that cannot mean anything, or says again what was said.
+        UsageError: a call is invalid, or repeats an earlier one.
     """
 
     output_type: type[A] | None = None
@@ -222,35 +223,34 @@ class AgentStep(Generic[S_contra, A]):
     def __init_subclass__(cls) -> None:
         engine = vars(cls).get("engine")
         if isfunction(engine) and "self" not in signature(engine).parameters:
-            cls.engine = staticmethod(engine)  # it takes a task, and is no method
+            cls.engine = staticmethod(engine)  # it takes a task, not `self`
 
     def instructions(self) -> str:
-        """What the agent is told before anything else."""
+        """The agent's system message."""
         return ""
 
     def user_prompt(self, state: S_contra) -> str:
-        """What the agent is asked about the state."""
+        """The prompt about the state."""
         raise NotImplementedError
 
     def build_messages(self, state: S_contra, context: AssembledContext) -> Sequence[Message]:
-        """What the agent hears after its instructions: its context, unless that is empty, and the
-        prompt."""
-        told = [] if context.is_empty else [f"Context:\n{context.to_prompt_string()}"]
-        return [Message(0, USER, text) for text in (*told, self.user_prompt(state))]
+        """The messages after the instructions: the context, unless it is empty, and the prompt."""
+        given = [] if context.is_empty else [f"Context:\n{context.to_prompt_string()}"]
+        return [Message(0, USER, text) for text in (*given, self.user_prompt(state))]
 
     def apply(
         self, state: S_contra, answer: A, context: AssembledContext
     ) -> StepChange | Awaitable[StepChange]:
-        """What the answer changes: a text, or a value of `output_type`."""
+        """The changes for an answer: a text, or a value of `output_type`."""
         raise NotImplementedError
 
     def with_engines(self, *engines: Callable[[Task], object] | str) -> Self:
-        """Let engines, models by their names, or functions answer, one after the other: each is
-        told what those before it said, and the last one answers for the agent."""
+        """Answer with engines, models by name, or functions, one after the other: each gets the
+        answers before it, and the last one answers for the agent."""
         with self._call("with_engines"):
             need(engines, "an engine")
             made = [as_answerer(each) for each in engines]
-            self._say(engines=(*self._agent.engines, *made))
+            self._set(engines=(*self._agent.engines, *made))
         return self
 
     def with_components(self, *components: Component) -> Self:
@@ -258,87 +258,87 @@ class AgentStep(Generic[S_contra, A]):
         with self._call("with_components"):
             need(components, "a component")
             found = (*self._agent.components, *map(as_component, components))
-            refuse_repeats([id(each) for each in found], "A component is there twice.")
-            self._say(components=found)
+            refuse_repeats([id(each) for each in found], "A component is listed twice.")
+            self._set(components=found)
         return self
 
     def labels(self, *labels: str) -> Self:
-        """Let the agent see what is for those who have these labels."""
+        """Give the agent labels, so that it may see artifacts labelled with them."""
         with self._call("labels"):
             need(labels, "a label")
-            self._say(labels=self._agent.labels | as_names(labels, "the labels"))
+            self._set(labels=self._agent.labels | as_names(labels, "the labels"))
         return self
 
     def best_of(self, n: int, score: Callable[[Answer], float | Awaitable[float]]) -> Self:
-        """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
+        """Take `n` samples of each turn; the `Answer` with the highest score counts."""
         with self._call("best_of"):
             _refuse_again(self._agent.score)
-            self._say(samples=as_count(n, "`n`", least=2), score=as_score(score))
+            self._set(samples=as_count(n, "`n`", least=2), score=as_score(score))
         return self
 
     def max_concurrency(self, k: int) -> Self:
-        """Let the agent take at most `k` turns at the same time, in all runs of this program."""
+        """Let the agent take at most `k` turns at the same time, in all runs of this process."""
         with self._call("max_concurrency"):
             _refuse_again(self._agent.max_concurrency)
-            self._say(max_concurrency=as_count(k, "`k`"))
+            self._set(max_concurrency=as_count(k, "`k`"))
         return self
 
     @contextmanager
     def _call(self, method: str) -> Generator[None]:
-        """Say of what is refused where it was said."""
+        """Prefix errors with the call."""
         try:
             if self._is_built:
                 raise UsageError(
-                    "The step belongs to a flow that is built. Say this before the flow's "
+                    "The step belongs to a flow that is built. Call it before the flow's "
                     "`finally_`."
                 )
             yield
         except UsageError as error:
             raise UsageError(f"{type(self).__name__}().{method}(): {error}") from error
 
-    def _say(self, **said: Any) -> None:
+    def _set(self, **values: Any) -> None:
         # A frozen dataclass may be a step as well.
-        object.__setattr__(self, "_agent", replace(self._agent, **said))
+        object.__setattr__(self, "_agent", replace(self._agent, **values))
 
 
 def agent_of(step: AgentStep[Any, Any]) -> StepAgent:
-    """What calls say of the agent of a step."""
+    """The settings of a step's agent."""
     return step._agent  # pyright: ignore[reportPrivateUsage]
 
 
 def build(step: AgentStep[Any, Any]) -> None:
-    """Let calls change a step no more: it belongs to the plan of a flow."""
+    """Freeze a step that belongs to the plan of a flow."""
     object.__setattr__(step, "_is_built", True)
 
 
-def _refuse_again(said: object) -> None:
-    if said is not None:
-        raise UsageError("A call before has said this already. Keep one of the two.")
+def _refuse_again(current: object) -> None:
+    if current is not None:
+        raise UsageError("An earlier call has already set this. Keep one of the two.")
 
 
 class StateRunner(Protocol[S_contra]):
-    """A step that is an object, and runs with the state."""
+    """A step as an object that runs with the state."""
 
     def run(self, state: S_contra, /) -> StepChange | Awaitable[StepChange]:
-        """What the step changes."""
+        """Run the step and return its changes."""
         ...
 
 
 class ContextRunner(Protocol[S_contra]):
-    """A step that is an object, and runs with the state and the context of the step."""
+    """A step as an object that runs with the state and the step's context."""
 
     def run(self, state: S_contra, ctx: StepContext, /) -> StepChange | Awaitable[StepChange]:
-        """What the step changes."""
+        """Run the step and return its changes."""
         ...
 
 
-# A step that is a function, plain or async, of the state, or of the state and the context.
+# A step as a function, plain or async, of the state, or of the state and the context.
 StepFunction: TypeAlias = (
     Callable[[S], StepChange | Awaitable[StepChange]]
     | Callable[[S, StepContext], StepChange | Awaitable[StepChange]]
 )
 
-# A step that is a function or an object, or a class that makes one.
+# A step as a function or an object, or a class of such objects.
 CodeStep: TypeAlias = (
     StepFunction[S]
     | StateRunner[S]
@@ -347,16 +347,16 @@ CodeStep: TypeAlias = (
     | type[ContextRunner[S]]
 )
 
-# A step that is code, or one that an agent takes.
+# A step as code, or as an agent.
 AnyStep: TypeAlias = CodeStep[S] | AgentStep[S, Any] | type[AgentStep[S, Any]]
 
 
 def function_of(step: Any) -> Callable[..., Any]:
-    """What is called when a step is taken that no agent takes."""
+    """The function of a code step."""
     return step.run if hasattr(step, "run") else step
 
 
 def takes_context(step: Any) -> bool:
-    """Whether a step is called with its context beside the state."""
+    """Whether a step takes its context in addition to the state."""
     function = function_of(step)
     return not callable(function) or fits(function, 2) or not fits(function, 1)

@@ -1,1 +1,1 @@
-"""What guards decide, and how what happens changes what they know."""
+"""Decisions of guards, and the fold of their state."""

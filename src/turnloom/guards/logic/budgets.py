@@ -1,4 +1,4 @@
-"""Budgets: what is left, and whether the declared limits make sense."""
+"""Budgets: reservations, shortages and scarcity, and the check of declared limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -25,13 +25,13 @@ from turnloom.kernel.models import Report
 
 MILLION = 1_000_000
 
-# The level of a budget of which more than that share is left.
+# The level of a budget by the share that is left: more than the number.
 LEVELS = ((0.7, "abundant"), (0.3, "normal"), (0.1, "scarce"))
 WORST = "critical"
 
 
 class Scarcity(NamedTuple):
-    """How scarce a budget is, by the resource of which the smallest share is left."""
+    """The scarcity of a budget: its level, and the resource with the smallest share left."""
 
     level: str
     resource: str
@@ -41,14 +41,14 @@ class Scarcity(NamedTuple):
 def wanted_by(
     budget: RunBudget, model: str | None, shown: int, exchanges: Sequence[Exchange]
 ) -> Amounts:
-    """What a model call is to reserve: the tokens that it is shown, and some for the answer."""
+    """The amounts that a model call reserves: its input tokens, and some for the answer."""
     exchanged = estimate(msgspec.json.encode(exchanges).decode()) if exchanges else 0
     usage = Usage(shown + exchanged, budget.answer_tokens)
     return used_by(budget, model, usage)
 
 
 def used_by(budget: RunBudget, model: str | None, usage: Usage) -> Amounts:
-    """What a model call used."""
+    """The amounts that a model call used."""
     price = budget.price(model)
     cost = 0.0
     if price is not None:
@@ -59,7 +59,7 @@ def used_by(budget: RunBudget, model: str | None, usage: Usage) -> Amounts:
 def shortages(
     budget: RunBudget, watch: Watch, wanted: Amounts, now: datetime
 ) -> tuple[Shortage, ...]:
-    """Every resource of which more is wanted than is left; that just enough is left is enough."""
+    """Every resource of which more is wanted than is left."""
     used = sum(watch.held.values(), watch.spent)
     return tuple(_short(budget, watch, wanted, used, now=now))
 
@@ -80,25 +80,25 @@ def _short(
 
 
 def overtime(budget: RunBudget, left: float = 0.0) -> Shortage:
-    """That no time is left."""
+    """The shortage of a run without time left."""
     return Shortage(WALL_TIME, 0.0, left, budget.wall_time or 0.0)
 
 
 def _left(limit: float, used: float) -> float:
-    """What is left of a limit; sums of prices are no more exact than that."""
+    """What is left of a limit, rounded: sums of prices are not exact."""
     return round(limit - used, 9)
 
 
 def seconds_left(budget: RunBudget, watch: Watch, now: datetime) -> float | None:
-    """How long the run may go on; nothing if that is not limited."""
+    """The seconds that the run has left; None without a limit."""
     if budget.wall_time is None:
         return None
-    going = (now - watch.at).total_seconds() if watch.at is not None else 0.0
-    return _left(budget.wall_time, watch.seconds + max(going, 0.0))
+    running = (now - watch.at).total_seconds() if watch.at is not None else 0.0
+    return _left(budget.wall_time, watch.seconds + max(running, 0.0))
 
 
 def scarcity(budget: RunBudget, watch: Watch) -> Scarcity:
-    """How scarce the budget is by what was spent: its scarcest resource decides."""
+    """The scarcity of the budget: its scarcest resource decides."""
     shares = [
         (max(0.0, _left(limit, _spent(watch, resource)) / limit), resource)
         for resource in RESOURCES
@@ -113,25 +113,25 @@ def _spent(watch: Watch, resource: str) -> float:
     return watch.seconds if resource == WALL_TIME else getattr(watch.spent, resource)
 
 
-def told(fact: BudgetExceededFact) -> str:
-    """What was short, and what to do about it."""
-    short = "; ".join(map(_told, fact.short))
+def exceeded_message(fact: BudgetExceededFact) -> str:
+    """The resources that were short, and the remedy."""
+    short = "; ".join(map(_shortage_text, fact.short))
     return (
-        f"There is no budget for {_subject(fact)}: {short}. Raise the limit in `guards.budget`, or "
-        "let the workflow do less."
+        f"Budget exceeded for {_subject(fact)}: {short}. Raise the limit in `guards.budget`, or "
+        "reduce the work of the workflow."
     )
 
 
 def _subject(fact: BudgetExceededFact) -> str:
-    """For whom the budget is short, with the place of the call in the log."""
+    """The step or agent that exceeds the budget, with the key of the call in the log."""
     if not fact.of:
         return fact.call
     return f"{'step' if fact.call.startswith('s') else 'agent'} {fact.of!r} ({fact.call})"
 
 
-def _told(short: Shortage) -> str:
+def _shortage_text(short: Shortage) -> str:
     if short.resource == WALL_TIME:
-        return f"the wall_time of {short.limit:g} s is over"
+        return f"the wall_time of {short.limit:g} s has passed"
     return f"{short.resource}: {short.wanted:g} wanted, {short.left:g} of {short.limit:g} left"
 
 
@@ -142,20 +142,20 @@ def check_guards(
     guards: Guards,
     models: Mapping[str, str | None],
 ) -> None:
-    """Note what is wrong with guards of agents that answer with these models."""
+    """Report problems of the guards for agents with these models."""
     budget = guards.budget
     if budget is None or budget.cost is None:
         return
     for agent, model in models.items():
         if budget.price(model) is None:
-            which = "a model without a name" if model is None else f"model {model!r}"
-            message = f"Agent {agent!r} answers with {which}, which has no price."
+            which = "an unnamed model" if model is None else f"model {model!r}"
+            message = f"Agent {agent!r} uses {which}, which has no price."
             remedy = f"Add it to `prices`, or a price for any model: `{ANY_MODEL!r}`."
             report.add(document, (*path, "budget", "prices"), "W068", message, remedy=remedy)
 
 
 def escalations(detection: LoopDetection) -> Iterator[tuple[str, ...]]:
-    """Where it is declared that people are asked about loops."""
+    """The paths of the settings that ask a person about a loop."""
     for loop in Strategies.model_fields:
         if getattr(detection.strategies, loop) == "escalate":
             yield "strategies", loop

@@ -1,4 +1,4 @@
-"""How what happens in a run changes what its guards know."""
+"""The fold of a run's events into the state of its guards."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,21 +20,21 @@ from turnloom.guards.spec import Escalation, Guards, Hint, Watch
 from turnloom.log.events import RunPaused, RunResumed
 from turnloom.log.spec import Event
 
-# What ends a run that has no budget for what it is to do, and one that goes round in circles.
+# The errors of a run that exceeds its budget, and of one in a loop.
 EXCEEDED = "budget exceeded"
 LOOPED = "loop detected"
 
-# How many turns are kept to be compared: twice the longest window.
+# The number of turns kept for comparison: twice the longest window.
 KEPT = 40
 
 
 def watching(guards: Guards) -> Watch | None:
-    """What guards know of a run of which nothing is on record; nothing where there are none."""
+    """The initial state of guards; None without guards that have a state."""
     return None if guards.budget is None and guards.loop_detection is None else Watch()
 
 
 def follow(state: RunState, event: Event) -> None:
-    """Fold an event into what the guards know, before anything else does."""
+    """Fold an event into the state of the guards, before any other fold."""
     watch: Watch = state.guards
     _pass_time(watch, event)
     fold = _FOLDS.get(event.data.__class__)
@@ -43,7 +43,7 @@ def follow(state: RunState, event: Event) -> None:
 
 
 def _pass_time(watch: Watch, event: Event) -> None:
-    """Count the time since the event before, unless the run waited or nobody drove it."""
+    """Count the time since the last event, unless the run waited or was not driven."""
     if watch.at is not None and not isinstance(event.data, RunResumed):
         watch.seconds += max(0.0, (event.at - watch.at).total_seconds())
     watch.at = None if isinstance(event.data, RunPaused) else event.at
@@ -61,7 +61,7 @@ def _on_spent(watch: Watch, state: RunState, event: Event) -> None:
 
 
 def _on_exceeded(watch: Watch, state: RunState, event: Event) -> None:
-    state.failure = state.failure or Failure(EXCEEDED, budgeting.told(event.data))
+    state.failure = state.failure or Failure(EXCEEDED, budgeting.exceeded_message(event.data))
 
 
 def _on_scarcity(watch: Watch, state: RunState, event: Event) -> None:
@@ -70,7 +70,7 @@ def _on_scarcity(watch: Watch, state: RunState, event: Event) -> None:
 
 
 def _on_turn_started(watch: Watch, state: RunState, event: Event) -> None:
-    """An agent's next turn: it is told what it is to be told, and so is shown something else."""
+    """Show the agent its pending hint, which changes its frame."""
     fact: TurnStarted = event.data
     watch.avoided = ()
     hint = watch.hints.pop(fact.agent, None)
@@ -80,7 +80,7 @@ def _on_turn_started(watch: Watch, state: RunState, event: Event) -> None:
 
 
 def _on_turn_finished(watch: Watch, state: RunState, event: Event) -> None:
-    """What a turn that was cut off had reserved may have been used."""
+    """Count what a turn still has reserved as spent: it was cut off, and may have used it."""
     fact: TurnFinished = event.data
     own, inside = f"t{fact.turn}", f"t{fact.turn}/"
     for call in [each for each in watch.held if each == own or each.startswith(inside)]:
@@ -95,7 +95,7 @@ def _on_checked(watch: Watch, state: RunState, event: Event) -> None:
 
 
 def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
-    """A loop is over as soon as something is done about it."""
+    """Reset the window, and apply the strategy."""
     fact: LoopDetectedFact = event.data
     watch.entries = []
     loop = recovering.name_of(fact.loop, fact.agents)
@@ -106,7 +106,8 @@ def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
         case "escalate":
             watch.recoveries.pop(loop)
             prompt = (
-                f"A loop: {recovering.describe_loop(fact)}. Answer {CONTINUE}, {STOP}, or a hint."
+                f"Loop detected: {recovering.describe_loop(fact)}. "
+                f"Answer {CONTINUE}, {STOP}, or a hint for the agents."
             )
             watch.escalation = Escalation(f"{event.id}/ask", prompt, fact.agents)
         case "rotate_agent":
@@ -116,7 +117,7 @@ def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
 
 
 def _on_answered(watch: Watch, state: RunState, event: Event) -> None:
-    """A person said what is to be done about a loop."""
+    """Apply a person's answer about a loop."""
     fact: QuestionAnswered = event.data
     asked = watch.escalation
     if asked is None or asked.question != fact.question:
@@ -124,13 +125,13 @@ def _on_answered(watch: Watch, state: RunState, event: Event) -> None:
     watch.escalation = None
     answer = str(fact.value).strip()
     if answer.lower() == STOP:
-        _stop(state, f"{fact.by} stopped it.")
+        _stop(state, f"{fact.by} stopped the run.")
     elif answer.lower() != CONTINUE:
-        _hint(watch, asked.agents, answer, f"{fact.by} was asked about a loop")
+        _hint(watch, asked.agents, answer, f"{fact.by} answered a question about a loop")
 
 
 def _on_user_text(watch: Watch, state: RunState, event: Event) -> None:
-    """What a person says makes a new beginning."""
+    """Reset the window: a message of a person changes the situation."""
     fact: UserText = event.data
     if fact.author == USER:
         watch.entries = []

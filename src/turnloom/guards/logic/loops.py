@@ -25,17 +25,17 @@ from turnloom.kernel.values import Json, as_data
 from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextChanged
 
-# There are too few turns to say anything.
+# Too few turns for a verdict.
 INSUFFICIENT = "insufficient"
 
-# How many characters of what a turn said are compared.
+# The number of characters of a turn's text that are compared.
 COMPARED = 1000
 
-_TROUBLE = (ToolFailed, OutputRefused, ModelFailed)
+_FAILURES = (ToolFailed, OutputRefused, ModelFailed)
 
 
 class LoopVerdict(NamedTuple):
-    """The loop that turns are, if they are one, the turns, and the signs of it."""
+    """The kind of loop, if the turns are one, with the turns and the scores."""
 
     loop: str
     entries: Sequence[TurnDigest]
@@ -43,12 +43,12 @@ class LoopVerdict(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """Whether something is to be done."""
+        """Whether the turns are a loop."""
         return self.loop not in ("", INSUFFICIENT)
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Whose turns they are."""
+        """The agents of the turns."""
         return tuple(sorted({each.agent for each in self.entries}))
 
 
@@ -59,28 +59,28 @@ def entry_of(
     inputs: Sequence[Json],
     before: Sequence[TurnDigest],
 ) -> TurnDigest:
-    """A turn that is about some inputs, by what is on record of it.
+    """The digest of a turn with some inputs, from its recorded facts.
 
-    What it did is the tools that it called, or else what it said. Something came of it if a
-    variable changed, or if it did what no turn before did and nothing went wrong.
+    Its action is the tools that it called, or else its text. It made progress if a variable
+    changed, or if its action is new and nothing failed.
     """
     facts = list(facts)
     called = [(each.tool, each.arguments) for each in facts if isinstance(each, ToolCalled)]
-    said = [*_said(facts)]
-    action = digest(as_data([agent, called or said, *inputs]))
-    is_troubled = any(isinstance(each, _TROUBLE) for each in facts)
+    texts = [*_texts(facts)]
+    action = digest(as_data([agent, called or texts, *inputs]))
+    has_failed = any(isinstance(each, _FAILURES) for each in facts)
     is_new = all(each.action != action for each in before)
     return TurnDigest(
         turn,
         agent,
         action,
-        "\n".join(said)[:COMPARED],
-        progress=_changed(facts) or (is_new and not is_troubled),
-        frustrated=is_troubled or any(isinstance(each, QuestionAsked) for each in facts),
+        "\n".join(texts)[:COMPARED],
+        progress=_changed(facts) or (is_new and not has_failed),
+        frustrated=has_failed or any(isinstance(each, QuestionAsked) for each in facts),
     )
 
 
-def _said(facts: Iterable[Fact]) -> Iterator[str]:
+def _texts(facts: Iterable[Fact]) -> Iterator[str]:
     for fact in facts:
         if isinstance(fact, AgentText):
             yield fact.text.strip()
@@ -93,12 +93,12 @@ def _changed(facts: Iterable[Fact]) -> bool:
 
 
 def needs_similarity(detection: LoopDetection, entries: Sequence[TurnDigest]) -> bool:
-    """Whether texts have to be compared, which takes a model, to know if turns are a loop."""
+    """Whether texts must be compared, which takes a model, to detect a loop."""
     return detection.similarity is not None and not detect(detection, entries).loop
 
 
 def similarity(vectors: Sequence[Sequence[float]]) -> float:
-    """How much alike texts are, by their vectors: the mean over all pairs, from 0 to 1."""
+    """The similarity of texts by their vectors: the mean over all pairs, from 0 to 1."""
     units = [unit(each) for each in vectors]
     pairs = [
         sum(a * b for a, b in zip(one, other, strict=True)) if one and other else 0.0
@@ -112,7 +112,7 @@ def detect(
 ) -> LoopVerdict:
     """Whether the last turns are a loop, and of which kind.
 
-    The last `window` of them count; for turns that alternate, as many as were kept.
+    The last `window` of them count; for oscillation, all that were kept.
     """
     recent = entries[-detection.window :]
     if len(recent) < detection.window:
@@ -133,10 +133,9 @@ def detect(
 
 
 def _oscillation(entries: Sequence[TurnDigest]) -> tuple[int, float]:
-    """The period after which turns come again, and the share of them that does.
+    """The period after which turns repeat, and the share of turns that do.
 
-    Any period counts that fits twice into what was kept; turns that are all the same alternate
-    with nothing.
+    Any period counts that fits twice into the kept turns; identical turns do not oscillate.
     """
     actions = [each.action for each in entries]
     found = [(0.0, 0)]
@@ -164,7 +163,7 @@ def _scored(
     return Scores(oscillation=oscillation, confidence=round(confidence, 9), **signs)
 
 
-# The loop that each sign is one of.
+# The kind of loop that each sign indicates.
 _LOOPS = {
     "semantic": "semantic_repetition",
     "no_progress": "no_progress",
@@ -174,25 +173,25 @@ _LOOPS = {
 
 
 def _dominant(weights: Weights, scores: Scores) -> str:
-    """The loop whose sign counts most; of equals, the first."""
+    """The kind of loop with the highest weighted score; of equals, the first."""
     shares = {sign: getattr(weights, sign) * getattr(scores, sign) for sign in _LOOPS}
     return _LOOPS[max(shares, key=lambda sign: shares[sign])]
 
 
-# Who asks people about loops.
+# The asker of questions about loops.
 ASKER = "loop_detection"
 
-# What a person answers who wants the run to go on as it is, and to end.
+# The answers that continue and stop the run.
 CONTINUE, STOP = "continue", "stop"
 
-# What agents are told, by strategy.
+# The hint to agents, by strategy.
 HINTS = {
     "inject_variation": (
         "Your last turns repeat each other. Do it differently now: with another tool, other "
         "arguments or another approach. If there is none, say what stands in the way."
     ),
     "decompose": (
-        "Your last turns brought nothing forward. Split the task into smaller steps, name them, "
+        "Your last turns made no progress. Split the task into smaller steps, name them, "
         "and do only the first one."
     ),
     "synthesise": (
@@ -204,7 +203,7 @@ HINTS = {
 def recover(
     detection: LoopDetection, watch: Watch, verdict: LoopVerdict, others: Sequence[str]
 ) -> LoopDetectedFact:
-    """What is done about a loop; `others` are those whose turn it could be instead."""
+    """The recovery from a loop; `others` are the agents that could take the turn instead."""
     recoveries = watch.recoveries.get(name_of(verdict.loop, verdict.agents), 0)
     is_enough = recoveries >= detection.max_resets
     wanted = detection.then if is_enough else getattr(detection.strategies, verdict.loop)
@@ -223,18 +222,18 @@ def recover(
 
 
 def name_of(loop: str, agents: Sequence[str]) -> str:
-    """What tells one loop from another."""
+    """The name that identifies a loop."""
     return f"{loop} of {', '.join(agents)}"
 
 
 def describe_loop(fact: LoopDetectedFact) -> str:
-    """What goes round in circles, and since when."""
+    """The loop and its turns, in words."""
     turns = f"turns {fact.turns[0]} to {fact.turns[-1]}" if fact.turns else "its turns"
     return f"{name_of(fact.loop, fact.agents)} in {turns}"
 
 
 def escalation(state: RunState) -> Question | None:
-    """What a person is to be asked about a loop, before anything else begins."""
+    """The question to a person about a loop, asked before anything else begins."""
     watch: Watch | None = state.guards
     if watch is None or watch.escalation is None:
         return None
@@ -243,7 +242,7 @@ def escalation(state: RunState) -> Question | None:
 
 
 def hint_piece(state: RunState, turn: int) -> Piece | None:
-    """What an agent is told in a turn because of a loop."""
+    """The hint that an agent gets in a turn because of a loop."""
     watch: Watch | None = state.guards
     hint = watch.told.get(turn) if watch is not None else None
     if hint is None:
@@ -252,7 +251,7 @@ def hint_piece(state: RunState, turn: int) -> Piece | None:
 
 
 def instead(state: RunState, target: str, roster: Sequence[str]) -> str | None:
-    """Who is to speak in place of an agent that goes round in circles; the next in the roster."""
+    """The agent that replaces one in a loop: the next in the roster."""
     watch: Watch | None = state.guards
     if watch is None or target not in watch.avoided:
         return None

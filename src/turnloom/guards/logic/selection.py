@@ -1,4 +1,4 @@
-"""Choose among candidates, with draws that are the same on every machine."""
+"""Thompson sampling among candidates, with draws that are the same on every machine."""
 
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -16,39 +16,39 @@ from turnloom.variables.logic.types import is_json
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
-# How many hexadecimal digits of a digest make a number: 52 bits, so that a half can be added.
+# The hexadecimal digits of a digest that make a number: 52 bits, so that a half can be added.
 _DIGITS = 13
 _RANGE = 16**_DIGITS
 
 
 class UniformDraws:
-    """Numbers between 0 and 1, both excluded, that follow from the names it is given."""
+    """Uniform numbers between 0 and 1, both excluded, derived from names."""
 
     def __init__(self, *names: str) -> None:
         self._name = _mix("".join([f"{len(name)}:{name}" for name in names]))
         self._count = 0
 
     def next(self) -> float:
-        """The next number, each as likely as the others."""
+        """The next number."""
         self._count += 1
         drawn = _mix(f"{self._name}/{self._count}")[:_DIGITS]
         return (int(drawn, 16) + 0.5) / _RANGE
 
 
 def _mix(text: str) -> str:
-    """Hexadecimal digits that follow from a text; never other ones, or seeds would draw anew."""
+    """Hexadecimal digits derived from a text; a change would change every seeded draw."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def draw_beta(alpha: float, beta: float, stream: UniformDraws) -> float:
-    """A draw from a Beta distribution; a half where both its parts are too small to be told."""
+    """A draw from a Beta distribution; 0.5 if both gamma draws underflow."""
     one, other = _gamma(alpha, stream), _gamma(beta, stream)
     total = one + other
     return one / total if total > 0 else 0.5
 
 
 def _gamma(shape: float, stream: UniformDraws) -> float:
-    """A draw from a Gamma distribution, as Marsaglia and Tsang do it."""
+    """A draw from a Gamma distribution, by the method of Marsaglia and Tsang."""
     if shape < 1:
         return _gamma(shape + 1, stream) * _exp(_ln(stream.next()) / shape)
     d = shape - 1 / 3
@@ -81,15 +81,15 @@ def _exp(value: float) -> float:
     return float(_EXACT.exp(Decimal(value)))
 
 
-# How many outcomes are enough to be sure of an agent.
+# The number of outcomes for full confidence.
 ENOUGH = 20
 
 UNKNOWN = Belief()
 
 
 class SelectionRequest(NamedTuple):
-    """One choice to be made: in which category, among whom, and for whom it was meant or what woke
-    them."""
+    """A choice to make: its category, the candidates, and the agent that the turn was meant for or
+    the artifact that woke them."""
 
     category: str
     among: Sequence[str]
@@ -102,17 +102,17 @@ class SelectionRequest(NamedTuple):
 def select(
     selection: Selection, asked: SelectionRequest, beliefs: Mapping[str, Belief], chance: str
 ) -> SelectionMade:
-    """The choice, which follows from what is given and from nothing else.
+    """Make the choice, which depends on the arguments only.
 
     Raises:
-        NoCandidates: everybody is excluded.
+        NoCandidates: every candidate is excluded.
     """
     excluded = tuple(name for name in asked.among if name in asked.excluded)
     left = [name for name in asked.among if name not in excluded]
     if not left:
         raise NoCandidates(
-            f"Nobody is left for a turn in category {asked.category!r}: excluded are "
-            f"{', '.join(excluded)}. Keep one that can be chosen."
+            f"No candidate is left for a turn in category {asked.category!r}: all of "
+            f"{', '.join(excluded)} are excluded. Keep at least one."
         )
     drawn = [
         _drawn(selection, asked, name, beliefs.get(name, UNKNOWN), chance=chance) for name in left
@@ -132,12 +132,12 @@ def select(
 
 
 def outcomes(asked: SelectionRequest, beliefs: Mapping[str, Belief]) -> str:
-    """How many outcomes of those among whom one is chosen are known."""
+    """The number of known outcomes of the candidates, as text for a seed."""
     return f"{sum(beliefs.get(name, UNKNOWN).observations for name in asked.among):.17g}"
 
 
 def confidence(belief: Belief) -> float:
-    """How much is known of an agent: it grows with what was observed, up to 1."""
+    """How well an agent is known: grows with its outcomes, up to 1."""
     return min(1.0, belief.observations / ENOUGH)
 
 
@@ -150,42 +150,41 @@ def _drawn(
 
 
 def category_of(value: Json) -> str:
-    """A value as a category: a text as it is, anything else as data; empty if it is neither."""
+    """A value as a category: a string as it is, other JSON as text; empty if it is neither."""
     if isinstance(value, str):
         return writable(value)
     return "" if value is None or not is_json(value) else canonical(value)
 
 
 def names_in(value: Json) -> Sequence[str]:
-    """The names that a variable holds: a list of them, or one."""
+    """The names in a variable's value: a list of names, or one name."""
     return [value] if isinstance(value, str) else [str(each) for each in as_array(value) or ()]
 
 
 def answer_of(facts: Sequence[Fact]) -> Json:
-    """What an agent answered in its last call: its output, or all if it gave several; or its
-    words."""
+    """The answer of an agent's last call: its output, or a list of several; or its text."""
     outputs = [fact.output for fact in facts if isinstance(fact, AgentOutput)]
     if outputs:
         return outputs[0] if len(outputs) == 1 else outputs
-    said = "".join(fact.text for fact in facts if isinstance(fact, AgentText))
-    return said or "".join(fact.raw for fact in facts if isinstance(fact, ModelAnswered))
+    text = "".join(fact.text for fact in facts if isinstance(fact, AgentText))
+    return text or "".join(fact.raw for fact in facts if isinstance(fact, ModelAnswered))
 
 
 def credit_of(answer: Json) -> float:
-    """How much of a success an accepted answer is: the `confidence` it states, or else all."""
+    """The credit of an accepted answer: the `confidence` in it, or else 1."""
     stated: Json = (as_object(answer) or {}).get("confidence")
     return float(stated) if _is_share(stated) else 1.0
 
 
 def read_credit(given: Any) -> float:
-    """What a function says of an answer, as a credit.
+    """The credit that a `score` function returned.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a number from 0 to 1.
     """
     if isinstance(given, bool) or _is_share(given):
         return float(given)
-    raise ValueError(f"A score is a number from 0 to 1, not {preview(given)}.")
+    raise ValueError(f"A score must be a number from 0 to 1, not {preview(given)}.")
 
 
 def _is_share(value: Any) -> bool:
@@ -194,7 +193,7 @@ def _is_share(value: Any) -> bool:
 
 
 def observations(tenant: str, events: Sequence[Event]) -> list[Observation]:
-    """What events of a tenant say of how the turns of chosen agents turned out."""
+    """The outcomes of selections in a tenant's events."""
     return [
         _observation(tenant, event, event.data)
         for event in events

@@ -1,4 +1,4 @@
-"""How much of a model's window a call takes, and what takes it."""
+"""The share of a model's context window that a call takes, and its largest parts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,26 +11,26 @@ from turnloom.assembly.events import FrameAssembled, Segment
 from turnloom.assembly.logic import estimate
 from turnloom.guards.events import WindowNeared
 
-# The share of a window from which on a run warns.
+# The share of a window at which a run warns.
 NEAR = 0.8
 
-# How many parts of a call are named.
+# The number of parts named.
 NAMED = 3
 
-# What a call is shown beside the segments of its frame.
+# The parts of a call outside its frame's segments.
 HISTORY = "what was said"
 EXCHANGES = "calls and results of this turn"
 
-# How an agent is shown less.
+# The remedy.
 POLICY = (
-    "Declare what is shown, within a budget: `context.sources` and `context.budget` of an agent in "
-    "a folder, `with_sources(…, budget=Budget(…))` on a board, `context=[…], budget=Budget(…)` of "
-    "a step. `from_history(last=…)`, or `history: {last: …}`, shows the last of what was said."
+    "Limit the context with a budget: `context.sources` and `context.budget` of an agent in a "
+    "folder, `with_sources(…, budget=Budget(…))` on a board, `context=[…], budget=Budget(…)` of a "
+    "step. `from_history(last=…)`, or `history: {last: …}`, limits the history."
 )
 
 
 class CallSize(NamedTuple):
-    """How many tokens a call is shown, counted by whom, and the largest parts of them."""
+    """The tokens of a call's input, the token counter, and the largest parts."""
 
     tokens: int
     counter: str
@@ -40,7 +40,7 @@ class CallSize(NamedTuple):
 def call_size(
     shown: FrameAssembled, segments: Sequence[Segment], exchanges: Sequence[Exchange]
 ) -> CallSize:
-    """The size of a call that is shown a frame, and what was exchanged in its turn."""
+    """The size of a call with a frame and the tool calls of its turn."""
     parts: Counter[str] = Counter()
     for each in segments:
         parts[each.origin] += each.tokens
@@ -51,24 +51,24 @@ def call_size(
 
 
 def largest_of(parts: Mapping[str, int]) -> dict[str, int]:
-    """The parts that have the most tokens, the largest first."""
+    """The parts with the most tokens, largest first."""
     return {name: tokens for name, tokens in _ranked(parts)[:NAMED] if tokens}
 
 
 def is_near(tokens: int, window: int) -> bool:
-    """Whether so many tokens take most of a window."""
+    """Whether `tokens` take most of a window."""
     return tokens >= NEAR * window
 
 
 def told_size(size: CallSize) -> str:
-    """What a call is shown, in a sentence."""
-    return f"The call is shown {size.tokens:,} tokens ({size.counter}): {_listed(size.largest)}."
+    """The size of a call, in a sentence."""
+    return f"The call has {size.tokens:,} tokens ({size.counter}): {_listed(size.largest)}."
 
 
 def told_near(fact: WindowNeared) -> str:
-    """How much of a window is taken, and by what."""
-    what = f"{fact.tokens:,} of the {fact.window:,} tokens in the window of its model"
-    return f"{fact.agent} is shown {what}: {_listed(fact.largest)}"
+    """The share of a window that is taken, and its largest parts."""
+    what = f"{fact.tokens:,} of the {fact.window:,} tokens in its model's context window"
+    return f"{fact.agent} uses {what}: {_listed(fact.largest)}"
 
 
 def _listed(largest: Mapping[str, int]) -> str:

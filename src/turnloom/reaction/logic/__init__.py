@@ -1,1 +1,1 @@
-"""Whose turn it is when artifacts decide."""
+"""The board's decisions: which agent gets which artifacts, and when."""

@@ -1,4 +1,4 @@
-"""What is wrong with a board beyond what each declaration says by itself."""
+"""Checks of a whole board, beyond those of each declaration."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
@@ -16,12 +16,12 @@ from turnloom.guards.spec import Guards, Selection
 from turnloom.kernel.values import nearest
 from turnloom.reaction.spec import BoardPlan, Subscription
 
-# What has nothing inside it that a path could lead to.
+# Types without fields.
 SCALARS = (str, int, float, bool)
 
 
 def check_plan(plan: BoardPlan) -> list[str]:
-    """What of a board can never work, whatever is published: a sentence for each."""
+    """Problems that keep parts of a board from ever working, a sentence each."""
     return [
         problem
         for member in plan.members.values()
@@ -32,25 +32,25 @@ def check_plan(plan: BoardPlan) -> list[str]:
 
 
 def refuse_problems(plan: BoardPlan) -> None:
-    """Refuse a board on which something can never work.
+    """Refuse a board with a part that can never work.
 
     Raises:
-        UsageError: there is such a thing; all of them are listed.
+        UsageError: the board has such parts; all are listed.
     """
     _refuse(plan, check_plan(plan))
 
 
 def refuse_strangers(plan: BoardPlan, tenant: str) -> None:
-    """Refuse a board of a tenant with agents that are declared to be of another.
+    """Refuse a board with agents of another tenant.
 
     Raises:
-        UsageError: there is such an agent; all of them are listed.
+        UsageError: the board has such agents; all are listed.
     """
     _refuse(
         plan,
         [
-            f"Agent {name!r} is declared to be of tenant {member.tenant!r}, and the board is of "
-            f"{tenant!r}. Drop `.tenant(…)`, or make the board with `app_id={member.tenant!r}`."
+            f"Agent {name!r} belongs to tenant {member.tenant!r}, but the board to {tenant!r}. "
+            f"Drop `.tenant(…)`, or create the board with `app_id={member.tenant!r}`."
             for name, member in plan.members.items()
             if member.tenant not in ("", tenant)
         ],
@@ -58,10 +58,10 @@ def refuse_strangers(plan: BoardPlan, tenant: str) -> None:
 
 
 def refuse_sources(plan: BoardPlan, variables: Collection[str], types: TypeRegistry) -> None:
-    """Refuse a board on which sources of context name what there is not.
+    """Refuse a board with context sources that name something unknown.
 
     Raises:
-        DefinitionError: one does; `diagnostics` has all of them.
+        DefinitionError: the board has such sources; `diagnostics` lists all.
     """
     found = (
         Diagnostic(f"board:{plan.name}/{member.agent.name}", 1, code, message, remedy=remedy)
@@ -77,10 +77,10 @@ def refuse_sources(plan: BoardPlan, variables: Collection[str], types: TypeRegis
 
 
 def refuse_joins(plan: BoardPlan, types: TypeRegistry) -> None:
-    """Refuse a board that joins by what its artifacts do not have.
+    """Refuse a board with joins by a field that its artifacts do not have.
 
     Raises:
-        UsageError: one of its joins does; all of them are listed.
+        UsageError: the board has such joins; all are listed.
     """
     _refuse(
         plan,
@@ -97,7 +97,7 @@ def refuse_joins(plan: BoardPlan, types: TypeRegistry) -> None:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:
-    """The types of what a payload has, by the names that it has there."""
+    """The types of a payload's fields, by their names in the payload."""
     return {
         each.serialization_alias or name: each.annotation
         for name, each in model.model_fields.items()
@@ -105,7 +105,7 @@ def _fields(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _may_have(model: type[BaseModel], names: Sequence[str]) -> bool:
-    """Whether payloads of a type may have something under these names; what cannot be told may."""
+    """Whether payloads of a type may have a value at this path; true if unknown."""
     if issubclass(model, RootModel) or model.model_config.get("extra") == "allow":
         return True
     first, *others = names
@@ -114,10 +114,10 @@ def _may_have(model: type[BaseModel], names: Sequence[str]) -> bool:
 
 
 def refuse_guards(plan: BoardPlan, guards: Guards, variables: Collection[str]) -> None:
-    """Refuse a board whose guards name what there is not.
+    """Refuse a board with guards that name something unknown.
 
     Raises:
-        UsageError: they do; all of it is listed.
+        UsageError: the guards have such names; all are listed.
     """
     if guards.selection is not None:
         _refuse(plan, [*_check_selection(plan, guards.selection, variables)])
@@ -129,36 +129,40 @@ def _check_selection(
     for name in selection.candidates:
         member = plan.members.get(name)
         if member is None:
-            known = ", ".join(plan.members) or "nobody"
-            yield f"Candidate {name!r} is not on the board. There is {known}."
+            known = ", ".join(plan.members) or "none"
+            yield f"Candidate {name!r} is not an agent of the board. Agents: {known}."
         elif any(each.spans for each in member.subscriptions):
             yield (
-                f"Candidate {name!r} joins artifacts or takes batches, and whom one artifact wakes "
-                "is not known then. Leave it out, or let it consume one by one."
+                f"Candidate {name!r} joins artifacts or takes batches, so it cannot be chosen for "
+                "a single artifact. Remove the candidate, or its `join` and `batch`."
             )
     for name in (selection.about.variable, selection.exclude_variable):
         if name is not None and name not in variables:
             known = ", ".join(variables) or "none"
-            yield f"The selection asks for variable {name!r}, which is not declared: {known}."
+            yield (
+                f"The selection reads variable {name!r}, which is not declared. Declared: {known}."
+            )
     for function in (selection.about.function, selection.score):
         if isinstance(function, str):
-            yield f"The selection names function {function!r}. Give the function itself on a board."
+            yield (
+                f"The selection names function {function!r}. On a board, pass the function itself."
+            )
 
 
 def _check_assembly(
     assembly: Assembly, subscription: Subscription, variables: Collection[str], types: TypeRegistry
 ) -> Sequence[SourceProblem]:
-    """What is wrong with sources when a subscription wakes their agent."""
+    """Problems with an agent's sources when a subscription wakes it."""
     if subscription.context is not None:
         return ()
-    if subscription.batch is not None:  # how many it will be is not known, nor so the state
+    if subscription.batch is not None:  # the number of inputs, and so the state, is not known
         return check_sources(assembly.sources, budget=assembly.budget)
     state = _state_type(subscription.types, types)
     return check_sources(assembly.sources, state, variables, budget=assembly.budget)
 
 
 def _state_type(names: Sequence[str], types: TypeRegistry) -> Any:
-    """The type of what sources read when artifacts of these types wake an agent."""
+    """The type of the state that sources read when artifacts of these types wake an agent."""
     if len(names) == 1:
         return types.model(names[0])
     models: dict[str, Any] = {}
@@ -171,13 +175,13 @@ def _state_type(names: Sequence[str], types: TypeRegistry) -> Any:
 def _refuse(plan: BoardPlan, problems: Sequence[str]) -> None:
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
-        raise UsageError(f"Board {plan.name!r} does not pass its check:\n{lines}")
+        raise UsageError(f"Board {plan.name!r} has problems:\n{lines}")
 
 
 def _check_producers(
     plan: BoardPlan, subscription: Subscription, producers: Set[str]
 ) -> Iterator[str]:
-    """Whether those whose artifacts are waited for exist, and publish them."""
+    """Check that the agents in `from_agents` exist, and publish the types."""
     strangers = sorted(producers - plan.members.keys() - {USER})
     for name in strangers:
         yield _about_stranger(subscription, name, (*plan.members, USER))
@@ -188,8 +192,8 @@ def _check_producers(
 
 def _about_stranger(subscription: Subscription, name: str, known: Sequence[str]) -> str:
     hint = nearest(name, known)
-    remedy = f"Did you mean {hint!r}?" if hint else f"There is {', '.join(known)}."
-    return f"{subscription.id!r} waits for artifacts from {name!r}, who is not there. {remedy}"
+    remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
+    return f"{subscription.id!r} waits for artifacts from unknown agent {name!r}. {remedy}"
 
 
 def _check_type(
@@ -200,11 +204,11 @@ def _check_type(
     if not makers:
         named = ", ".join(map(repr, sorted(producers)))
         yield (
-            f"{subscription.id!r} waits for {type!r} from {named}, where nobody publishes it. "
-            "Let one of them publish it, or correct `from_agents`."
+            f"{subscription.id!r} waits for {type!r} from {named}, but none of these agents "
+            "publishes it. Add `.publishes(…)` to one of them, or correct `from_agents`."
         )
     elif makers == {own} and not plan.members[own].wakes_itself:
         yield (
             f"{subscription.id!r} waits for {type!r} from {own!r} itself, which does not wake it. "
-            "Say `.prevent_self_trigger(False)`, or correct `from_agents`."
+            "Call `.prevent_self_trigger(False)`, or correct `from_agents`."
         )

@@ -11,14 +11,14 @@ from turnloom.reaction.events import SubscriptionVerdict
 from turnloom.reaction.spec import Member, Subscription
 from turnloom.reaction.spec.state import Group, Pending, WaitingArtifact
 
-# The ids of artifacts that are given to an agent together.
+# The ids of artifacts that an agent gets together.
 Set = tuple[str, ...]
 
 
 def arrive(
     pending: Pending, subscription: Subscription, id: str, type: str, key: str, at: datetime
 ) -> list[Set]:
-    """Let an artifact wait with those of its key; what can be given to the agent now."""
+    """Add an artifact to those with its key; the sets that are complete now."""
     pending.arrived += 1
     group = pending.groups.setdefault(key, Group())
     group.bins.setdefault(type, []).append(WaitingArtifact(id, at, pending.arrived))
@@ -36,15 +36,15 @@ def arrive(
 
 
 def close(pending: Pending) -> Set:
-    """The batch as it is; nothing waits in it afterwards."""
+    """Take the batch as it is, and empty it."""
     taken = tuple(chain.from_iterable(pending.sets))
     pending.sets, pending.since = [], None
     return taken
 
 
 def collected(pending: Pending, subscription: Subscription) -> tuple[int, int | None]:
-    """How many artifacts of the oldest set there are and how many it takes; of a batch, how many
-    complete sets."""
+    """The number of artifacts in the oldest set, and the number required; for a batch, of complete
+    sets."""
     batch = subscription.batch
     if batch is not None and (pending.sets or not pending.groups):
         return len(pending.sets), batch.size
@@ -55,7 +55,7 @@ def collected(pending: Pending, subscription: Subscription) -> tuple[int, int | 
 
 
 def drop(pending: Pending, key: str, ids: Set) -> None:
-    """Let these wait with this key no more."""
+    """Remove these artifacts from those with a key."""
     group = pending.groups[key]
     for type, bin in [*group.bins.items()]:
         group.bins[type] = [entry for entry in bin if entry.id not in ids]
@@ -67,7 +67,7 @@ def drop(pending: Pending, key: str, ids: Set) -> None:
 def outdated(
     pending: Pending, subscription: Subscription, now: datetime, coming: int = 0
 ) -> Iterator[tuple[str, Set]]:
-    """What waits too long when so many more have come, by key."""
+    """The artifacts that have waited too long, by key, once `coming` more have arrived."""
     within = subscription.join.within if subscription.join else None
     if within is None:
         return
@@ -75,7 +75,7 @@ def outdated(
         number = pending.arrived + coming
         over = tuple(each.id for each in group.entries if _is_over(each, within, now, number))
         if not over:
-            return  # those of the other keys came later
+            return  # the groups of other keys are younger
         yield key, over
 
 
@@ -86,13 +86,13 @@ def _is_over(entry: WaitingArtifact, within: timedelta | int, now: datetime, num
 
 
 def is_due(pending: Pending, subscription: Subscription, now: datetime) -> bool:
-    """Whether a batch has waited as long as it may."""
+    """Whether a batch has timed out."""
     closes = closing(pending, subscription)
     return closes is not None and closes <= now
 
 
 def closing(pending: Pending, subscription: Subscription) -> datetime | None:
-    """When a batch is taken, full or not."""
+    """When a batch times out."""
     batch, since = subscription.batch, pending.since
     if batch is None or batch.timeout is None or since is None:
         return None
@@ -100,7 +100,7 @@ def closing(pending: Pending, subscription: Subscription) -> datetime | None:
 
 
 def expiry(pending: Pending, subscription: Subscription) -> datetime | None:
-    """When the first of those that wait for others has waited too long."""
+    """When the oldest waiting artifact expires."""
     within = subscription.join.within if subscription.join else None
     if not isinstance(within, timedelta) or not pending.groups:
         return None
@@ -116,7 +116,7 @@ def _take(group: Group, type: str) -> str:
 
 
 def _settle(pending: Pending, key: str) -> None:
-    """Keep groups in the order of their oldest, after one of them lost its own."""
+    """Sort the groups by their oldest artifact, after one of them lost its oldest."""
     if not pending.groups[key].bins:
         del pending.groups[key]
     elif len(pending.groups) > 1:
@@ -128,22 +128,22 @@ TAKEN = "taken"
 FORWARDED = "forwarded"
 LATER = "later"
 NOT_CHOSEN = "not_chosen"
-# Code of users failed, so that nothing was decided.
+# User code failed, so there is no verdict.
 WHERE_FAILED, KEY_FAILED = FAILED = ("where_failed", "key_failed")
 
 
 def judge(
     subscription: Subscription, member: Member, tenant: str, artifact: Artifact, now: datetime
 ) -> SubscriptionVerdict:
-    """What a subscription of a tenant's board makes of an artifact of one of its types, before it
-    is asked itself."""
+    """The verdict of a subscription on an artifact of one of its types, before its own functions
+    are called."""
 
     def verdict(what: str, detail: str = "", opens: datetime | None = None) -> SubscriptionVerdict:
         return SubscriptionVerdict(subscription.id, what, detail, opens=opens)
 
     producer = artifact.produced_by
     if producer == member.agent.name and not member.wakes_itself:
-        return verdict("own", "it made this itself")
+        return verdict("own", "published by the agent itself")
     if subscription.from_agents is not None and producer not in subscription.from_agents:
         return verdict("from_agents", f"made by {producer}")
     if subscription.tags is not None and not tagged(subscription.tags, artifact.tags):

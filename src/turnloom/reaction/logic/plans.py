@@ -1,4 +1,4 @@
-"""The plan of a board: what runs are pinned to, as text, and what differs between two."""
+"""The plan of a board, to which its runs are pinned: its text, and the diff of two plans."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ from turnloom.reaction.spec import (
     Subscription,
 )
 
-# What is written field by field. Everything else that is no data is known by name: code.
+# Types written field by field. Everything else that is not data is code, written by its name.
 _WRITTEN = PlanWriter(
     (
         Assembly,
@@ -56,7 +56,7 @@ def make_plan(
     types: TypeRegistry,
     beside: Mapping[str, Any] | None = None,
 ) -> BoardPlan:
-    """The plan of a board with these agents, and with what it declares beside them, by part.
+    """The plan of a board with these agents, and its other declarations, by part.
 
     Raises:
         UsageError: two agents have one name, or a type has no JSON Schema.
@@ -81,7 +81,7 @@ def make_plan(
 
 
 def describe_plan(plan: BoardPlan) -> str:
-    """What gives each agent of a board its context, for people."""
+    """The context provider of each agent of a board, in words."""
     return by_agent({name: _described(member) for name, member in plan.members.items()})
 
 
@@ -101,23 +101,24 @@ def _described_context(context: ChosenProvider | ContextFilter | Assembly | None
         case ChosenProvider():
             return describe_provider(context)
         case ContextFilter():
-            said = data_of(context, _WRITTEN).items()
-            return f"artifacts by filter: {', '.join(f'{key}={value}' for key, value in said)}"
+            parts = data_of(context, _WRITTEN).items()
+            return f"artifacts by filter: {', '.join(f'{key}={value}' for key, value in parts)}"
         case None:
             return "artifacts with the correlation id"
 
 
 def subscription_digest(plan: BoardPlan, subscription: Subscription) -> str:
-    """The digest of what one subscription of a board says, wherever it stands among others.
+    """The digest of one subscription of a board, independent of its position among others.
 
-    Runs that collect for it live long: they are pinned to this, and nothing else disturbs them.
+    Runs that collect for it live long: they are pinned to this digest, so that other changes of the
+    board do not affect them.
     """
     return fingerprint(plan.name, as_text(data_of(subscription, _WRITTEN, "id")))
 
 
 def decide_alike(old_text: str, new_text: str) -> bool:
-    """Whether two plans, given by their texts, differ in descriptions at most: what agents are told
-    stands in the frames of their turns."""
+    """Whether two plans, given by their texts, differ in descriptions at most: the frames of turns
+    record those."""
     return _deciding(old_text) == _deciding(new_text)
 
 
@@ -128,7 +129,7 @@ def _deciding(text: str) -> Json:
 
 
 def plan_diff(old_text: str, new_text: str) -> str:
-    """What differs between the texts of two plans, part by part; empty if nothing does."""
+    """The diff of the texts of two plans, part by part; empty if they are equal."""
     return parts_diff(_parts(old_text), _parts(new_text))
 
 
@@ -137,7 +138,7 @@ def _by_name(members: Iterable[Member]) -> dict[str, Member]:
     for member in members:
         name = member.agent.name
         if name in found:
-            raise UsageError(f"Two agents of the board are called {name!r}. Rename one of them.")
+            raise UsageError(f"Two agents of the board have the name {name!r}. Rename one of them.")
         found[name] = member
     return found
 
@@ -164,7 +165,7 @@ def _agent_data(member: Member) -> Json:
 
 
 def _parts(text: str) -> dict[str, Json]:
-    """The plan in parts, so that what differs is shown under the name of its agent."""
+    """The plan in parts, so that the diff shows the name of the agent."""
     plan: dict[str, Json] = json.loads(text)
     agents: dict[str, Json] = plan["agents"]
     named = {f"agent {name!r}": written for name, written in agents.items()}

@@ -1,4 +1,4 @@
-"""Whose turn it is when artifacts decide: whoever subscribes to what was published."""
+"""The form of a board's runs: published artifacts decide which agents take turns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -54,20 +54,20 @@ from turnloom.runs.form import Rest, stopped
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
-# How many turns of one run are taken side by side at most.
+# The maximum number of concurrent turns of one run.
 ABREAST = 64
 
 
 def opened_run(board: str, subscription: str, artifacts: Iterable[str]) -> str:
-    """The id of the run that a collected set gets."""
+    """The id of the run for a collected set."""
     return f"{board}-{digest(as_data([subscription, *artifacts]))}"
 
 
 class Reacting:
-    """A board's agents as something that decides whose turn it is.
+    """The form of a board's runs.
 
     A run that collects for one subscription (`collects`) opens a run for each set; any other run
-    is about one correlation, and its agents take turns in it.
+    has one correlation, and agents take turns in it.
     """
 
     form = "reaction"
@@ -121,7 +121,7 @@ class Reacting:
         }
 
     def collecting(self, subscription: str) -> "Reacting":
-        """What decides in the run that collects for a subscription: no agent takes a turn there."""
+        """The form of the run that collects for a subscription; no agent takes a turn in it."""
         collects = self._by_id[subscription]
         return Reacting(
             self.plan,
@@ -134,12 +134,12 @@ class Reacting:
         )
 
     def begin(self) -> Tray:
-        """Nothing was published."""
+        """An empty board state."""
         return Tray()
 
     def evolve(self, state: RunState, event: Event) -> None:
-        """Fold an event into what lies before the run; what comes from outside ends a rest, but
-        not the waiting for a person."""
+        """Fold an event into the board state. An arrival wakes an idle run, but not one that waits
+        for a person."""
         kind = event.data.__class__
         fold = self._folds.get(kind)
         if fold is not None:
@@ -150,18 +150,18 @@ class Reacting:
             state.failure = _limited(event.data)
 
     def work(self, state: RunState) -> Sequence[Work]:
-        """The open turns, which are taken side by side."""
+        """The open turns, which run concurrently."""
         return [
             Work(f"t{number}", number, turn.agent, number) for number, turn in state.open.items()
         ]
 
     def shows(self, agent: str) -> bool:
-        """Whether the user sees what this agent says: on a board, everything."""
+        """Whether the user sees this agent's messages: on a board, always."""
         return True
 
     def alternatives(self, state: RunState) -> Sequence[str]:
-        """The agents that could take a turn in place of one another: none, each has
-        its own subscriptions."""
+        """The agents that could take a turn in place of one another: none, each has its own
+        subscriptions."""
         return ()
 
     def transfers(self, agent: str, state: RunState) -> Sequence[Transfer]:
@@ -169,13 +169,13 @@ class Reacting:
         return ()
 
     def subscribers(self, type: str) -> Sequence[Subscription]:
-        """Who is offered artifacts of a type here."""
+        """The subscriptions that are offered artifacts of a type in this run."""
         if self.collects is not None:
             return (self.collects,)
         return self.plan.by_type.get(type, ())
 
     def decide(self, state: RunState) -> Action | None:
-        """What is to be judged, who is to be given what, and what others collect."""
+        """The next artifact to judge, run to open, turn to begin or artifact to forward."""
         end = stopped(state)
         if end is not None:
             return end
@@ -196,7 +196,7 @@ class Reacting:
         return None
 
     def _next(self, state: RunState, tray: Tray) -> Assignment | None:
-        """What is given to an agent next: directly first, then by priority, then as declared."""
+        """The next assignment: direct calls first, then by priority, then in declared order."""
         if not tray.ready or len(state.open) >= ABREAST:
             return None
         ids = sorted(tray.ready, key=lambda id: self._places.get(id, -1))
@@ -237,7 +237,7 @@ class Reacting:
         return "limit", LimitReached(self.plan.limit, root, undelivered)
 
     def due(self, state: RunState) -> datetime | None:
-        """When a batch is taken, a join expires or something becomes visible."""
+        """When the next batch times out, join expires or artifact becomes visible."""
         tray: Tray = state.progress
         instants = [later.opens for later in tray.later]
         for subscription, pending in self._timed(tray):
@@ -246,8 +246,8 @@ class Reacting:
         return min(instants, default=None)
 
     def rest(self, state: RunState) -> Rest:
-        """Whether a batch will be taken without anything else happening, and how many artifacts, or
-        sets of a batch, wait for others."""
+        """Whether a batch will time out, and how many artifacts, or sets of a batch, wait for
+        others."""
         tray: Tray = state.progress
         continues = any(gates.closing(pending, each) for each, pending in self._timed(tray))
         for id, pending in tray.pending.items():
@@ -258,7 +258,7 @@ class Reacting:
         return Rest(continues)
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
-        """What is taken, expired or visible by now."""
+        """The batches that timed out, joins that expired, and artifacts that became visible."""
         tray: Tray = state.progress
         return [
             *self._openings(tray, now),
@@ -280,11 +280,11 @@ class Reacting:
     def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._timed(tray):
             if gates.is_due(pending, subscription, now):
-                fact = BatchClosed(subscription.id, "its time is over")
+                fact = BatchClosed(subscription.id, "timed out")
                 yield f"batch/{subscription.id}/{pending.sets[0][0]}", fact
 
     def _timed(self, tray: Tray) -> Sequence[tuple[Subscription, Pending]]:
-        """What waits with a limit: in a batch, or to be joined."""
+        """What waits in a batch or a join."""
         if not tray.pending or not self._limited:
             return ()
         limited = self._limited
@@ -325,7 +325,7 @@ class Reacting:
         tray.chosen[fact.artifact] = (fact.chosen, fact.category)
 
     def _follow(self, tray: Tray, fact: ArtifactOffered, verdict: SubscriptionVerdict) -> None:
-        """What comes of one subscription's verdict."""
+        """Apply one subscription's verdict."""
         id, subscription = fact.artifact, self._by_id[verdict.subscription]
         if verdict.verdict not in (TAKEN, FORWARDED, LATER):
             return
@@ -384,7 +384,7 @@ class Reacting:
         self._close(tray)
 
     def _close(self, tray: Tray) -> None:
-        """Take batches that are to be taken, once what came before that is in them."""
+        """Take the batches that were closed, once all earlier artifacts are offered."""
         if tray.unoffered or not tray.closing:
             return
         for id in tray.closing:
@@ -399,13 +399,13 @@ class Reacting:
             self._line_up(tray, msgspec.structs.replace(work, retry_of=fact.turn))
 
     def _on_paused(self, tray: Tray, fact: RunPaused) -> None:
-        """At rest, no turn follows from an earlier publish."""
+        """Reset the counts: after an idle run wakes, no turn follows from an earlier publish."""
         if not fact.waiting_for:
             tray.counts = {}
 
 
 def selected(state: RunState, turn: int) -> Sequence[str]:
-    """The categories in which a guard chose the agent of an open turn for its artifacts."""
+    """The categories in which the selection guard chose the agent of an open turn."""
     tray: Tray = state.progress
     work = tray.working[turn]
     chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
@@ -415,7 +415,7 @@ def selected(state: RunState, turn: int) -> Sequence[str]:
 def expiring(
     state: RunState, subscription: Subscription, now: datetime
 ) -> Iterator[tuple[str, Fact]]:
-    """What has waited too long by when one more artifact comes for a subscription."""
+    """The joins that expire when one more artifact arrives for a subscription."""
     tray: Tray = state.progress
     pending = tray.pending.get(subscription.id)
     for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
@@ -426,7 +426,7 @@ def _expiration(subscription: Subscription, key: str, ids: tuple[str, ...]) -> t
     return f"join/{subscription.id}/{ids[0]}", JoinExpired(subscription.id, key, ids)
 
 
-# What comes to a run from outside, or with time.
+# The facts that wake an idle run.
 _ARRIVALS = {
     ArtifactPublished,
     ArtifactReceived,
@@ -442,6 +442,6 @@ def _limited(fact: LimitReached) -> Failure:
     left = ", ".join(fact.undelivered)
     return Failure(
         "loop limit",
-        f"The publish of {fact.root} set off {fact.limit} turns, and no more are taken. "
+        f"Publishing {fact.root} caused {fact.limit} turns, the limit of the board. "
         f"Not delivered: {left}.",
     )

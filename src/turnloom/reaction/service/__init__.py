@@ -1,1 +1,1 @@
-"""What is asked of the code of a board."""
+"""Calls of the board's user code."""

@@ -1,4 +1,4 @@
-"""What agents of a board publish: read out of their answers, and checked."""
+"""Read the artifacts that agents publish from their answers, and check them."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -16,28 +16,28 @@ from turnloom.errors import BoardError, UnknownType, UsageError
 from turnloom.kernel.values import Json, as_array, as_object, preview, said, writable
 from turnloom.reaction.spec import Member, Product
 
-# What an answer calls several artifacts, and what it says of each.
+# The keys of an answer with several artifacts.
 SEVERAL = "artifacts"
 TYPE, PAYLOAD = "type", "payload"
 
 
 class _Data(BaseModel):
-    """Stands for a value that an answer says as data."""
+    """Placeholder for a value that an answer gives as data."""
 
 
-# What is special about an artifact of which an answer says only its data.
+# The publication of an artifact that an answer gives as data only.
 NOTHING_SPECIAL = Publication(_Data())
 
-# Gives what a function of users says to a value, in bounded time and off the loop.
+# Calls a function of the user with a value, with a time limit and off the loop.
 Ask = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
 
 
 class UnpublishableProduct(Exception):
-    """Something in an answer that cannot be published; says why."""
+    """An answer has something that cannot be published; the message says why."""
 
 
 class BoardProducts:
-    """What one agent publishes; `ask` gives what a function of users says to a value."""
+    """The products of one agent; `ask` calls a function of the user with a value."""
 
     def __init__(self, member: Member, types: TypeRegistry, ask: Ask) -> None:
         self._member = member
@@ -48,7 +48,7 @@ class BoardProducts:
     async def read(
         self, answer: Answer, audience: Audience, *, is_last: bool
     ) -> tuple[tuple[MadeArtifact, ...], str]:
-        """What an answer holds that is to be published, and what is wrong with it, if anything."""
+        """The artifacts in an answer, and what is wrong with them, if anything."""
         if answer.calls or (not is_last and _is_talk(answer)):
             return (), ""
         try:
@@ -60,12 +60,12 @@ class BoardProducts:
         return tuple(made), ""
 
     def _things(self, answer: Answer) -> Iterator[tuple[str, dict[str, Json], Publication]]:
-        """Each thing to be published: its type, its payload, and what is special about it."""
+        """Each artifact to publish: its type, its payload, and its publication."""
         if answer.artifacts:
             for each in answer.artifacts:
                 yield *self._written(each), each
         elif answer.output is not None or (answer.text and self._member.products):
-            for type, payload in self._told(answer):
+            for type, payload in self._data(answer):
                 yield type, self._checked(type, payload), NOTHING_SPECIAL
 
     def _written(self, what: Publication) -> tuple[str, dict[str, Json]]:
@@ -84,12 +84,12 @@ class BoardProducts:
 
     def _unpublished(self, type: str) -> UnpublishableProduct:
         known = ", ".join(each.type for each in self._member.products) or "nothing"
-        return UnpublishableProduct(f"{self._name} gave a {type!r}, and publishes {known}.")
+        return UnpublishableProduct(f"{self._name} returned a {type!r}, but publishes {known}.")
 
-    def _told(self, answer: Answer) -> list[tuple[str, Json]]:
-        """The artifacts that an answer says as data."""
+    def _data(self, answer: Answer) -> list[tuple[str, Json]]:
+        """The artifacts that an answer gives as data."""
         if not self._member.products:
-            raise UnpublishableProduct(f"{self._name} publishes nothing, and gave an output.")
+            raise UnpublishableProduct(f"{self._name} returned an output, but publishes nothing.")
         try:
             value = answer.output if answer.output is not None else read_output(answer.text)
         except ValueError as error:
@@ -98,7 +98,7 @@ class BoardProducts:
         if listed is None and len(self._member.products) == 1:
             return [(self._member.products[0].type, value)]
         if listed is None:
-            raise UnpublishableProduct(f"It is no object with a list of {SEVERAL!r}.")
+            raise UnpublishableProduct(f"Expected an object with a list {SEVERAL!r}.")
         return [self._entry(each) for each in listed]
 
     def _entry(self, value: Json) -> tuple[str, Json]:
@@ -106,7 +106,7 @@ class BoardProducts:
         type, products = entry.get(TYPE), self._member.products
         if PAYLOAD not in entry or not (isinstance(type, str) or len(products) == 1):
             raise UnpublishableProduct(
-                f"{preview(value)} is no artifact: it needs {TYPE!r} and {PAYLOAD!r}."
+                f"Expected an object with {TYPE!r} and {PAYLOAD!r}, got {preview(value)}."
             )
         return (type if isinstance(type, str) else products[0].type), entry[PAYLOAD]
 
@@ -121,11 +121,11 @@ class BoardProducts:
         tags = product.tags if declared else names(what.tags or (), "Publication.tags")
         if not (what.visibility is None or is_visibility(what.visibility)):
             raise UnpublishableProduct(
-                f"Publication.visibility is {what.visibility!r}, which is none."
+                f"Publication.visibility is {what.visibility!r}, which is not a visibility."
             )
         if is_shared(what.visibility):
             raise UnpublishableProduct(
-                "Publication.visibility is Shared, and only the program may share."
+                "Publication.visibility is Shared, but only `board.publish(…)` may share."
             )
         if what.partition is not None:
             name(what.partition, "Publication.partition")
@@ -138,10 +138,10 @@ class BoardProducts:
         )
 
     async def _check(self, product: Product, type: str, payload: Json) -> None:
-        """See that a value may be published.
+        """Check a value with its `validate` function.
 
         Raises:
-            Refused: what validates it says no, or fails.
+            UnpublishableProduct: the function refuses it, or fails.
         """
         if product.validate is None:
             return
@@ -151,9 +151,9 @@ class BoardProducts:
             raise UnpublishableProduct(f"A {type!r} was refused: {said(error)}") from error
         if verdict is None or verdict is True:
             return
-        why = f"`validate` gave {preview(verdict)}, which is neither True nor False nor a text"
+        why = f"`validate` returned {preview(verdict)}, expected True, False or a text"
         if verdict is False:
-            why = "`validate` says no"
+            why = "`validate` returned False"
         elif isinstance(verdict, str):
             why = writable(verdict)
         raise UnpublishableProduct(f"A {type!r} was refused: {why}.")
@@ -165,9 +165,7 @@ class BoardProducts:
             number = numbers[product.type]
             if number < low or (high is not None and number > high):
                 wanted = f"{low}" if low == high else f"{low} to {high or 'any number'}"
-                raise UnpublishableProduct(
-                    f"It gave {number} of {product.type!r}, and is to give {wanted}."
-                )
+                raise UnpublishableProduct(f"Expected {wanted} of {product.type!r}, got {number}.")
 
     @property
     def _name(self) -> str:
@@ -175,7 +173,7 @@ class BoardProducts:
 
 
 def _is_talk(answer: Answer) -> bool:
-    """Whether an answer is words and not data."""
+    """Whether an answer is plain text and not data."""
     if answer.artifacts or answer.output is not None:
         return False
     try:
@@ -186,8 +184,8 @@ def _is_talk(answer: Answer) -> bool:
 
 
 def _schema(products: Sequence[Product], types: TypeRegistry) -> OutputSchema | None:
-    """The form of an answer that says as data what is to be published: the one thing alone where
-    there can only be one, else a list."""
+    """The schema of an answer that gives artifacts as data: one artifact if there can be only one,
+    else a list."""
     if not products:
         return None
     models = [types.model(each.type) for each in products]

@@ -1,4 +1,4 @@
-"""What agents on a board consume and publish, and what makes them answer."""
+"""Agents on a board: what they consume and publish, and their engines."""
 
 from turnloom.reaction.spec.builder import AgentBuilder
 from turnloom.reaction.spec.subscriptions import (

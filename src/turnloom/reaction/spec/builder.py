@@ -1,4 +1,4 @@
-"""Agents on a board, as they are declared in code."""
+"""Builder of agents on a board."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Set
 from contextlib import contextmanager
@@ -48,36 +48,38 @@ K = TypeVar("K")
 
 
 def as_agent(name: object) -> str:
-    """What an agent may be called: not as people are, nor as subscriptions are numbered."""
+    """A valid name of an agent: not the user's, and without the '#' of subscription ids."""
     if as_name(name, "The name of an agent") == USER or "#" in str(name):
-        raise UsageError(f"No agent can be called {name!r}. Leave out '#', and take no {USER!r}.")
+        raise UsageError(f"{name!r} cannot name an agent. Use a name without '#', not {USER!r}.")
     return str(name)
 
 
 def as_producers(agents: str | Set[str] | None) -> frozenset[str] | None:
-    """The agents whose artifacts are wanted: one, or several."""
+    """The agents in `from_agents`: one, or several."""
     if agents is None:
         return None
     found = as_names({agents} if isinstance(agents, str) else agents, "`from_agents`")
     if not found:
-        raise UsageError("`from_agents` is empty, so nothing would come. Name one, or drop it.")
+        raise UsageError(
+            "`from_agents` is empty, so nothing would match. Name an agent, or drop it."
+        )
     return found
 
 
 def as_priority(value: object, *, spans: bool) -> int:
-    """A whole number; the highest comes first of what waits in one run."""
+    """A whole number; in a run, the highest priority goes first."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong("`priority`", value, "Give a whole number; the highest comes first.")
     if value and spans:
         raise UsageError(
-            "`priority` puts what waits in one run in order, and what a `join` or `batch` collects "
-            "has runs of its own. Drop it."
+            "`priority` orders the turns of one run, but each set of a `join` or `batch` has a "
+            "separate run. Drop it."
         )
     return value
 
 
 def as_kind(value: K | None, kind: type[K], what: str) -> K | None:
-    """A value of one kind, or none."""
+    """An instance of a class, or None."""
     if value is not None and not isinstance(value, kind):
         raise wrong(what, value, f"Give a {kind.__name__}.")
     return value
@@ -95,36 +97,36 @@ def as_predicates(where: Predicate | Iterable[Predicate] | None) -> tuple[Predic
 
 
 def as_tags(tags: Set[str] | TagFilter | None) -> TagFilter | None:
-    """Which tags are asked for; a set asks for any of them."""
+    """A filter of tags; a set matches any of its tags."""
     if tags is None:
         return None
     asked = tags if isinstance(tags, TagFilter) else TagFilter(include=as_names(tags, "`tags`"))
     if _finds_nothing(asked):
-        raise wrong("`tags`", tags, "No artifact can be tagged so; ask for tags that can be.")
+        raise wrong("`tags`", tags, "No artifact can match it. Correct the tags.")
     return asked
 
 
 def as_join(join: Join | None, inputs: int) -> Join | None:
-    """How inputs belong together, when there are several."""
+    """The join of several inputs."""
     if as_kind(join, Join, "`join`") is not None and inputs == 1:
         raise UsageError(
-            "One input alone has nothing to join. Name the type of each input (of one that comes "
-            "twice, twice), or drop `join`."
+            "A join needs at least two inputs. Name the type of each input (twice for two of one "
+            "type), or drop `join`."
         )
     return join
 
 
 def as_visibility(value: Visibility) -> Visibility:
-    """Who may see what an agent publishes: some of its tenant, never others."""
+    """Visibility of an agent's artifacts: within its tenant only."""
     if not is_visibility(value):
         raise wrong("`visibility`", value, "Give a Public, Private, Labelled, Tenant or After.")
     if is_shared(value):
-        raise wrong("`visibility`", value, "Only the program shares: `board.publish(…)`.")
+        raise wrong("`visibility`", value, "Only `board.publish(…)` may share.")
     return value
 
 
 def as_fan_out(value: object) -> tuple[int, int | None]:
-    """How many, at least and at most; a number is exactly so many."""
+    """The minimum and maximum number of artifacts; a single number is both."""
     match value:
         case None:
             return 0, None
@@ -135,7 +137,7 @@ def as_fan_out(value: object) -> tuple[int, int | None]:
         case (int(low), None) if low >= 0:
             return low, None
         case _:
-            remedy = "Give how many (3), or at least and at most how many: (1, 3) or (1, None)."
+            remedy = "Give an exact number (3), or a minimum and a maximum: (1, 3) or (1, None)."
             raise wrong("`fan_out`", value, remedy)
 
 
@@ -145,26 +147,26 @@ def as_chosen(
     timeout: float = 60.0,
     config: Mapping[str, Any] | None = None,
 ) -> ChosenProvider:
-    """A provider, what is used in its place when it fails, and what it is told."""
+    """A provider with its fallback, timeout and configuration."""
     if fallback is not None:
         as_made(fallback, "`fallback`")
     if not is_seconds(timeout):
-        raise wrong("`timeout`", timeout, "Give seconds, above 0.")
-    told = dict(as_kind(config, Mapping, "`config`") or {})
-    as_names(told, "`config`")
-    return ChosenProvider(as_made(provider, "The provider"), fallback, timeout, told)
+        raise wrong("`timeout`", timeout, "Give a number of seconds above 0.")
+    options = dict(as_kind(config, Mapping, "`config`") or {})
+    as_names(options, "`config`")
+    return ChosenProvider(as_made(provider, "The provider"), fallback, timeout, options)
 
 
 def tool_name(function: Callable[..., Any]) -> str:
-    """What a tool is called: as its function."""
+    """The name of a tool: that of its function."""
     name = getattr(as_function(function, "A tool"), "__name__", "")
     if not name.isidentifier():
-        raise wrong("A tool", function, "Write it with `def`: tools are called by their names.")
+        raise wrong("A tool", function, "Define it with `def`: a tool needs a name.")
     return name
 
 
 def _finds_nothing(tags: TagFilter) -> bool:
-    """Whether it asks for none of all tags, or for what it forbids."""
+    """Whether it can match nothing: it includes no tag, or only those that it excludes."""
     if tags.include is None:
         return False
     if tags.match == "any":
@@ -172,12 +174,12 @@ def _finds_nothing(tags: TagFilter) -> bool:
     return not tags.include or not tags.include.isdisjoint(tags.exclude)
 
 
-# A model marked with `@artifact_type`, or the name of one that the app knows.
+# A model marked with `@artifact_type`, or the name of one.
 ArtifactType = type[BaseModel] | str
 
 M = TypeVar("M", bound=BaseModel, default=BaseModel)
 
-# What an agent asks of a value before it takes it.
+# Decides whether an agent takes a value.
 Where: TypeAlias = Callable[[M], bool | Awaitable[bool]]
 
 _EVERYBODY = Public()
@@ -186,28 +188,28 @@ _EVERYBODY = Public()
 class AgentBuilder:
     """An agent on a board, declared call by call.
 
-    Each call is checked at once: it counts as a whole, or is refused and changes nothing. Whoever
-    holds a plan of the board learns from `on_change` that there is more to it.
+    Each call is checked at once: it is applied as a whole, or raises and changes nothing.
+    `on_change` is called after each change.
 
     Raises:
-        UsageError: from each call that cannot mean anything, or says again what was said.
-        UnknownType: from a call that names a type that the app does not know.
+        UsageError: a call is invalid, or repeats an earlier one.
+        UnknownType: a call names a type that the app does not know.
     """
 
     def __init__(self, name: str, types: TypeRegistry, on_change: Callable[[], None]) -> None:
         self._member = Member(agent=Agent(name=as_agent(name)))
         self._types = types
         self._on_change = on_change
-        self._said: dict[str, str] = {}
+        self._set_by: dict[str, str] = {}
 
     def member(self) -> Member:
-        """The agent as it is declared so far."""
+        """The agent as declared so far."""
         return self._member
 
     def description(self, text: str) -> Self:
-        """Tell the agent what it is and does."""
+        """Set the agent's system message."""
         with self._call("description") as call:
-            self._tell(call, system_message=as_text(text, "The text"))
+            self._set_agent(call, system_message=as_text(text, "The text"))
         return self
 
     def consumes(
@@ -221,10 +223,10 @@ class AgentBuilder:
         context_provider: ContextProvider | None = None,
         priority: int = 0,
     ) -> Self:
-        """Wake the agent when there is an artifact of each type; another call, another reason.
+        """Wake the agent when there is an artifact of each type; each call adds a subscription.
 
-        It takes what every one of `where` says yes to, what one of `from_agents` made, and what has
-        one of `tags`.
+        An artifact must pass every function of `where`, come from one of `from_agents`, and match
+        `tags`.
         """
         with self._call("consumes"):
             agent, taken = self._member.agent.name, self._member.subscriptions
@@ -242,7 +244,9 @@ class AgentBuilder:
                 priority=as_priority(priority, spans=join is not None or batch is not None),
             )
             if any(replace(each, id=subscription.id) == subscription for each in taken):
-                raise UsageError("It consumes just this already. Drop one of the two calls.")
+                raise UsageError(
+                    "The agent already has this subscription. Drop one of the two calls."
+                )
             self._member = replace(self._member, subscriptions=(*taken, subscription))
         return self
 
@@ -255,10 +259,10 @@ class AgentBuilder:
         validate: Callable[[M], object] | None = None,
         inherit: bool = False,
     ) -> Self:
-        """Let the agent publish artifacts of these types, and say what holds for them.
+        """Let the agent publish artifacts of these types.
 
-        `fan_out` is how many of each one turn gives: so many, or at least and at most so many.
-        With `inherit`, only those may see it who may see all that its turn was shown.
+        `fan_out` is the number of each that one turn publishes: exact, or a minimum and a maximum.
+        With `inherit`, an artifact is visible only to those who may see everything its turn saw.
         """
         with self._call("publishes"):
             names = self._names(types)
@@ -271,13 +275,12 @@ class AgentBuilder:
                 inherit=as_flag(inherit, "`inherit`"),
             )
             products = (*self._member.products, *(replace(each, type=name) for name in names))
-            refuse_repeats([each.type for each in products], "It publishes {} twice.")
+            refuse_repeats([each.type for each in products], "The agent publishes {} twice.")
             self._member = replace(self._member, products=products)
         return self
 
     def with_engines(self, *engines: Answerer) -> Self:
-        """Let engines, models by their names, or functions answer for the agent, one after the
-        other."""
+        """Answer with engines, models by name, or functions, one after the other."""
         with self._call("with_engines"):
             need(engines, "an engine")
             made = [as_answerer(each) for each in engines]
@@ -285,14 +288,14 @@ class AgentBuilder:
         return self
 
     def with_tools(self, *functions: Callable[..., object], max_rounds: int | None = None) -> Self:
-        """Let the agent call functions, under their names, in at most `max_rounds` answers of one
+        """Let the agent call functions, by their names, in at most `max_rounds` answers per
         turn."""
         with self._call("with_tools") as call:
             if max_rounds is not None:
-                self._tell(call, max_tool_rounds=as_count(max_rounds, "`max_rounds`"))
+                self._set_agent(call, max_tool_rounds=as_count(max_rounds, "`max_rounds`"))
             need(functions, "a function")
             tools = (*self._member.tools, *functions)
-            refuse_repeats([tool_name(each) for each in tools], "Two tools are called {}.")
+            refuse_repeats([tool_name(each) for each in tools], "Two tools have the name {}.")
             self._member = replace(self._member, tools=tools)
         return self
 
@@ -304,12 +307,12 @@ class AgentBuilder:
         timeout: float = 60.0,
         config: Mapping[str, Json] | None = None,
     ) -> Self:
-        """Let a provider give the agent its context, within `timeout` seconds.
+        """Get the agent's context from a provider, within `timeout` seconds.
 
-        `fallback` is asked when it fails; `config` is what both find in their requests.
+        `fallback` replaces a provider that fails; both get `config` in their requests.
         """
         with self._call("with_context") as call:
-            self._say(call, context=as_chosen(provider, fallback, timeout, config))
+            self._set(call, context=as_chosen(provider, fallback, timeout, config))
         return self
 
     def with_context_filter(
@@ -319,7 +322,7 @@ class AgentBuilder:
         limit: int | None = None,
         include_state_keys: Iterable[str] | None = None,
     ) -> Self:
-        """Give the agent as its context what a filter finds, and what the turn's state holds."""
+        """Give the agent the artifacts that a filter finds, and values of the turn's state."""
         with self._call("with_context_filter") as call:
             keys = include_state_keys
             context = ContextFilter(
@@ -327,7 +330,7 @@ class AgentBuilder:
                 limit=None if limit is None else as_count(limit, "`limit`"),
                 include_state_keys=None if keys is None else as_names(keys, "`include_state_keys`"),
             )
-            self._say(call, context=context)
+            self._set(call, context=context)
         return self
 
     def with_sources(
@@ -338,8 +341,8 @@ class AgentBuilder:
     ) -> Self:
         """Assemble the agent's context from sources, within a budget of tokens, in a format.
 
-        What `from_state` and functions read is the value of the artifact that woke the agent, or
-        of each by the simple name of its type, if there are several.
+        `from_state` and functions read the value of the artifact that woke the agent; of several,
+        each by the simple name of its type.
         """
         with self._call("with_sources") as call:
             need(sources, "a source")
@@ -348,7 +351,7 @@ class AgentBuilder:
                 as_kind(budget, Budget, "`budget`"),
                 as_kind(format, ContextFormat, "`format`") or PLAIN,
             )
-            self._say(call, context=context)
+            self._set(call, context=context)
         return self
 
     def with_components(self, *components: Component) -> Self:
@@ -356,12 +359,12 @@ class AgentBuilder:
         with self._call("with_components"):
             need(components, "a component")
             found = (*self._member.components, *map(as_component, components))
-            refuse_repeats([id(each) for each in found], "A component is there twice.")
+            refuse_repeats([id(each) for each in found], "A component is listed twice.")
             self._member = replace(self._member, components=found)
         return self
 
     def labels(self, *labels: str) -> Self:
-        """Let the agent see what is for those who have these labels."""
+        """Give the agent labels, so that it may see artifacts labelled with them."""
         with self._call("labels"):
             need(labels, "a label")
             self._member = replace(
@@ -370,61 +373,61 @@ class AgentBuilder:
         return self
 
     def tenant(self, name: str) -> Self:
-        """Say which tenant the agent is of. A board of another tenant is refused, so that an agent
-        which is made for one tenant does not end up with another."""
+        """Set the agent's tenant. A board of another tenant is refused, so that an agent made for
+        one tenant cannot run for another."""
         with self._call("tenant") as call:
-            self._say(call, tenant=as_name(name, "The name"))
+            self._set(call, tenant=as_name(name, "The name"))
         return self
 
     def best_of(self, n: int, score: Score) -> Self:
-        """Let the agent try `n` times; the try whose `Answer` has the highest score counts."""
+        """Take `n` samples of each turn; the `Answer` with the highest score counts."""
         with self._call("best_of") as call:
-            self._say(call, samples=as_count(n, "`n`", least=2), score=as_score(score))
+            self._set(call, samples=as_count(n, "`n`", least=2), score=as_score(score))
         return self
 
     def max_concurrency(self, k: int) -> Self:
         """Let the agent take at most `k` turns at the same time."""
         with self._call("max_concurrency") as call:
-            self._say(call, max_concurrency=as_count(k, "`k`"))
+            self._set(call, max_concurrency=as_count(k, "`k`"))
         return self
 
     def prevent_self_trigger(self, enabled: bool = True) -> Self:
-        """Say whether the agent sleeps on when it publishes what it consumes; else it does."""
+        """Set whether the agent's own artifacts do not wake it, which is the default."""
         with self._call("prevent_self_trigger") as call:
-            self._say(call, wakes_itself=not as_flag(enabled, "`enabled`"))
+            self._set(call, wakes_itself=not as_flag(enabled, "`enabled`"))
         return self
 
     @contextmanager
     def _call(self, method: str) -> Generator[str, None, None]:
-        """Let a call count as a whole: what is refused says where, and leaves no trace."""
-        before, said = self._member, self._said
+        """Apply a call as a whole: an error names the call, and undoes its changes."""
+        before, calls = self._member, self._set_by
         try:
             yield method
         except (UsageError, UnknownType) as error:
-            self._member, self._said = before, said
+            self._member, self._set_by = before, calls
             raise type(error)(f"agent({before.agent.name!r}).{method}(): {error}") from error
         self._on_change()
 
-    def _tell(self, call: str, **said: Any) -> None:
-        """Keep what can be said once of the agent itself."""
-        self._note(call, said)
-        self._member = replace(self._member, agent=self._member.agent.model_copy(update=said))
+    def _set_agent(self, call: str, **values: Any) -> None:
+        """Set fields of the agent that can be set once."""
+        self._note(call, values)
+        self._member = replace(self._member, agent=self._member.agent.model_copy(update=values))
 
-    def _say(self, call: str, **said: Any) -> None:
-        """Keep what can be said once."""
-        self._note(call, said)
-        self._member = replace(self._member, **said)
+    def _set(self, call: str, **values: Any) -> None:
+        """Set fields of the member that can be set once."""
+        self._note(call, values)
+        self._member = replace(self._member, **values)
 
     def _note(self, call: str, fields: Iterable[str]) -> None:
         for field in fields:
-            if field in self._said:
+            if field in self._set_by:
                 raise UsageError(
-                    f"`.{self._said[field]}()` has said this already. Keep one of the two calls."
+                    f"`.{self._set_by[field]}()` has already set this. Keep one of the two calls."
                 )
-        self._said = {**self._said, **dict.fromkeys(fields, call)}
+        self._set_by = {**self._set_by, **dict.fromkeys(fields, call)}
 
     def _names(self, types: tuple[ArtifactType, ...]) -> tuple[str, ...]:
-        """The full names of types; a model is known to the app from now on."""
+        """The full names of types; models are registered."""
         need(types, "a type")
         return tuple(self._name(each) for each in types)
 
@@ -434,6 +437,6 @@ class AgentBuilder:
         if isinstance(given, type) and issubclass(given, BaseModel):
             return self._types.register(given)
         raise UsageError(
-            f"{preview(given)} is no type of artifacts. "
+            f"Expected a type of artifacts, got {preview(given)}. "
             "Give classes marked with `@artifact_type`, or their names."
         )

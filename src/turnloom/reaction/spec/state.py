@@ -1,4 +1,4 @@
-"""What a run of a board keeps beside the common state."""
+"""The board's part of a run's state."""
 
 from datetime import datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from turnloom.board.spec import Artifact
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """Artifacts that an agent is to be given, and because of which publish from outside."""
+    """Artifacts for an agent; `root` is the artifact that started the chain."""
 
     agent: str
     subscription: str
@@ -21,7 +21,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class WaitingArtifact(NamedTuple):
-    """An artifact that waits: when it came, and as the how-manieth of all that came."""
+    """A waiting artifact: when it arrived, and its number in the order of arrival."""
 
     id: str
     at: datetime
@@ -29,24 +29,24 @@ class WaitingArtifact(NamedTuple):
 
 
 class Group(msgspec.Struct):
-    """Artifacts with one key that wait for others: by type, the oldest first."""
+    """Artifacts with one key that wait for others: by type, oldest first."""
 
     bins: dict[str, list[WaitingArtifact]] = {}
 
     @property
     def first(self) -> WaitingArtifact:
-        """The one that has waited longest."""
+        """The artifact that has waited longest."""
         return min((bin[0] for bin in self.bins.values()), key=lambda entry: entry.number)
 
     @property
     def entries(self) -> list[WaitingArtifact]:
-        """All that wait in it, in the order of their coming."""
+        """All artifacts of the group, in order of arrival."""
         return sorted(chain.from_iterable(self.bins.values()), key=lambda entry: entry.number)
 
 
 class Pending(msgspec.Struct):
-    """What waits for one subscription: groups by key, the oldest first, and complete sets that
-    wait to be a batch, since when."""
+    """Artifacts that wait for one subscription: groups by key, oldest first, and the complete sets
+    of a batch, the first of which arrived at `since`."""
 
     groups: dict[str, Group] = {}
     sets: list[tuple[str, ...]] = []
@@ -55,7 +55,7 @@ class Pending(msgspec.Struct):
 
     @property
     def artifacts(self) -> tuple[str, ...]:
-        """All that waits."""
+        """All waiting artifacts."""
         grouped = (entry.id for group in self.groups.values() for entry in group.entries)
         return (*chain.from_iterable(self.sets), *grouped)
 
@@ -69,15 +69,15 @@ class Later(msgspec.Struct, frozen=True):
 
 
 class Tray(msgspec.Struct):
-    """What lies before a run of a board.
+    """The board's part of a run's state.
 
-    Artifacts are `held` as long as something `uses` them: they are `unoffered` (perhaps to one
-    subscription only), `pending` with others, hidden until `later`, `ready` to be given to an
-    agent, being worked on, opened a run for (`spawning`), or left because a turn failed. `outbox`
-    has what goes to runs that collect; `counts` how many turns each publish from outside set off,
-    and `depths` how many in a row led to each that is held. `chosen` says whom a guard chose for an
-    artifact among those whom it would have woken, and in which category. `closing` has the
-    subscriptions whose batch is taken as soon as all that came before is offered.
+    Artifacts are `held` while something `uses` them: they are `unoffered` (perhaps to one
+    subscription only), `pending` with others, hidden until `later`, `ready` for an agent, in a turn
+    (`working`), in a run that is being opened (`spawning`), or of a `failed` turn. `outbox` has the
+    artifacts for runs that collect; `counts` the turns that each root caused, and `depths` the
+    turns in a row that led to each held artifact. `chosen` has the agent that the selection guard
+    chose for an artifact, and the category. `closing` has the subscriptions whose batch is taken
+    once all earlier artifacts are offered.
     """
 
     held: dict[str, Artifact] = {}
@@ -98,24 +98,24 @@ class Tray(msgspec.Struct):
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing is left to be done here, now or when something else comes."""
+        """Whether nothing is left to do, now or after another arrival."""
         waits = any(each.groups or each.sets for each in self.pending.values())
         queued = self.unoffered or self.later or self.ready or self.spawning
         return not (waits or queued or self.working or self.failed)
 
     def hold(self, artifact: Artifact, root: str, depth: int) -> None:
-        """Keep an artifact for one more use."""
+        """Hold an artifact, with one use."""
         self.held[artifact.id] = artifact
         self.roots[artifact.id] = root
         self.depths[artifact.id] = depth
         self.keep(artifact.id)
 
     def keep(self, id: str) -> None:
-        """Keep an artifact that is held for one more use."""
+        """Add a use to a held artifact."""
         self.uses[id] = self.uses.get(id, 0) + 1
 
     def release(self, *ids: str) -> None:
-        """Let go of artifacts that were kept for a use; nobody holds those without any."""
+        """Remove a use of artifacts; those without uses are dropped."""
         for id in ids:
             left = self.uses[id] - 1
             if left:

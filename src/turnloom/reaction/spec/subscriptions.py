@@ -1,4 +1,4 @@
-"""Subscriptions, the agents of a board, and boards as definitions of runs."""
+"""Subscriptions, products, agents of a board, and the plan of a board."""
 
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
@@ -11,19 +11,19 @@ from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import FilterConfig, Public, Reader, TagFilter, Visibility
 from turnloom.errors import UsageError
 
-# As many seconds as there can be.
+# The maximum number of seconds.
 FOREVER = timedelta.max.total_seconds()
 
-# Says of an artifact's value whether a subscription wants it; may be async.
+# Decides whether a subscription wants an artifact's value; may be async.
 Predicate = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Inputs that belong together: those with the same key, over all correlations.
+    """Joins inputs with the same key, across correlations.
 
-    `by` gives the key of a value (a function, or a path into the payload). `within` is how long
-    each of them waits for the others, or how many artifacts later at most they come.
+    `by` is the key: a function of the value, or a path into the payload. `within` limits how long
+    an input waits for the others: a time, or a number of artifacts.
     """
 
     by: Callable[[Any], Any] | str
@@ -37,15 +37,15 @@ class Join:
         if self.within is not None and not _is_window(self.within):
             raise UsageError(
                 f"Join.within is {self.within!r}. Give a timedelta above 0, or a number of "
-                "artifacts from 1 on."
+                "artifacts of at least 1."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """So many at a time, over all correlations: taken at a size, or a time after the first came.
+    """Collects inputs across correlations, up to a size or for a time after the first.
 
-    What is there when the board is closed is taken as well.
+    Closing the board closes the batch too.
     """
 
     size: int | None = None
@@ -53,9 +53,9 @@ class Batch:
 
     def __post_init__(self) -> None:
         if self.size is None and self.timeout is None:
-            raise UsageError("Batch() would never be full. Give it a `size`, a `timeout`, or both.")
+            raise UsageError("Batch() would never be full. Give a `size`, a `timeout`, or both.")
         if self.size is not None and not is_count(self.size):
-            raise UsageError(f"Batch.size is {self.size!r}. Give a whole number from 1 on.")
+            raise UsageError(f"Batch.size is {self.size!r}. Give a whole number of at least 1.")
         if self.timeout is not None and not _is_time(self.timeout):
             raise UsageError(
                 f"Batch.timeout is {self.timeout!r}. Give a timedelta or seconds, above 0."
@@ -63,7 +63,7 @@ class Batch:
 
     @property
     def wait(self) -> timedelta:
-        """How long the first one waits at most."""
+        """How long the first input waits at most."""
         if isinstance(self.timeout, timedelta):
             return self.timeout
         return timedelta.max if self.timeout is None else timedelta(seconds=self.timeout)
@@ -71,7 +71,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What an agent consumes: one artifact of each type, in this order; a type twice is two."""
+    """A subscription of an agent: one artifact of each type, in this order; a type may repeat."""
 
     id: str
     agent: str
@@ -86,7 +86,7 @@ class Subscription:
 
     @property
     def spans(self) -> bool:
-        """Whether it looks beyond one correlation."""
+        """Whether it collects across correlations."""
         return self.join is not None or self.batch is not None
 
 
@@ -95,12 +95,12 @@ def _is_path(value: object) -> bool:
 
 
 def is_count(value: object) -> bool:
-    """Whether a value is a whole number from 1 on."""
+    """Whether a value is a whole number of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def is_seconds(value: object) -> bool:
-    """Whether a value is a number of seconds above 0 that ends."""
+    """Whether a value is a finite number of seconds above 0."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < FOREVER
 
 
@@ -112,21 +112,21 @@ def _is_window(value: object) -> bool:
     return value > timedelta(0) if isinstance(value, timedelta) else is_count(value)
 
 
-# Answers for an agent: an engine, a model by its name, or a function, plain or async, that gives an
-# answer, a text, what is to be published (one value, or several), or nothing.
+# Answers for an agent: an engine, a model by name, or a function, plain or async, that returns an
+# answer, a text, values to publish, or None.
 Answerer = Callable[[Task], object] | str
 
-# Gives the score of what one try of an agent came to; the highest counts.
+# Returns the score of one sample of an agent's turn; the highest counts.
 Score = Callable[[Answer], float | Awaitable[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """A type of artifacts that an agent publishes, and what holds for each of them.
+    """A type of artifacts that an agent publishes.
 
-    `fan_out` says how many of them one turn gives, at least and at most; `validate` says of a value
-    whether it may be published. With `inherit`, only those may see it who may see all that its
-    turn was shown.
+    `fan_out` is the minimum and maximum number that one turn publishes; `validate` accepts or
+    refuses a value. With `inherit`, an artifact is visible only to those who may see everything its
+    turn saw.
     """
 
     type: str
@@ -139,8 +139,8 @@ class Product:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFilter:
-    """Context that is chosen by what it is: the artifacts that a filter finds, at most so many, and
-    what the turn's state holds under some keys."""
+    """Context from a filter: the artifacts that it finds, up to `limit`, and values of the turn's
+    state."""
 
     filters: FilterConfig | None = None
     limit: int | None = None
@@ -149,7 +149,7 @@ class ContextFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """An agent on a board: what wakes it, what it publishes, and what makes it answer."""
+    """An agent on a board: its subscriptions, its products, and its engines."""
 
     agent: Agent
     subscriptions: tuple[Subscription, ...] = ()
@@ -166,20 +166,20 @@ class Member:
     wakes_itself: bool = False
 
     def reader(self, tenant: str) -> Reader:
-        """Who looks when this agent does, on a board of a tenant."""
+        """The agent as a reader of artifacts, on a board of a tenant."""
         return Reader(self.agent.name, self.labels, tenant)
 
     def product(self, type: str) -> Product | None:
-        """What it says of artifacts of a type, if it publishes them."""
+        """The product of a type, if the agent publishes it."""
         return next((each for each in self.products if each.type == type), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardPlan:
-    """A board as runs of it are pinned to: its agents by name, its text and the digest of that.
+    """The definition of a board that its runs are pinned to: agents by name, text and digest.
 
-    `limit` is how many turns one publish may set off, and how many may follow from each other over
-    several runs.
+    `limit` is the maximum number of turns that one publish may cause, and of turns in a row across
+    runs.
     """
 
     name: str
@@ -192,6 +192,6 @@ class BoardPlan:
     )
 
     def subscription(self, id: str) -> Subscription:
-        """The subscription of this id."""
+        """The subscription with this id."""
         agent = id.rpartition("#")[0]
         return next(each for each in self.members[agent].subscriptions if each.id == id)

@@ -11,11 +11,11 @@ from turnloom.errors import BudgetExceeded, ContextTooLarge, UsageError
 from turnloom.guards import events
 from turnloom.guards.events import WindowNeared
 from turnloom.guards.logic.budgets import (
+    exceeded_message,
     overtime,
     scarcity,
     seconds_left,
     shortages,
-    told,
     used_by,
     wanted_by,
 )
@@ -118,7 +118,7 @@ def refuse(
     """
     scope = scope_of(journal.state, call)
     fact = events.BudgetExceededFact(call, short, of or (scope.agent if scope else ""))
-    raise BudgetExceeded(told(journal.keep(f"{call}/exceeded", lambda: fact)))
+    raise BudgetExceeded(exceeded_message(journal.keep(f"{call}/exceeded", lambda: fact)))
 
 
 def settle(journal: Journal, key: str, spent: Amounts) -> None:

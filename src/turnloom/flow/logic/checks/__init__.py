@@ -1,1 +1,1 @@
-"""What can be wrong with a flow, by what it is about."""
+"""Checks of flows, by subject."""

@@ -1,4 +1,4 @@
-"""Whether the models inside of a flow's state are frozen, as the state is."""
+"""Check that the models inside a flow's state are frozen."""
 
 from typing import Any
 
@@ -8,23 +8,23 @@ from pydantic_core import core_schema
 
 
 def loose_models(model: type[BaseModel]) -> list[type]:
-    """The models and dataclasses inside of a model that are not frozen, by name."""
+    """The models and dataclasses inside a model that are not frozen, sorted by name."""
     found: dict[type, None] = {}
 
-    class Looking(GenerateJsonSchema):
-        """Comes by every model and dataclass, however deep it stands."""
+    class Visitor(GenerateJsonSchema):
+        """Visits every nested model and dataclass."""
 
         def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-            """The schema of a model, of which is noted whether it is frozen."""
+            """Collect a model."""
             found.setdefault(schema["cls"])
             return super().model_schema(schema)
 
         def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-            """The schema of a dataclass, of which is noted whether it is frozen."""
+            """Collect a dataclass."""
             found.setdefault(schema["cls"])
             return super().dataclass_schema(schema)
 
-    model.model_json_schema(schema_generator=Looking)
+    model.model_json_schema(schema_generator=Visitor)
     loose = [each for each in found if each is not model and not _is_frozen(each)]
     return sorted(loose, key=lambda each: each.__qualname__)
 

@@ -22,30 +22,30 @@ from turnloom.kernel.values import preview
 
 
 def lost_key(model: type[BaseModel]) -> tuple[Any] | None:
-    """A key of a mapping in a model that does not come back as it is, if there is one that can be
-    told before anything runs: of an enum, of a `Literal`, or null."""
+    """A key of a mapping in a model that does not survive JSON, if one is known in advance: of an
+    enum, of a `Literal`, or null."""
     try:
-        model.model_json_schema(schema_generator=_Looking)
+        model.model_json_schema(schema_generator=_KeyVisitor)
     except _Lost as lost:
         return (lost.key,)
     return None
 
 
 class _Lost(Exception):
-    """A key does not come back."""
+    """A key does not survive JSON."""
 
     def __init__(self, key: Any) -> None:
         self.key = key
 
 
-class _Looking(GenerateJsonSchema):
-    """Comes by every mapping of a model, and looks at its keys."""
+class _KeyVisitor(GenerateJsonSchema):
+    """Visits every mapping of a model, and checks its keys."""
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """The schema of a mapping whose keys come back.
+        """Check the keys of a mapping.
 
         Raises:
-            _Lost: one does not.
+            _Lost: a key does not survive JSON.
         """
         keys = schema.get("keys_schema")
         for key in _known(keys) if keys else ():
@@ -55,7 +55,7 @@ class _Looking(GenerateJsonSchema):
 
 
 def _known(keys: core_schema.CoreSchema) -> Iterator[Any]:
-    """The keys that there are, where that can be told."""
+    """The possible keys, if they are known."""
     match keys:
         case {"type": "enum", "members": [*members]}:
             yield from members
@@ -81,35 +81,35 @@ def _comes_back(mapping: core_schema.DictSchema, key: Any) -> bool:
 
 
 def as_model(state: Any) -> type[BaseModel] | None:
-    """What was given as the state, if it is a model."""
+    """The declared state, if it is a model."""
     return state if isinstance(state, type) and issubclass(state, BaseModel) else None
 
 
 def check_model(state: Any, site: Site) -> Iterator[Diagnostic]:
-    """Whether what was given as the state can be one."""
+    """Check the model of the state."""
     model = as_model(state)
     if model is None:
-        message = f"The state is {preview(state)}, which is no pydantic model."
+        message = f"The state is {preview(state)}, expected a pydantic model."
         yield problem(site, "W116", message, "Declare it with `class State(BaseModel)`.")
         return
     try:
         schema_digest(model, model.__name__)
     except UsageError as error:
         message, _, remedy = str(error).partition(". ")
-        yield problem(site, "W116", f"{message}.", remedy or "Use fields that JSON can say.")
+        yield problem(site, "W116", f"{message}.", remedy or "Use fields that JSON can represent.")
     else:
         yield from _check_keys(model, site)
         yield from _check_inside(model, site)
     if not model.model_config.get("frozen"):
-        message = f"{model.__name__} is not frozen. What a step assigns to it would be lost."
-        remedy = "Set `model_config = ConfigDict(frozen=True)`, and return what changes."
+        message = f"{model.__name__} is not frozen. Assignments to it in a step would be lost."
+        remedy = "Set `model_config = ConfigDict(frozen=True)`, and return the changes."
         yield problem(site, "W117", message, remedy)
     for name, field in model.model_fields.items():
         yield from _check_reducer(f"{model.__name__}.{name}", field, site)
 
 
 def check_migrate(migrate: Any, site: Site) -> Iterator[Diagnostic]:
-    """Whether states of an earlier model can be given to what migrates them."""
+    """Check the function that migrates states of an earlier model."""
     if migrate is None:
         return
     if not callable(migrate) or not fits(migrate, 1) or iscoroutinefunction(migrate):
@@ -119,20 +119,20 @@ def check_migrate(migrate: Any, site: Site) -> Iterator[Diagnostic]:
 
 
 def _check_keys(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
-    """Whether a state with mappings comes back from JSON."""
+    """Check that mappings in the state survive JSON."""
     lost = lost_key(model)
     if lost is not None:
         what = f"A mapping in {model.__name__} can have the key {preview(*lost)}"
-        message = f"{what}, which does not come back from JSON: keys are texts there."
-        yield problem(site, "W116", message, "Use keys whose values are texts, or an `IntEnum`.")
+        message = f"{what}, which does not survive JSON: keys are strings there."
+        yield problem(site, "W116", message, "Use keys with string values, or an `IntEnum`.")
 
 
 def _check_inside(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
-    """Whether what stands inside of a state is frozen, too."""
+    """Check that the models inside the state are frozen."""
     for kind in loose_models(model):
         name = kind.__name__
-        message = f"{name}, inside of {model.__name__}, is not frozen. "
-        message += "What a step assigns to it would be lost."
+        message = f"{name}, inside {model.__name__}, is not frozen. "
+        message += "Assignments to it in a step would be lost."
         if is_dataclass(kind):
             remedy = "Declare it with `@dataclass(frozen=True)`, and return a changed copy: "
             remedy += "`replace(…)`."
@@ -143,18 +143,18 @@ def _check_inside(model: type[BaseModel], site: Site) -> Iterator[Diagnostic]:
 
 
 def _check_reducer(name: str, field: FieldInfo, site: Site) -> Iterator[Diagnostic]:
-    """Whether a field can be reduced as it is annotated."""
+    """Check the reducer of a field."""
     if len(reducers_in(field.metadata)) > 1:
-        message = f"{name} has several reducers, of which one would count."
+        message = f"{name} has several reducers, but only one counts."
         yield problem(site, "W118", message, "Keep one of them.")
     if _inner(field.annotation):
-        message = f"{name} has a reducer inside of its type, where it does nothing."
+        message = f"{name} has a reducer inside its type, where it has no effect."
         yield problem(site, "W118", message, "Write `Annotated[…, reducer]` around the whole type.")
     reducer = reducer_of(field)
     if callable(reducer):
         if not fits(reducer, 2):
             message = f"The reducer of {name}, {preview(reducer)}, does not take two values."
-            remedy = "Let it take what is there and what is given."
+            remedy = "Give it two parameters: the current value and the new one."
             yield problem(site, "W118", message, remedy)
         return
     wanted = {APPENDED: ("append", list), MERGED: ("merge", dict)}.get(reducer)
@@ -165,14 +165,14 @@ def _check_reducer(name: str, field: FieldInfo, site: Site) -> Iterator[Diagnost
 
 
 def _parts(annotation: Any) -> list[Any]:
-    """What a value can be besides null."""
+    """The parts of a union type except None."""
     is_union = get_origin(annotation) in (Union, UnionType)
     parts = get_args(annotation) if is_union else (annotation,)
     return [each for each in parts if each is not NoneType]
 
 
 def _inner(annotation: Any) -> bool:
-    """Whether a reducer stands at a part of a type."""
+    """Whether a part of a type has a reducer."""
     return any(
         reducers_in(get_args(each)[1:])
         for each in _parts(annotation)

@@ -1,4 +1,4 @@
-"""Checks of settings: valid values, and an effect where they stand."""
+"""Checks of settings: valid values, and settings without effect."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -18,29 +18,29 @@ from turnloom.kernel.code import fits
 from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
 from turnloom.variables.spec import BAKED_IN, BASE
 
-# Paths after which it is over anyway.
+# Paths in which `complete()` has no effect, and why.
 _LAST = {
-    "main": "the flow is over then anyway",
+    "main": "the flow ends there anyway",
     "failure": "the run has failed anyway",
     "path": "the path of a fork is joined",
     "rescue": "the path of a fork is joined",
 }
 
-# Settings of a step that change nothing without another one, and why.
+# Settings of a step that need another one, and why.
 _NEEDS = (
-    ("on_low_confidence", "require_confidence", "it requires none"),
+    ("on_low_confidence", "require_confidence", "it requires no confidence"),
     ("recover", "on_failure", "nothing handles its failures"),
-    ("compensate_timeout", "compensate", "nothing makes up for it"),
+    ("compensate_timeout", "compensate", "it has no compensation"),
 )
 
 
 def check_effects(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
-    """Whether every setting, and every end of a path, changes something."""
+    """Check that every setting and every `complete()` has an effect."""
     for id, placed in paths.items():
         yield from _check_end(paths, id, placed)
         handler = placed.line.handler
         if handler is not None and placed.part != "path":
-            message = "`Path.on_failure` has no effect outside of a fork."
+            message = "`Path.on_failure` has no effect outside a fork."
             yield problem(handler.site, "W127", message, "Give a step `on_failure=…`.")
     for node in steps_of(paths):
         for name, why, remedy in _idle(node):
@@ -49,13 +49,13 @@ def check_effects(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
         yield from _check_handlers(node)
     for node in steps_of({id: each for id, each in paths.items() if _is_after(id)}):
         if node.compensate is not None:
-            why = "steps after a failure are not made up for"
+            why = "steps after a failure are not compensated"
             message = f"`compensate` of step {node.name!r} has no effect: {why}."
             yield problem(node.site, "W127", message, "Leave it out.")
 
 
 def _is_after(id: str) -> bool:
-    """Whether a path is walked when what was done has been made up for."""
+    """Whether a path runs after compensation."""
     return id == FAILURE or id.startswith(f"{FAILURE}/")
 
 
@@ -79,44 +79,44 @@ def _owner(paths: Mapping[str, Placed], placed: Placed) -> StepNode:
 
 
 def _idle(node: StepNode) -> Iterator[tuple[str, str, str]]:
-    """The settings of a step that change nothing: which, why, and what to do."""
-    said = {
+    """The settings of a step without effect: the name, the reason and the remedy."""
+    is_set = {
         "context": bool(node.context),
         "budget": node.budget is not None,
         "format": node.format != PLAIN,
         "select": node.select is not None,
     }
     if not isinstance(node.step, AgentStep):
-        for name in (name for name, is_said in said.items() if is_said):
+        for name in (name for name, given in is_set.items() if given):
             yield name, "no agent takes it", "Make it an `AgentStep`, or leave it out."
     elif not node.context:
-        for name in (name for name in ("budget", "format") if said[name]):
+        for name in (name for name in ("budget", "format") if is_set[name]):
             yield name, "it has no `context`", "Give it sources, or leave it out."
     yield from _spare_engines(node)
     for name, other, why in _NEEDS:
-        if _is_said(getattr(node, name)) and not _is_said(getattr(node, other)):
+        if _is_set(getattr(node, name)) and not _is_set(getattr(node, other)):
             yield name, why, f"Add `{other}=…`."
 
 
-def _is_said(value: object) -> bool:
+def _is_set(value: object) -> bool:
     return value is not None and value is not False and value != ()
 
 
 def _spare_engines(node: StepNode) -> Iterator[tuple[str, str, str]]:
-    """What is said of who answers for an agent, and changes nothing."""
+    """Settings of engines without effect."""
     agent = as_agent(node.step)
     if agent is None:
         return
     if agent.engines and node.select is None:
-        yield "engines", "nothing selects one of them", "Add `select=Selection(candidates=…)`."
+        yield "engines", "`select` is not set", "Add `select=Selection(candidates=…)`."
     if agent_of(agent).engines and node.select is not None:
-        yield "with_engines", "`select` says who answers", "Keep one of them."
+        yield "with_engines", "`select` decides who answers", "Keep one of them."
     if agent_of(agent).engines and agent.engine is not None:
-        yield "engine", "`with_engines` says who answers", "Keep one of them."
+        yield "engine", "`with_engines` decides who answers", "Keep one of them."
 
 
 def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:
-    """Whether each path for failures, and that for too little confidence, does something."""
+    """Check that the paths for failures and low confidence have an effect."""
     wider: list[type] = []
     for given, line in node.on_failure:
         kind = cast(object, given)
@@ -124,10 +124,10 @@ def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:
             continue
         what = f"The path of step {node.name!r} for {kind.__name__}"
         if any(issubclass(kind, each) for each in wider):
-            message = f"{what} is never taken: one before it takes all such failures."
+            message = f"{what} is never taken: an earlier one takes all such failures."
             yield problem(node.site, "W127", message, "Put it first.")
         if not line.nodes and not node.recover:
-            message = f"{what} is empty, and the flow fails anyway."
+            message = f"{what} is empty, but the flow fails anyway."
             yield problem(node.site, "W127", message, "Add `recover=True`, or a step.")
         wider.append(kind)
     low = node.on_low_confidence
@@ -137,7 +137,7 @@ def _check_handlers(node: StepNode) -> Iterator[Diagnostic]:
 
 
 def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Whether the sources of a step name what the state and the variables have."""
+    """Check that the sources of a step name existing fields and variables."""
     given: object = node.context
     if not isinstance(given, list | tuple):
         message = f"`context` of step {node.name!r} is {preview(given)}."
@@ -150,18 +150,18 @@ def check_context(node: StepNode, state: Any, variables: Mapping[str, Any]) -> I
         yield problem(node.site, "W126", f"Step {node.name!r}: {message}.", remedy)
         return
     budget = node.budget if isinstance(cast(object, node.budget), Budget) else None
-    for trouble in check_sources(sources, state, _names(variables), budget=budget):
-        message = f"Step {node.name!r}, {trouble.message}"
-        yield problem(node.site, trouble.code, message, trouble.remedy)
+    for found in check_sources(sources, state, _names(variables), budget=budget):
+        message = f"Step {node.name!r}, {found.message}"
+        yield problem(node.site, found.code, message, found.remedy)
 
 
 def _names(variables: Mapping[str, Any]) -> list[str]:
-    """The variables that there are."""
+    """The names of all variables."""
     return [*BASE, *BAKED_IN, *definitions_in(variables)]
 
 
 def definitions_in(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions of variables by name, however they are declared."""
+    """The definitions of variables by name, from a list or a mapping."""
     outer = as_object(variables.get("context_variables", variables)) or {}
     declared = outer.get("definitions")
     listed = [as_object(each) or {} for each in as_array(declared) or ()]
@@ -169,7 +169,7 @@ def definitions_in(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_values(node: StepNode) -> Iterator[Diagnostic]:
-    """Whether a step can be taken as its settings say."""
+    """Check the values of a step's settings."""
     for name in node.unknown:
         yield _unknown(node, name)
     yield from _check_retry(node)
@@ -190,7 +190,7 @@ def check_values(node: StepNode) -> Iterator[Diagnostic]:
 
 
 def check_cache(node: StepNode, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Whether results of a step can be kept as its settings say."""
+    """Check the cache settings of a step."""
     if node.cache is None:
         return
     seconds, shared = node.cache.seconds, node.cache.shared
@@ -203,41 +203,41 @@ def check_cache(node: StepNode, variables: Mapping[str, Any]) -> Iterator[Diagno
     secrets = [name for name, each in definitions_in(variables).items() if _is_secret(each)]
     if shared and secrets:
         message = (
-            f"Step {node.name!r} shares its results between users, and reads secrets: "
+            f"Step {node.name!r} shares its results between users, but reads secrets: "
             f"{', '.join(secrets)}."
         )
-        yield problem(node.site, "W126", message, "Leave `shared` out, or the secrets.")
+        yield problem(node.site, "W126", message, "Remove `shared`, or the secrets.")
 
 
 def _is_secret(definition: Json) -> bool:
     return bool((as_object(definition) or {}).get("secret"))
 
 
-# What agents of boards can have and steps of flows cannot: why, and what to do.
+# Settings for agents of boards only: the reason and the remedy.
 _ELSEWHERE = {
     "inherit": (
         "every step reads the whole state",
-        "Publish what only some may see on a board.",
+        "Use a board to limit who may see an artifact.",
     ),
 }
 
-# What calls of an `AgentStep` say.
+# Builder calls of an `AgentStep`.
 _CALLS = ("with_engines", "with_components", "labels", "best_of", "max_concurrency")
 
 
 def _unknown(node: StepNode, name: str) -> Diagnostic:
-    """That a step has no setting of a name, and why if that is known."""
+    """The diagnostic for an unknown setting of a step."""
     if name in _ELSEWHERE:
         why, remedy = _ELSEWHERE[name]
         return problem(node.site, "W131", f"`{name}` is not for flows: {why}.", remedy)
     message = f"Step {node.name!r} has no setting {name!r}."
     call = next((each for each in _CALLS if each.removeprefix("with_") == name), None)
     if call is not None:
-        remedy = f"Say it of the agent: `{type(node.step).__name__}().{call}(…)`."
+        remedy = f"Set it on the agent: `{type(node.step).__name__}().{call}(…)`."
         return problem(node.site, "W126", message, remedy)
     near = nearest(name, StepSettings.__annotations__)
     known = ", ".join(StepSettings.__annotations__)
-    remedy = f"Did you mean {near!r}?" if near else f"There is: {known}."
+    remedy = f"Did you mean {near!r}?" if near else f"Known: {known}."
     return problem(node.site, "W126", message, remedy)
 
 
@@ -251,20 +251,20 @@ def _typed(node: StepNode) -> Iterator[tuple[str, Any, type]]:
 def _check_retry(node: StepNode) -> Iterator[Diagnostic]:
     retry: Retry = node.retry
     if not is_count(retry.n, 0):
-        message = f"Step {node.name!r} is to be tried again {preview(retry.n)} times."
-        yield problem(node.site, "W122", message, "Let `retry` be 0 or more.")
+        message = f"`retry` of step {node.name!r} is {preview(retry.n)}."
+        yield problem(node.site, "W122", message, "Give a whole number of 0 or more.")
     for name, least in (("delay", 0), ("factor", 1), ("max_delay", 0)):
         value = getattr(retry, name)
         if not is_number(value) or value < least:
             message = f"`{name}` in `retry` of step {node.name!r} is {preview(value)}."
-            yield problem(node.site, "W122", message, f"Let it be {least} or more.")
+            yield problem(node.site, "W122", message, f"Give {least} or more.")
 
 
 def check_timeout(what: str, timeout: object, site: Site) -> Iterator[Diagnostic]:
-    """Whether something can be given so many seconds."""
+    """Check a timeout."""
     if timeout is not None and not (isinstance(timeout, int | float) and _is_time(timeout)):
         message = f"{what} is {preview(timeout)}."
-        yield problem(site, "W123", message, "Give seconds, more than 0.")
+        yield problem(site, "W123", message, "Give a number of seconds above 0.")
 
 
 def _is_time(seconds: float) -> bool:
@@ -277,10 +277,10 @@ def _check_confidence(node: StepNode) -> Iterator[Diagnostic]:
         return
     if not is_number(least) or not 0 <= least <= 1:
         message = f"`require_confidence` of step {node.name!r} is {preview(least)}."
-        yield problem(node.site, "W124", message, "Let it be from 0 to 1.")
+        yield problem(node.site, "W124", message, "Give a number from 0 to 1.")
     if node.on_low_confidence is None:
-        message = f"Step {node.name!r} requires confidence, and goes on without it."
-        remedy = "Say what comes then: `on_low_confidence=…`."
+        message = f"Step {node.name!r} requires confidence, but continues without it."
+        remedy = "Add a path for low confidence: `on_low_confidence=…`."
         yield problem(node.site, "W125", message, remedy, severity="warning")
 
 
@@ -292,5 +292,5 @@ def _check_validate(node: StepNode) -> Iterator[Diagnostic]:
             return
         case given:
             message = f"`validate` of step {node.name!r} is {preview(given)}."
-            remedy = "Give a function of the state, and what is said if it does not hold."
+            remedy = "Give a function of the state, and a message for when it is false."
             yield problem(node.site, "W126", message, remedy)

@@ -27,13 +27,13 @@ from turnloom.flow.spec.nodes import (
 from turnloom.kernel.code import fits
 from turnloom.kernel.values import preview
 
-# What a function consists of that only reads attributes of its argument.
+# The instructions of a function that only reads attributes of its argument.
 _READING = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE"}
 
 
 def read_path(function: Any) -> tuple[str, ...]:
-    """The attributes that a function reads one out of the other, if it does nothing else; it is
-    not called to find out."""
+    """The chain of attributes that a function reads, if it does nothing else; the function is not
+    called."""
     code = getattr(function, "__code__", None)
     if code is None or code.co_argcount != 1:
         return ()
@@ -44,18 +44,18 @@ def read_path(function: Any) -> tuple[str, ...]:
 
 
 def values_of(on: Any, state: Any) -> tuple[Any, ...] | None:
-    """Every value that a branch can go by, if there are only so many."""
+    """Every value of a branch's function, if they are finite."""
     return _values(_type_of(on, state))
 
 
 def _type_of(on: Any, state: Any) -> Any:
-    """What a function gives for a state, by its annotation or by what it reads."""
+    """The type of a function's result, by its annotation or by the attributes that it reads."""
     try:
-        said = get_type_hints(on).get("return", Any)
+        hint = get_type_hints(on).get("return", Any)
     except (NameError, TypeError, AttributeError):
-        said = Any
+        hint = Any
     path = read_path(on)
-    return type_at(state, path).type if said is Any and path and state is not None else said
+    return type_at(state, path).type if hint is Any and path and state is not None else hint
 
 
 def _values(of: Any) -> tuple[Any, ...] | None:
@@ -79,7 +79,7 @@ def missing(node: BranchNode, values: Iterable[Any]) -> list[Any]:
 
 
 def strangers(node: BranchNode, values: Sequence[Any]) -> list[Any]:
-    """The values that a branch has a path for and that it never goes by."""
+    """The cases of a branch that never occur."""
     return [case for case, _ in node.cases if not _has(values, case)]
 
 
@@ -88,14 +88,14 @@ def _has(values: Iterable[Any], value: Any) -> bool:
 
 
 def written(value: Any) -> str:
-    """A value as a program has it."""
+    """A value as Python source."""
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
     return preview(value)
 
 
 def check_shapes(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
-    """Whether every fork, loop and branch has the paths and functions that it needs."""
+    """Check the paths and functions of every fork, loop and branch."""
     for placed in paths.values():
         for node in placed.line.nodes:
             match node:
@@ -112,11 +112,11 @@ def check_shapes(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic
 def _check_fork(node: ForkNode) -> Iterator[Diagnostic]:
     if len(node.paths) < 2:
         message = f"Fork {node.name!r} has {len(node.paths) or 'no'} path{'s'[len(node.paths) :]}."
-        yield problem(node.site, "W107", message, "Give it two or more, or use `then`.")
+        yield problem(node.site, "W107", message, "Give two or more paths, or use `then`.")
     for number, line in enumerate(node.paths):
         if not line.nodes:
             message = f"Path {number} of fork {node.name!r} has no steps."
-            yield problem(line.site, "W108", message, "Add one, or leave the path out.")
+            yield problem(line.site, "W108", message, "Add a step, or remove the path.")
     if node.join is None:
         message = f"Fork {node.name!r} has no `join`."
         yield problem(node.site, "W109", message, "Name the step after its paths: `join=…`.")
@@ -125,11 +125,11 @@ def _check_fork(node: ForkNode) -> Iterator[Diagnostic]:
 def _check_loop(node: LoopNode) -> Iterator[Diagnostic]:
     if not node.body.nodes:
         message = f"Loop {node.name!r} has no steps."
-        yield problem(node.site, "W110", message, "Give it a path with at least one.")
+        yield problem(node.site, "W110", message, "Give a path with at least one step.")
     if not is_count(node.max_iterations, 1):
         most = preview(node.max_iterations)
-        message = f"Loop {node.name!r} is to be walked {most} times at most."
-        yield problem(node.site, "W111", message, "Let `max_iterations` be 1 or more.")
+        message = f"`max_iterations` of loop {node.name!r} is {most}."
+        yield problem(node.site, "W111", message, "Give a whole number of 1 or more.")
     yield from check_asked(node, node.until, "until")
 
 
@@ -145,29 +145,29 @@ def _check_branch(node: BranchNode, state: Any) -> Iterator[Diagnostic]:
         message = f"Branch {node.name!r} has no path for {', '.join(map(written, left))}."
         yield problem(node.site, "W113", message, "Add it to the cases, or give `otherwise`.")
     for value in strangers(node, values):
-        message = f"Branch {node.name!r} has a path for {written(value)}, which never is the value."
-        remedy = f"The value is one of {', '.join(map(written, values))}. Use these."
+        message = f"Branch {node.name!r} has a path for {written(value)}, which never occurs."
+        remedy = f"Use one of {', '.join(map(written, values))}."
         yield problem(node.site, "W127", message, remedy)
 
 
 def check_asked(node: Node, function: object, role: str) -> Iterator[Diagnostic]:
-    """Whether a function can be asked about the state."""
+    """Check that a function takes the state."""
     if not callable(function) or not fits(function, 1):
         message = f"`{role}` of {node.name!r} is {preview(function)}."
         yield problem(node.site, "W126", message, "Give a function of the state: `lambda s: …`.")
 
 
 def check_reach(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
-    """Whether something comes after where every way ends."""
+    """Check that every node is reachable."""
     for placed in paths.values():
         lost = _lost(placed.line, state)
         if lost is not None:
-            message = f"Nothing leads to {lost.name!r}: every way ends before it."
+            message = f"{lost.name!r} is unreachable: every path ends before it."
             yield problem(lost.site, "W114", message, "Remove it, or a `complete()` before it.")
 
 
 def _lost(line: NodeSequence, state: Any) -> Node | None:
-    """The first node that is never come to."""
+    """The first unreachable node."""
     for at, node in enumerate(line.nodes):
         if line.end is not None and at >= line.end:
             return node
@@ -177,7 +177,7 @@ def _lost(line: NodeSequence, state: Any) -> Node | None:
 
 
 def ends(line: NodeSequence, state: Any) -> bool:
-    """Whether every way through a path ends the flow."""
+    """Whether a path always ends the flow."""
     return line.ends or any(_ends(node, state) for node in line.nodes)
 
 
@@ -194,19 +194,19 @@ def _ends(node: Node, state: Any) -> bool:
             return False
 
 
-# How many paths a path may be inside of: flows are checked, drawn and walked path in path.
+# The maximum nesting of paths: flows are checked, drawn and run recursively.
 DEEPEST = 100
 
 
 def check_calls(declared: DeclaredFlow) -> Iterator[Diagnostic]:
-    """Whether every call came when it could."""
+    """Check the order of the builder calls."""
     early = [each for each in declared.misplaced if not each.after]
     for each in early[:1]:
         yield problem(
             each.site,
             "W101",
-            f"Flow {declared.name!r} begins with `{each.call}`.",
-            "Begin it with `start_with`.",
+            f"Flow {declared.name!r} starts with `{each.call}`.",
+            "Start it with `start_with`.",
         )
     for each in declared.misplaced:
         if each.after:
@@ -227,20 +227,22 @@ def _late(flow: str, misplaced: Misplaced) -> Diagnostic:
 
 
 def check_repeats(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
-    """Whether each path says once what can be said once, and none is a flow."""
+    """Check that no path repeats a call, and that none is a flow."""
     for placed in paths.values():
         for call, site in placed.line.again:
             yield problem(site, "W103", f"A path has `{call}` twice.", "Keep one of them.")
         if placed.line.flow is not None:
             message = (
-                f"Flow {placed.line.flow!r} is given as a path. Its timeout, variables, hooks, "
+                f"Flow {placed.line.flow!r} is used as a path. Its timeout, variables, hooks, "
                 "guards and `on_failure` would be ignored."
             )
-            yield problem(placed.line.site, "W130", message, "Give its steps: `Path(…)`.")
+            yield problem(
+                placed.line.site, "W130", message, "Use a path with its steps: `Path(…)`."
+            )
 
 
 def check_nesting(declared: DeclaredFlow) -> Iterator[Diagnostic]:
-    """Whether a path contains itself, or so many others that nobody could follow them."""
+    """Check that no path contains itself, or is nested too deeply."""
     for line in (declared.main, declared.failure):
         if line is not None:
             yield from _nested(line, ())
@@ -248,12 +250,12 @@ def check_nesting(declared: DeclaredFlow) -> Iterator[Diagnostic]:
 
 def _nested(line: NodeSequence, around: tuple[int, ...]) -> Iterator[Diagnostic]:
     if id(line) in around:
-        message = "A path is inside of itself."
-        yield problem(line.site, "W115", message, "Build another path, or use `repeat_until`.")
+        message = "A path contains itself."
+        yield problem(line.site, "W115", message, "Build a separate path, or use `repeat_until`.")
         return
     if len(around) > DEEPEST:
-        message = f"A path is inside of more than {DEEPEST} others."
-        remedy = "Put cases side by side in one branch, or use `repeat_until`."
+        message = f"A path is nested in more than {DEEPEST} others."
+        remedy = "Put the cases into one branch, or use `repeat_until`."
         yield problem(line.site, "W129", message, remedy)
         return
     inner = [each for node in line.nodes for _, _, each in lines_of(node)]
@@ -261,12 +263,12 @@ def _nested(line: NodeSequence, around: tuple[int, ...]) -> Iterator[Diagnostic]
         yield from _nested(each, (*around, id(line)))
 
 
-# Parts of paths after whose end the flow continues behind the node that they belong to.
+# Paths at whose end the flow continues after the node that they belong to.
 _REJOINING = frozenset({"case", "low", "rejected", "late"})
 
 
 def check_approvals(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
-    """Whether every approval asks somebody, who has a choice."""
+    """Check the approvers, options and paths of every approval."""
     for placed in paths.values():
         for at, node in enumerate(placed.line.nodes):
             if isinstance(node, ApprovalNode):
@@ -275,7 +277,7 @@ def check_approvals(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnos
 
 
 def _check_refusals(node: ApprovalNode, after: Node | None, state: Any) -> Iterator[Diagnostic]:
-    """Whether a rejection, or that there is no answer, leads where an approval does."""
+    """Warn if a rejection or a timeout leads to the same step as an approval."""
     asked = [*_asked(node)]
     refusals = [
         ("on_rejection", node.on_rejection, any(o.rejects for each in asked for o in each.options)),
@@ -289,16 +291,15 @@ def _check_refusals(node: ApprovalNode, after: Node | None, state: Any) -> Itera
             and not ends(line, state)
         ):
             message = (
-                f"`{setting}` of {node.name!r} leads to {after.name!r} at its end, as an approval "
-                "does."
+                f"After `{setting}` of {node.name!r}, the flow continues with {after.name!r}, as "
+                "after an approval."
             )
             remedy = f"End the flow there: `{setting}=Path(…).complete()`."
             yield problem(node.site, "W132", message, remedy, severity="warning")
 
 
 def _next(paths: Mapping[str, Placed], placed: Placed, at: int) -> Node | None:
-    """What follows a node where nothing is decided in between; after the last one of a path that
-    is walked for a while, what follows that."""
+    """The node after another; after the last of a path that rejoins, the node after that path."""
     if at + 1 < len(placed.line.nodes):
         return placed.line.nodes[at + 1]
     if placed.line.ends or placed.part not in _REJOINING:
@@ -317,7 +318,7 @@ def _check(node: ApprovalNode) -> Iterator[Diagnostic]:
 
 
 def _asked(node: ApprovalNode) -> Iterator[ApprovalRequest]:
-    """Whom an approval asks, one after the other."""
+    """The requests of an approval, one after the other."""
     asking = node.asking
     yield asking
     while isinstance(asking.then, ApprovalRequest):
@@ -329,17 +330,17 @@ def _check_asking(node: ApprovalNode, asking: ApprovalRequest) -> Iterator[Diagn
     approver = cast(object, asking.approver)
     if not isinstance(approver, str) or not approver.strip():
         message = f"Approval {node.name!r} asks {preview(approver)}."
-        yield problem(node.site, "W126", message, "Say who is asked.")
+        yield problem(node.site, "W126", message, "Name the approver.")
     yield from check_timeout(f"`timeout` of approval {node.name!r}", asking.timeout, node.site)
     if asking.then is not None and asking.timeout is None:
-        message = f"`on_timeout` of {node.name!r} has no effect: it waits without an end."
+        message = f"`on_timeout` of {node.name!r} has no effect: it has no timeout."
         yield problem(node.site, "W127", message, "Add `timeout=…`.")
     if not isinstance(asking.context, str):
         yield from check_asked(node, asking.context, "context")
     ids = [option.id for option in asking.options]
     if len({*ids}) < len(ids) or DEFER in ids or not all(ids):
         message = f"The options of {node.name!r} are {', '.join(map(repr, ids))}."
-        remedy = f"Give each an id of its own; {DEFER!r} can always be said."
+        remedy = f"Give each a unique id; {DEFER!r} is always available."
         yield problem(node.site, "W126", message, remedy)
     if all(option.rejects for option in asking.options):
         message = f"Every option of {node.name!r} rejects."

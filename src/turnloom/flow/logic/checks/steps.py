@@ -19,12 +19,12 @@ from turnloom.guards.spec import Selection
 from turnloom.kernel.code import fits
 from turnloom.kernel.values import nearest, preview
 
-# What no step gives, although a program may say that it does.
+# Annotated results that no step can return.
 _NO_UPDATE = (BaseModel, str, int, float, list, tuple, set)
 
 
 def check_step(node: StepNode) -> Iterator[Diagnostic]:
-    """Whether a step, and what makes up for it, can be taken."""
+    """Check the code of a step and of its compensation."""
     what = f"Step {node.name!r}"
     agent = as_agent(node.step)
     if agent is not None:
@@ -40,53 +40,53 @@ def check_step(node: StepNode) -> Iterator[Diagnostic]:
 
 
 def _check_candidates(node: StepNode, agent: AgentStep[Any, Any]) -> Iterator[Diagnostic]:
-    """Whether whoever may be selected is there."""
+    """Check that the candidates of a selection are engines of the step."""
     if isinstance(node.select, Selection):
         for name in (each for each in node.select.candidates if each not in agent.engines):
-            message = f"`select` of step {node.name!r} names {name!r}, which is none of `engines`."
+            message = f"`select` of step {node.name!r} names {name!r}, which is not in `engines`."
             known = ", ".join(agent.engines) or "none"
-            yield problem(node.site, "W126", message, f"Correct it. There is: {known}.")
+            yield problem(node.site, "W126", message, f"Use one of: {known}.")
 
 
 def as_agent(step: Any) -> AgentStep[Any, Any] | None:
-    """A step that an agent takes, if one does."""
+    """A step as an agent step, if it is one."""
     return cast(AgentStep[Any, Any], step) if isinstance(step, AgentStep) else None
 
 
 def _check_code(what: str, step: Any, site: Site) -> Iterator[Diagnostic]:
     if isinstance(step, Unmade):
-        message = f"{what} cannot be made of {step.kind.__name__}: {step.why}."
-        yield problem(site, "W121", message, f"Give one that is made: `{step.kind.__name__}(…)`.")
+        message = f"{what}: cannot create a {step.kind.__name__}: {step.why}."
+        yield problem(site, "W121", message, f"Pass an instance: `{step.kind.__name__}(…)`.")
         return
     if isinstance(step, Path):
-        message = f"{what} is a path or a flow, where one step is wanted."
-        remedy = "Give a step. As `join`, a path of one step may give it settings, and no more."
+        message = f"{what} is a path or a flow, expected one step."
+        remedy = "Give a step. As `join`, a path of one step is allowed, to give it settings."
         yield problem(site, "W121", message, remedy)
         return
     function = function_of(step)
-    remedy = "Let it take the state, or the state and the context: `(state)`, `(state, ctx)`."
+    remedy = "Use the parameters `(state)` or `(state, ctx)`."
     if not callable(function):
         yield problem(site, "W121", f"{what} is {preview(step)}, which cannot be called.", remedy)
     elif not fits(function, 1) and not fits(function, 2):
-        message = f"{what} can be called neither with one value nor with two."
+        message = f"{what} does not take one or two parameters."
         yield problem(site, "W121", message, remedy)
     else:
         yield from _check_given(what, function, site)
 
 
 def _check_given(what: str, function: Callable[..., Any], site: Site) -> Iterator[Diagnostic]:
-    """Whether a step can give what it changes."""
+    """Check that a step can return its changes."""
     if isgeneratorfunction(function) or isasyncgenfunction(function):
-        message = f"{what} gives one thing after the other."
-        yield problem(site, "W121", message, "Let it return what it changes, once.")
+        message = f"{what} is a generator."
+        yield problem(site, "W121", message, "Return the changes once.")
     given = return_hint(function)
     if isinstance(given, type) and issubclass(given, _NO_UPDATE):
-        message = f"{what} gives a {given.__name__}."
-        yield problem(site, "W121", message, "Let it give the fields that change: a dict.")
+        message = f"{what} returns a {given.__name__}."
+        yield problem(site, "W121", message, "Return the fields that change, as a dict.")
 
 
 def return_hint(function: Callable[..., Any]) -> Any:
-    """What a function is annotated to give, if that can be said."""
+    """The annotated result of a function, if it can be resolved."""
     try:
         return get_type_hints(function).get("return")
     except (NameError, TypeError, AttributeError):
@@ -96,51 +96,53 @@ def return_hint(function: Callable[..., Any]) -> Any:
 def _check_agent(what: str, step: AgentStep[Any, Any], site: Site) -> Iterator[Diagnostic]:
     kind, plain = type(step), cast(type[AgentStep[Any, Any]], AgentStep)
     if kind.apply is plain.apply:
-        message = f"{what} does not say what the answer changes."
+        message = f"{what} does not define what the answer changes."
         yield problem(site, "W121", message, "Define `apply(self, state, answer, context)`.")
     elif not fits(step.apply, 3):
-        message = f"`apply` of {what.lower()} cannot be called with three values."
-        yield problem(site, "W121", message, "Let it be `apply(self, state, answer, context)`.")
+        message = f"`apply` of {what.lower()} does not take three parameters."
+        yield problem(site, "W121", message, "Define it as `apply(self, state, answer, context)`.")
     if kind.build_messages is not plain.build_messages:
         if not fits(step.build_messages, 2):
-            message = f"`build_messages` of {what.lower()} cannot be called with two values."
+            message = f"`build_messages` of {what.lower()} does not take two parameters."
             yield problem(
-                site, "W121", message, "Let it be `build_messages(self, state, context)`."
+                site, "W121", message, "Define it as `build_messages(self, state, context)`."
             )
     elif kind.user_prompt is plain.user_prompt or not fits(step.user_prompt, 1):
-        message = f"{what} does not say what its agent is asked about the state."
+        message = f"{what} does not define a prompt for its agent."
         yield problem(site, "W121", message, "Define `user_prompt(self, state)`.")
     yield from _check_tools(what, step, site)
     output = cast(object, step.output_type)
     if output is not None and not (isinstance(output, type) and issubclass(output, BaseModel)):
         message = f"`output_type` of {what.lower()} is {preview(output)}."
-        yield problem(site, "W121", message, "Give a pydantic model, or leave it out for text.")
+        yield problem(site, "W121", message, "Give a pydantic model, or omit it for text.")
 
 
 def _check_tools(what: str, step: AgentStep[Any, Any], site: Site) -> Iterator[Diagnostic]:
     for tool in cast(Sequence[Any], step.tools):
         if not callable(tool) or not getattr(tool, "__name__", "").isidentifier():
             message = f"One of `tools` of {what.lower()} is {preview(tool)}."
-            yield problem(site, "W126", message, "Give functions that have names: use `def`.")
+            yield problem(
+                site, "W126", message, "Give functions defined with `def`: a tool needs a name."
+            )
 
 
-# What places of steps are written with, as in `loop[2]/draft`.
+# The special characters of places, as in `loop[2]/draft`.
 _RESERVED = "/[]#"
 
-# Paths that are walked with what they are in, so that names in them are told apart; the others are
-# walked instead of something, and may use its names.
+# Paths that run together with the path around them, so their names must differ from its names; the
+# others are alternatives, and may repeat names.
 _ALONG = ("body", "path")
 
 
 def check_name(name: object, site: Site, what: str) -> Iterator[Diagnostic]:
-    """Whether something is called anything."""
+    """Check that a name is not blank."""
     if not isinstance(name, str) or not name.strip():
         message = f"The name of {what} is blank: {preview(name)}."
         yield problem(site, "W100", message, "Give it a name.")
 
 
 class _Named(NamedTuple):
-    """A name, where it is given, and where it has to be the only one."""
+    """A name, its site, and the scopes in which it must be unique."""
 
     name: str
     site: Site
@@ -148,20 +150,20 @@ class _Named(NamedTuple):
 
 
 def check_names(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
-    """Whether everything has a name, and what is walked in one run has its own."""
+    """Check that names are valid and unique."""
     seen: dict[tuple[str, str, str], Site] = {}
     for name, site, scopes in _names(paths):
         yield from check_name(name, site, "a step")
         if any(each in str(name) for each in _RESERVED):
-            message = f"The name {name!r} of a step has a character that places are written with."
-            yield problem(site, "W100", message, f"Leave out {' '.join(_RESERVED)}.")
+            message = f"The name {name!r} of a step has a reserved character."
+            yield problem(site, "W100", message, f"Do not use {' '.join(_RESERVED)} in names.")
         keys = [(*scope, name) for scope in scopes]
         first = next((seen[key] for key in keys if key in seen), None)
         if first is not None:
             yield problem(
                 site,
                 "W106",
-                f"Two steps are called {name!r}; the first is that of line {first.line}.",
+                f"Two steps have the name {name!r}; the first is on line {first.line}.",
                 "Give one of them another name: `name=…`.",
             )
         for key in keys:
@@ -186,7 +188,7 @@ def _scope(paths: Mapping[str, Placed], id: str) -> str:
 
 
 def _check_agents(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
-    """Whether steps of one name, of which one is walked, are one agent: it is known by its name."""
+    """Check that agent steps with the same name are the same agent."""
     first: dict[str, StepNode] = {}
     for node in steps_of(paths):
         if isinstance(node.step, AgentStep):
@@ -195,8 +197,8 @@ def _check_agents(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
                 yield problem(
                     node.site,
                     "W106",
-                    f"Two agents are called {node.name!r}; the first is that of line "
-                    f"{other.site.line}, and is another or has another context.",
+                    f"Two different agents have the name {node.name!r}; the first is on line "
+                    f"{other.site.line}.",
                     "Give one of them another name: `name=…`.",
                 )
 
@@ -209,7 +211,7 @@ def _context(node: StepNode) -> tuple[object, ...]:
     return node.context, node.budget, node.format, node.select
 
 
-# What may be called without doing anything to the world.
+# Functions without side effects.
 _HARMLESS = frozenset(
     "Update abs all any bool dict divmod enumerate filter float frozenset getattr hasattr int "
     "isinstance len list map max min range repr reversed round set sorted str sum tuple zip".split()
@@ -219,20 +221,20 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def written_fields(step: Any) -> frozenset[str]:
-    """The fields that a step says that it changes: in what it returns, or in its annotation."""
+    """The fields that a step changes, by its return statements or its annotation."""
     function = _code_of(step)
     if function is None:
         return frozenset()
-    said = return_hint(function)
-    if is_typeddict(said):
-        return frozenset(said.__annotations__)
+    hint = return_hint(function)
+    if is_typeddict(hint):
+        return frozenset(hint.__annotations__)
     parsed = _parsed(function)
     returned = _returned(parsed.body) if parsed else ()
     return frozenset(name for value in returned for name, _ in _changes(value))
 
 
 def repeated_fields(step: Any) -> frozenset[str]:
-    """The fields of which a step surely gives all that the state has, and more."""
+    """The fields of which a step certainly returns the state's value with additions."""
     function = _code_of(step)
     parsed = _parsed(function) if function is not None else None
     if function is None or parsed is None:
@@ -243,7 +245,7 @@ def repeated_fields(step: Any) -> frozenset[str]:
 
 
 def is_harmless(step: Any) -> bool:
-    """Whether a step surely does nothing but compute what it changes."""
+    """Whether a step certainly has no side effects."""
     agent = as_agent(step)
     if agent is not None and agent.tools:
         return False
@@ -256,13 +258,13 @@ def is_harmless(step: Any) -> bool:
 
 
 def _state_of(function: Callable[..., Any], parsed: _Function) -> list[str]:
-    """What a function calls the state."""
+    """The name of a function's state parameter."""
     names = [each.arg for each in parsed.args.args]
     return names[1 if ismethod(function) else 0 :][:1]
 
 
 def _code_of(step: Any) -> Callable[..., Any] | None:
-    """The function whose result is what a step changes."""
+    """The function that returns the changes of a step."""
     if isinstance(step, Unmade):
         return None
     agent = as_agent(step)
@@ -271,7 +273,7 @@ def _code_of(step: Any) -> Callable[..., Any] | None:
 
 
 def _parsed(function: Callable[..., Any]) -> _Function | None:
-    """A function as it is written, if its source is there and still of it."""
+    """The syntax tree of a function, if its source is available and current."""
     try:
         (parsed,) = ast.parse(dedent(getsource(function))).body
     # Python 3.11 raises SystemError if a thread switches while it makes nodes (gh-106905).
@@ -283,7 +285,7 @@ def _parsed(function: Callable[..., Any]) -> _Function | None:
 
 
 def _returned(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    """What is returned there; functions inside return to somebody else."""
+    """The returned expressions, without those of nested functions."""
     for node in body:
         if isinstance(node, ast.Return) and node.value is not None:
             yield node.value
@@ -292,7 +294,7 @@ def _returned(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
 
 
 def _changes(value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """The fields in a dict, or in an update, that is written out, and what each is given."""
+    """The fields and values in a literal dict or `Update`."""
     match value:
         case ast.Dict(keys=keys, values=values):
             for key, given in zip(keys, values, strict=True):
@@ -311,7 +313,7 @@ def _changes(value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _repeats(given: ast.expr, name: str, state: list[str]) -> bool:
-    """Whether a list is made of a field of the state and more: `[*state.x, …]`, `state.x + […]`."""
+    """Whether a list extends a field of the state: `[*state.x, …]`, `state.x + […]`."""
     match given:
         case ast.List(elts=parts):
             return any(_is_field(e.value, name, state) for e in parts if isinstance(e, ast.Starred))
@@ -341,7 +343,7 @@ def _called(function: ast.expr) -> str:
 
 
 def _does(node: ast.AST, state: list[str]) -> bool:
-    """Whether code may do something to the world; what the state has is asked freely."""
+    """Whether code may have a side effect; methods of the state are assumed to have none."""
     if isinstance(node, ast.Call):
         return not (_is_plain(node.func) or _is_asked(node.func, state))
     if isinstance(node, (ast.Attribute, ast.Subscript)):
@@ -358,7 +360,7 @@ def _is_plain(function: ast.expr) -> bool:
 
 
 def _is_asked(function: ast.expr, state: list[str]) -> bool:
-    """Whether a method of the state, of a constant, or of what these give is called."""
+    """Whether a call is of a method of the state or a constant, directly or in a chain."""
     if not isinstance(function, ast.Attribute):
         return False
     inner = function.value
@@ -368,14 +370,14 @@ def _is_asked(function: ast.expr, state: list[str]) -> bool:
 
 
 def check_writes(paths: Mapping[str, Placed], model: type[BaseModel]) -> Iterator[Diagnostic]:
-    """Whether steps change what there is, and no two paths of a fork replace one field."""
+    """Check that changed fields exist, and that no two paths of a fork replace the same field."""
     states = StateModel(model)
     for node in steps_of(paths):
         for step in (node.step, node.compensate):
             yield from _check_fields(node, step, model)
             yield from _check_appended(node, step, states)
         if node.compensate is not None and is_harmless(node.step):
-            message = f"Step {node.name!r} only computes what it changes: there is nothing to undo."
+            message = f"Step {node.name!r} has no side effects: there is nothing to compensate."
             yield problem(node.site, "W128", message, "Leave `compensate` out.", severity="info")
     for (path, at), writers in _parallel(paths).items():
         fork = paths[path].line.nodes[at]
@@ -387,18 +389,20 @@ def _check_fields(node: StepNode, step: object, model: type[BaseModel]) -> Itera
     fields = model.model_fields
     for name in sorted(written_fields(step) - fields.keys()):
         near = nearest(name, fields)
-        remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(fields)}."
+        remedy = f"Did you mean {near!r}?" if near else f"Fields: {', '.join(fields)}."
         message = f"Step {node.name!r} changes {name!r}, which {model.__name__} does not have."
         yield problem(node.site, "W120", message, remedy)
 
 
 def _check_appended(node: StepNode, step: object, states: StateModel) -> Iterator[Diagnostic]:
-    """Whether a step gives only what is new of lists that are appended to."""
+    """Warn if a step returns a whole list that `append` extends."""
     for name in sorted(repeated_fields(step)):
         if states.reducers.get(name) == APPENDED:
             field = f"{states.model.__name__}.{name}"
-            message = f"Step {node.name!r} gives all of {field} again, and `append` doubles it."
-            yield problem(node.site, "W133", message, "Give what is new only.", severity="warning")
+            message = f"Step {node.name!r} returns all of {field} again, so `append` doubles it."
+            yield problem(
+                node.site, "W133", message, "Return the new items only.", severity="warning"
+            )
 
 
 class _Writer(NamedTuple):
@@ -409,8 +413,8 @@ class _Writer(NamedTuple):
 
 
 def _parallel(paths: Mapping[str, Placed]) -> dict[tuple[str, int], list[_Writer]]:
-    """The steps in the paths of each fork, by where it stands; those inside of paths inside, and
-    those that handle failures, count as well."""
+    """The steps in the paths of each fork, by its position; those in nested paths and in paths for
+    failures included."""
     found: dict[tuple[str, int], list[_Writer]] = {}
     for id, placed in paths.items():
         steps = [*steps_of({id: placed})]
@@ -441,5 +445,5 @@ def _clash(fork: ForkNode, field: str, one: _Writer, two: _Writer) -> Diagnostic
         f"Paths {one.path} and {two.path} of fork {fork.name!r} both set {field!r}: steps "
         f"{one.node.name!r} and {two.node.name!r}."
     )
-    remedy = "Let one of them, or give the field a reducer: `Annotated[…, append]`."
+    remedy = "Set it in one path only, or give the field a reducer: `Annotated[…, append]`."
     return problem(two.node.site, "W119", message, remedy)
