@@ -11,7 +11,7 @@ from turnloom.adapters.files import restore_folder
 from turnloom.agents.events import AgentText, TurnFinished, TurnStarted, UserText
 from turnloom.conversation.events import RouteDecided
 from turnloom.conversation.logic.checking import check
-from turnloom.conversation.logic.routing import Conversing
+from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import Diagnostic
 from turnloom.kernel.values import Json
@@ -34,7 +34,7 @@ def examine(files: Mapping[str, str]) -> tuple[Conversation | None, list[Diagnos
 
 def first_decision(conversation: Conversation) -> Action | None:
     """What comes first of all."""
-    workflow = Conversing(conversation)
+    workflow = ConversationForm(conversation)
     return workflow.decide(fresh(RunKey("local", "r"), workflow))
 
 
@@ -44,7 +44,7 @@ class Talk:
     def __init__(self, files: Mapping[str, str], **values: Json) -> None:
         conversation, problems = examine(files)
         assert conversation is not None, problems
-        self.workflow = Conversing(conversation)
+        self.workflow = ConversationForm(conversation)
         self.state = fresh(RunKey("local", "r"), self.workflow)
         declared = conversation.variables.definitions.values()
         defaults = {each.name: getattr(each.source, "default", None) for each in declared}

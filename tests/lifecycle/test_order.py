@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnloom.hooks.logic import hooks_after, hooks_at, order_hooks, read_hooks, skipped
+from turnloom.hooks.logic import hooks_after, hooks_at, order_hooks, read_hooks, skip_reason
 from turnloom.hooks.spec import TRIGGERS, Hooks
 from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.models import DocumentEntry, Report
@@ -119,13 +119,13 @@ def test_why_a_hook_is_skipped() -> None:
     )
     hook = hooks["before_agent"][2]
     both = {"load", "weigh"}
-    assert skipped(hook, {"done": True}, {}, both) == ""
+    assert skip_reason(hook, {"done": True}, {}, both) == ""
     for succeeded in ({"weigh"}, set[str]()):
-        why = skipped(hook, {"done": True}, {}, succeeded)
+        why = skip_reason(hook, {"done": True}, {}, succeeded)
         assert {name for name in both if name in why} == both - succeeded
     untrue, absent = (
-        skipped(hook, {"done": False}, {}, both),
-        skipped(hook, {}, {"done": "x1"}, both),
+        skip_reason(hook, {"done": False}, {}, both),
+        skip_reason(hook, {}, {"done": "x1"}, both),
     )
     assert "done is true" in untrue and "False" in untrue
     assert "done is true" in absent and "x1" in absent

@@ -52,9 +52,9 @@ class Definition:
             UsageError: it is a board, which has no graph.
         """
         from turnloom.explain.logic.pictures import picture
-        from turnloom.reaction.logic.reacting import Reacting
+        from turnloom.reaction.logic.reacting import ReactionForm
 
-        if isinstance(self._workflow, Reacting):
+        if isinstance(self._workflow, ReactionForm):
             raise UsageError(f"Board {self.name!r} has no ways that could be drawn.")
         return picture(self._workflow)
 

@@ -11,7 +11,7 @@ from turnloom.cli.stored import find_run
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.explain.logic.pictures import picture
 from turnloom.log.logic import started_of
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.wiring import Folders
 
 
@@ -28,7 +28,7 @@ async def graph_of(app: Loom, name: str, app_id: str) -> str:
         return declared
     run = await find_run(app, name, app_id)
     started = started_of(await app.history.events(run, app_id=app_id))
-    if started.form == Reacting.form:
+    if started.form == ReactionForm.form:
         raise UsageError(
             f"Run {run!r} belongs to a board, which has no ways that could be drawn: its agents "
             f"are woken by what is published. `turnloom show plan {name}` prints what wakes them."

@@ -38,7 +38,7 @@ from turnloom.flow.events import (
 )
 from turnloom.guards.events import LoopDetectedFact, ScarcityChanged, WindowNeared
 from turnloom.guards.logic.loops import describe_loop
-from turnloom.guards.logic.windows import told_near
+from turnloom.guards.logic.windows import describe_window
 from turnloom.hooks.events import (
     LifecycleToolError,
     LifecycleToolResult,
@@ -234,7 +234,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
-    WindowNeared: told_near,
+    WindowNeared: describe_window,
     LoopDetectedFact: lambda fact: f"loop detected, {describe_loop(fact)}: {fact.strategy}",
     agents.UserText: _opening,
     agents.TurnFinished: _ended,

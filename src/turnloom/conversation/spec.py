@@ -120,7 +120,7 @@ class Conversation:
     visible: frozenset[str] | None = None
 
 
-class Floor(msgspec.Struct):
+class ConversationState(msgspec.Struct):
     """The conversation's part of a run's state: the last speaker, the last agent that spoke, and
     the next speaker if that is decided.
 

@@ -25,7 +25,7 @@ MOST = 10_000
 log = logging.getLogger("turnloom.guards")
 
 
-class Selecting:
+class Selector:
     """Makes choices, and stores their outcomes; `chance` returns a unique word, for selections
     without a seed."""
 

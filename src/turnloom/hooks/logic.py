@@ -26,7 +26,7 @@ def hooks_after(hooks: Hooks, status: str) -> list[Hook]:
     return [hook for hook in hooks.get("after_chat", ()) if hook.declared.on in (ended, "always")]
 
 
-def skipped(
+def skip_reason(
     hook: Hook, values: Mapping[str, Json], absent: Mapping[str, str], succeeded: Set[str]
 ) -> str:
     """Why a hook does not run now; empty if it does."""
@@ -40,14 +40,16 @@ def skipped(
     return ""
 
 
-class Checked(NamedTuple):
+class CheckedHook(NamedTuple):
     """A valid declared hook, with its path."""
 
     path: Path
     declared: LifecycleTool
 
 
-def read_hooks(report: Report, document: DeclarationFile, entry: DocumentEntry) -> list[Checked]:
+def read_hooks(
+    report: Report, document: DeclarationFile, entry: DocumentEntry
+) -> list[CheckedHook]:
     """The hooks that a document declares, each valid by itself."""
     items = as_array(entry.value)
     if items is None:
@@ -55,19 +57,19 @@ def read_hooks(report: Report, document: DeclarationFile, entry: DocumentEntry) 
             message = "'lifecycle_tools' must be an array."
             report.add(document, entry.path, "W012", message, remedy="Write one entry per hook.")
         return []
-    found: list[Checked] = []
+    found: list[CheckedHook] = []
     for number, value in enumerate(items):
         path = (*entry.path, number)
         declared = report.model(document, DocumentEntry(path, value), LifecycleTool)
         if declared is not None:
-            found.append(Checked(path, declared))
+            found.append(CheckedHook(path, declared))
     return found
 
 
 def order_hooks(
     report: Report,
     document: DeclarationFile,
-    checked: Sequence[Checked],
+    checked: Sequence[CheckedHook],
     conditions: Mapping[int, Condition | None],
 ) -> dict[str, tuple[Hook, ...]]:
     """The hooks by trigger, in declared order, but each after those in its `after`."""
@@ -81,7 +83,7 @@ def order_hooks(
 
 
 def _check_names(
-    report: Report, document: DeclarationFile, checked: Sequence[Checked], hooks: Sequence[Hook]
+    report: Report, document: DeclarationFile, checked: Sequence[CheckedHook], hooks: Sequence[Hook]
 ) -> None:
     names = [hook.name for hook in hooks]
     for place, hook in enumerate(hooks):
@@ -105,7 +107,7 @@ def _is_named(name: str, hooks: Iterable[Hook]) -> bool:
 
 
 def _sorted(
-    report: Report, document: DeclarationFile, checked: Sequence[Checked], hooks: Sequence[Hook]
+    report: Report, document: DeclarationFile, checked: Sequence[CheckedHook], hooks: Sequence[Hook]
 ) -> list[Hook]:
     names = {hook.name for hook in hooks}
     waiting, placed, done = list(hooks), list[Hook](), set[str]()

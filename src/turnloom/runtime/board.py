@@ -37,9 +37,9 @@ from turnloom.reaction.logic.gates import (
     WHERE_FAILED,
     judge,
 )
-from turnloom.reaction.logic.reacting import Reacting, expiring, selected
+from turnloom.reaction.logic.reacting import ReactionForm, expiring, selected
 from turnloom.reaction.spec import Subscription
-from turnloom.reaction.spec.state import Tray
+from turnloom.reaction.spec.state import BoardState
 from turnloom.runs.actions import Action, Forward, Judge, OpenRun, Work
 from turnloom.runs.brief import (
     UNSETTLED,
@@ -64,13 +64,13 @@ DEADLINE = 5.0
 
 async def offer(
     journal: Journal,
-    workflow: Reacting,
+    workflow: ReactionForm,
     types: TypeRegistry,
     asked: Judge,
     selections: Selections,
 ) -> None:
     """Ask each subscription whether an artifact is for it, and record the verdicts."""
-    tray: Tray = journal.state.progress
+    tray: BoardState = journal.state.progress
     artifact, now = tray.held[asked.artifact], journal.clock.now()
     tenant = journal.run.tenant
     to = [
@@ -90,7 +90,7 @@ async def offer(
 
 
 async def _chosen(
-    workflow: Reacting,
+    workflow: ReactionForm,
     selections: Selections,
     selection: Selection,
     artifact: Artifact,
@@ -119,7 +119,7 @@ async def _chosen(
 
 
 async def _verdict(
-    workflow: Reacting,
+    workflow: ReactionForm,
     subscription: Subscription,
     tenant: str,
     artifact: Artifact,
@@ -189,7 +189,7 @@ class BoardRuntime(AgentTurns):
     def __init__(self, live: LiveRun) -> None:
         super().__init__(live)
         form = live.journal.workflow
-        assert isinstance(form, Reacting)
+        assert isinstance(form, ReactionForm)
         self._form = form
 
     async def act(self, action: Action) -> Action | None:
@@ -238,7 +238,7 @@ class ReactionBrief:
 
     def __init__(self, live: LiveRun, work: Work) -> None:
         state = live.journal.state
-        tray: Tray = state.progress
+        tray: BoardState = state.progress
         self.turn = work.turn
         self.agent = work.agent
         self.correlation = state.correlation

@@ -24,7 +24,7 @@ from turnloom.log.service import all_runs
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunKey
 from turnloom.reaction.events import ArtifactsGiven, RetryAsked
 from turnloom.reaction.logic.plans import describe_plan, subscription_digest
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runs.actions import Finish, Forward, OpenRun
 from turnloom.runtime.activity import Activity
 from turnloom.runtime.drive.intake import already, is_same, mail_of, resting
@@ -504,7 +504,7 @@ class BoardRuns:
             tenant=self.tenant,
             user=self.user,
             set_aside=(),
-            form=Reacting.form,
+            form=ReactionForm.form,
             correlation=correlation,
             parents=parents,
         )
@@ -521,7 +521,7 @@ def _check_names(*names: str | None) -> None:
             raise InvalidArtifact(f"{name!r} cannot be a name: {BEGIN!r} begins a mark.")
 
 
-def _refuse_stranger(form: Reacting, agent: str, type: str) -> None:
+def _refuse_stranger(form: ReactionForm, agent: str, type: str) -> None:
     """Refuse to give an agent a type that it does not consume. An agent without subscriptions takes
     any."""
     subscriptions = form.plan.members[agent].subscriptions
@@ -553,8 +553,8 @@ def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
     return failed
 
 
-def _reacting(loaded: LoadedWorkflow) -> Reacting:
-    assert isinstance(loaded.workflow, Reacting)
+def _reacting(loaded: LoadedWorkflow) -> ReactionForm:
+    assert isinstance(loaded.workflow, ReactionForm)
     return loaded.workflow
 
 

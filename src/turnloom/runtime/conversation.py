@@ -23,9 +23,9 @@ from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import ChosenProvider, Transcript
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
-from turnloom.conversation.spec import Floor
+from turnloom.conversation.spec import ConversationState
 from turnloom.errors import BudgetExceeded, ContextTooLarge, EngineError
-from turnloom.guards.logic.windows import HISTORY, CallSize, told_size
+from turnloom.guards.logic.windows import HISTORY, CallSize, describe_size
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, said
@@ -89,7 +89,7 @@ async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: 
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
             message = without_keys(said(error))
             if isinstance(error, ContextTooLarge):
-                message = f"{message} {told_size(size)} {REMEDY}"
+                message = f"{message} {describe_size(size)} {REMEDY}"
             return (ModelFailed(task.turn, SELECTOR, named(error), message),)
         finally:
             retries.end()
@@ -225,7 +225,7 @@ class TalkBrief:
     @property
     def choice(self) -> Choice | None:
         """The guard's selection, if it chose this agent."""
-        floor: Floor = self._state.progress
+        floor: ConversationState = self._state.progress
         if self._selection is None or floor.selected != self.agent:
             return None
         return Choice(self._selection, (floor.category,), self.agent)

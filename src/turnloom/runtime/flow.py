@@ -23,7 +23,7 @@ from turnloom.flow.events import (
 )
 from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
 from turnloom.flow.logic.executions import StepExecution, find_executions
-from turnloom.flow.logic.flowing import STOPPED, Flowing
+from turnloom.flow.logic.flowing import STOPPED, FlowForm
 from turnloom.flow.logic.folding import APPROVALS, RETRY
 from turnloom.flow.logic.migrating import is_current, migrate
 from turnloom.flow.logic.plans import step_text
@@ -41,7 +41,7 @@ from turnloom.flow.logic.walking import (
 from turnloom.flow.ports import Results
 from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, FlowPlan, ForkNode, StepNode
 from turnloom.flow.spec.progress import CompletedStep, Progress, Step, StepFailure, Strand
-from turnloom.flow.spec.steps import About, AgentStep, Execution, PathResult, Retry
+from turnloom.flow.spec.steps import AgentStep, Execution, PathResult, Retry, StepInfo
 from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, canonical, said, writable
@@ -62,7 +62,7 @@ DEADLINE = 60.0
 class Branching:
     """Records which way a run of a flow continues."""
 
-    def __init__(self, journal: Journal, workflow: Flowing, steps: Steps) -> None:
+    def __init__(self, journal: Journal, workflow: FlowForm, steps: Steps) -> None:
         self._journal = journal
         self._workflow = workflow
         self._plan = workflow.plan
@@ -288,7 +288,7 @@ log = logging.getLogger("turnloom.flows")
 class Caching:
     """Step result cache. If the store fails, steps are taken."""
 
-    def __init__(self, journal: Journal, workflow: Flowing, results: Results) -> None:
+    def __init__(self, journal: Journal, workflow: FlowForm, results: Results) -> None:
         self._journal = journal
         self._workflow = workflow
         self._results = results
@@ -355,7 +355,7 @@ class FlowRuntime:
         self._live = live
         self._journal = live.journal
         form = live.journal.workflow
-        assert isinstance(form, Flowing)
+        assert isinstance(form, FlowForm)
         self._form = form
         self._plan = form.plan
         self._steps = Steps(live, form)
@@ -500,12 +500,12 @@ class FlowRuntime:
             return written
         return migrate(self._plan, states, written)
 
-    def _about(self, step: Step, undone: Execution | None) -> About:
+    def _about(self, step: Step, undone: Execution | None) -> StepInfo:
         progress, run = self._progress, self._journal.state.run
         undoing = progress.undoing
         strand = progress.strands.get(step.strand)
         handled = strand.failures[-1] if strand and strand.failures else None
-        return About(
+        return StepInfo(
             run,
             step.node,
             step.attempt,

@@ -15,7 +15,7 @@ from turnloom.board import events as board
 from turnloom.conversation.events import RouteDecided
 from turnloom.flow import events as flow
 from turnloom.guards import events as guards
-from turnloom.guards.logic.following import follow, watching
+from turnloom.guards.logic.following import follow, new_watch
 from turnloom.guards.spec import NO_GUARDS, Guards, Watch
 from turnloom.hooks import events as lifecycle
 from turnloom.log import events as runs
@@ -183,7 +183,7 @@ def base_context(run: str, started: runs.RunStarted) -> dict[str, str]:
 
 def fresh(run: RunKey, workflow: Form, guards: Guards = NO_GUARDS) -> RunState:
     """The state of a run whose log is empty."""
-    begun, watch = workflow.begin(), watching(guards)
+    begun, watch = workflow.begin(), new_watch(guards)
     return RunState(run.id, tenant=run.tenant, progress=begun, guards=watch)
 
 

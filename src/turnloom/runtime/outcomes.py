@@ -10,7 +10,7 @@ from turnloom.board.events import ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
 from turnloom.errors import InvalidUpdate, PlanChanged, ReactionFailed, UsageError
 from turnloom.flow.events import StepCompensated
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.migrating import is_current, migrate
 from turnloom.flow.spec.progress import Outcome, OutcomeStatus, Progress
 from turnloom.kernel.values import Json
@@ -27,7 +27,7 @@ async def outcome(runs: Runs, run: RunKey) -> Outcome[Any]:
         UsageError: it is not a run of a flow.
     """
     form = (await runs.definition(run)).workflow
-    if not isinstance(form, Flowing):
+    if not isinstance(form, FlowForm):
         raise UsageError(f"Run {run.id!r} is not a run of a flow, so it has no outcome.")
     while (state := await runs.rested(run)) is not None:
         if state.status in ENDED or await _is_asked(runs, run, state):
@@ -46,7 +46,7 @@ async def not_undone(runs: Runs, run: RunKey) -> list[StepCompensated]:
     return [fact for fact in facts if isinstance(fact, StepCompensated) and fact.error]
 
 
-async def _followed(runs: Runs, run: RunKey, form: Flowing) -> RunState:
+async def _followed(runs: Runs, run: RunKey, form: FlowForm) -> RunState:
     """The state of a run that is not driven here, once it ends or waits for a person."""
     state = fresh(run, form)
     async with aclosing(runs.events(run)) as events:
@@ -64,7 +64,7 @@ async def _is_asked(runs: Runs, run: RunKey, state: RunState) -> bool:
     return bool(await runs.questions.open(run))
 
 
-def _state(form: Flowing, written: Mapping[str, Json]) -> Any:
+def _state(form: FlowForm, written: Mapping[str, Json]) -> Any:
     """The state of a run, which may have ended with an earlier model of it.
 
     Raises:
@@ -78,7 +78,7 @@ def _state(form: Flowing, written: Mapping[str, Json]) -> Any:
         raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
 
 
-def _outcome(run: str, form: Flowing, state: RunState) -> Outcome[Any]:
+def _outcome(run: str, form: FlowForm, state: RunState) -> Outcome[Any]:
     progress = state.progress
     assert isinstance(progress, Progress)
     undoing = progress.undoing

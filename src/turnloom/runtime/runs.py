@@ -22,7 +22,7 @@ from turnloom.errors import (
     WorkflowGone,
 )
 from turnloom.flow.events import StateGiven, StepCompensated, StepCompleted
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.folding import TIMEOUT
 from turnloom.flow.logic.migrating import LOST, undoable_in
 from turnloom.flow.logic.plans import describe_plan
@@ -131,8 +131,8 @@ async def pin_flow(plans: Plans, tenant: str, loaded: LoadedWorkflow) -> None:
     await pin(plans, tenant, plan, describe_plan(plan))
 
 
-def _flowing(loaded: LoadedWorkflow) -> Flowing:
-    assert isinstance(loaded.workflow, Flowing)
+def _flowing(loaded: LoadedWorkflow) -> FlowForm:
+    assert isinstance(loaded.workflow, FlowForm)
     return loaded.workflow
 
 

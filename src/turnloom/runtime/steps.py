@@ -16,11 +16,11 @@ from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.errors import NoCandidates
 from turnloom.flow.events import StepCompensated, StepCompleted
-from turnloom.flow.logic.flowing import Flowing, charge_of
+from turnloom.flow.logic.flowing import FlowForm, charge_of
 from turnloom.flow.logic.states import StateChange, StateCopies, StateModel
 from turnloom.flow.spec.nodes import StepNode
 from turnloom.flow.spec.progress import Progress, Step
-from turnloom.flow.spec.steps import About, AgentStep, StepContext, function_of
+from turnloom.flow.spec.steps import AgentStep, StepContext, StepInfo, function_of
 from turnloom.guards.events import SelectionMade
 from turnloom.kernel.contained import called, named
 from turnloom.kernel.values import Json, as_data, said, writable
@@ -51,7 +51,7 @@ class StepCallee:
     schema = ToolSchema("step", "", {})
 
     def __init__(
-        self, function: Callable[..., Any], state: Any, about: About, *, takes_context: bool
+        self, function: Callable[..., Any], state: Any, about: StepInfo, *, takes_context: bool
     ) -> None:
         self._function = function
         self._state = state
@@ -77,7 +77,7 @@ class TurnFailed(Exception):
 class Steps:
     """Takes the steps of one run; its caller records their results."""
 
-    def __init__(self, live: LiveRun, workflow: Flowing) -> None:
+    def __init__(self, live: LiveRun, workflow: FlowForm) -> None:
         self._live = live
         self._journal = live.journal
         self._workflow = workflow
@@ -114,7 +114,7 @@ class Steps:
             settle(self._journal, charge_of(step.number, step.attempt, step.turn), STEP)
 
     async def call(
-        self, step: Step, node: StepNode, written: Mapping[str, Json], about: About
+        self, step: Step, node: StepNode, written: Mapping[str, Json], about: StepInfo
     ) -> Fact:
         """Call a function step, record what it changes, and return that.
 

@@ -22,7 +22,7 @@ from turnloom.reaction.logic.checking import (
     refuse_strangers,
 )
 from turnloom.reaction.logic.plans import decide_alike, make_plan, plan_diff, subscription_digest
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.reaction.service.products import BoardProducts
 from turnloom.reaction.spec import BoardPlan, ContextFilter, Member
 from turnloom.reaction.spec.builder import AgentBuilder
@@ -179,7 +179,7 @@ class Boards:
         }
         triggers = Triggers(variables.definitions, toolkit.aliases)
         return LoadedWorkflow(
-            Reacting(plan, variables, triggers, hooks, toolkit=toolkit, products=products),
+            ReactionForm(plan, variables, triggers, hooks, toolkit=toolkit, products=products),
             {name: self._staff(member, declared.tenant) for name, member in plan.members.items()},
             f"{ROOT}{declared.name}",
             plan.digest,
@@ -229,7 +229,7 @@ class Boards:
 
 
 def _plan(loaded: LoadedWorkflow) -> BoardPlan:
-    assert isinstance(loaded.workflow, Reacting)
+    assert isinstance(loaded.workflow, ReactionForm)
     return loaded.workflow.plan
 
 

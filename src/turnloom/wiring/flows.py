@@ -21,9 +21,9 @@ from turnloom.errors import (
     UsageError,
 )
 from turnloom.flow.events import StateMigrated
-from turnloom.flow.logic.flowing import Around, Flowing
+from turnloom.flow.logic.flowing import FlowForm, FlowParts
 from turnloom.flow.logic.flows import Flow, gathering
-from turnloom.flow.logic.migrating import Salvaging, differs_in_state, migrate_all, undoable_in
+from turnloom.flow.logic.migrating import SalvageForm, differs_in_state, migrate_all, undoable_in
 from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import (
     assembly_of,
@@ -152,9 +152,9 @@ class Flows:
         if not others:
             return None
         form = others[-1].workflow
-        assert isinstance(form, Flowing)
+        assert isinstance(form, FlowForm)
         return replace(
-            others[-1], workflow=Salvaging(form, undoable_in(text), planned_reducers(text))
+            others[-1], workflow=SalvageForm(form, undoable_in(text), planned_reducers(text))
         )
 
     def knows(self, started: RunStarted) -> bool:
@@ -183,7 +183,7 @@ class Flows:
         if guards.selection is not None:
             raise DefinitionError(flow.name, [_no_selection(flow)])
         staff = self._staffed(flow.name, steps)
-        around = Around(
+        around = FlowParts(
             agents,
             _outputs(steps),
             variables,
@@ -192,7 +192,7 @@ class Flows:
             toolkit=toolkit,
         )
         return LoadedWorkflow(
-            Flowing(plan, around),
+            FlowForm(plan, around),
             staff,
             root,
             plan.digest,
@@ -298,7 +298,7 @@ def _with_changes(loaded: LoadedWorkflow, begun: Mapping[str, str]) -> LoadedWor
     return replace(loaded, code=begun, changed_code=tuple(changed)) if changed else loaded
 
 
-async def _migrate(form: Flowing, state: RunState) -> list[tuple[str, Fact]]:
+async def _migrate(form: FlowForm, state: RunState) -> list[tuple[str, Fact]]:
     """What becomes of the states of a run that began with another model of them.
 
     Raises:
@@ -313,8 +313,8 @@ async def _migrate(form: Flowing, state: RunState) -> list[tuple[str, Fact]]:
     return [(f"migrated@{state.position}", StateMigrated(found))] if found else []
 
 
-def _form(loaded: LoadedWorkflow) -> Flowing:
-    assert isinstance(loaded.workflow, Flowing)
+def _form(loaded: LoadedWorkflow) -> FlowForm:
+    assert isinstance(loaded.workflow, FlowForm)
     return loaded.workflow
 
 

@@ -14,7 +14,7 @@ from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import checking as leniency
 from turnloom.conversation.logic.checking import check_production, declared_guards
 from turnloom.conversation.logic.rosters import declared_contexts, roster
-from turnloom.conversation.logic.routing import Conversing
+from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
 from turnloom.kernel.documents import Folder
@@ -195,7 +195,7 @@ class Folders:
             for name, agent in conversation.agents.items()
         }
         loaded = LoadedWorkflow(
-            Conversing(conversation),
+            ConversationForm(conversation),
             staff,
             folder.root,
             conversation.digest,

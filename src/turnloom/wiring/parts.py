@@ -13,7 +13,7 @@ from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.checking import deciding
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import RunDeclarations
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import FlowForm
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards
 from turnloom.kernel.arguments import as_count, as_one_of
@@ -21,7 +21,7 @@ from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import Clock
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runs.undriven import CHAT
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
@@ -257,28 +257,28 @@ class AppDefinitions:
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow as a run began with it."""
-        if started.form == Reacting.form:
+        if started.form == ReactionForm.form:
             return self._boards.restore(started, await self._plan_text(started))
         if started.form == CHAT:
             raise WorkflowGone(
                 f"This run of {started.workflow!r} is a group chat that another program ran; only "
                 "that program can go on with it. Here it can be explained, and cancelled."
             )
-        if started.form == Flowing.form:
+        if started.form == FlowForm.form:
             return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
 
     async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:
         """What ends a run of a flow that has another plan now."""
-        if started.form != Flowing.form:
+        if started.form != FlowForm.form:
             return None
         return self._flows.salvage(started, await self._plan_text(started))
 
     def declares(self, started: RunStarted) -> bool:
         """Whether this program can continue a run: boards and flows are code of programs."""
-        if started.form == Reacting.form:
+        if started.form == ReactionForm.form:
             return self._boards.knows(started.workflow, started.tenant)
-        return started.form != Flowing.form or self._flows.knows(started)
+        return started.form != FlowForm.form or self._flows.knows(started)
 
     async def _plan_text(self, started: RunStarted) -> str:
         plan = await plan_of(self._plans, started)
@@ -335,7 +335,7 @@ def workflows_below(path: str) -> list[str]:
 
 async def declared(started: RunStarted) -> RunDeclarations:
     """What the declarations say that a run began with, as far as explanations need it."""
-    if started.form in (Reacting.form, Flowing.form):
+    if started.form in (ReactionForm.form, FlowForm.form):
         return RunDeclarations({}, None)
     restore = adapter("files").restore_folder
     folder, problems = await to_thread.run_sync(

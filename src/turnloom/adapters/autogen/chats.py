@@ -40,7 +40,7 @@ from turnloom.agents.logic.views import view_of
 from turnloom.agents.spec import USER, Agent, Callee, RunState
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
-from turnloom.hooks.logic import hooks_after, hooks_at, skipped
+from turnloom.hooks.logic import hooks_after, hooks_at, skip_reason
 from turnloom.hooks.spec import Hook
 from turnloom.kernel.contained import contained, named
 from turnloom.kernel.digests import digest
@@ -171,7 +171,7 @@ class HookCalls:
         with start_blocking_portal() as portal:
             for hook in hooks:
                 held = _held(values(), shown, self._definitions)
-                if why := skipped(hook, held.values, {}, succeeded):
+                if why := skip_reason(hook, held.values, {}, succeeded):
                     hook_log.info("hook %s is skipped: %s", hook.name, why)
                     recorder.skipped(hook, why)
                     continue

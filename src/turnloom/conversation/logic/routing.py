@@ -29,9 +29,9 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.events import Considered, RouteDecided
 from turnloom.conversation.logic.reach import candidates_of
-from turnloom.conversation.spec import Conversation, Floor, HandoffRule
+from turnloom.conversation.spec import Conversation, ConversationState, HandoffRule
 from turnloom.guards.events import SelectionMade
-from turnloom.guards.logic.loops import instead
+from turnloom.guards.logic.loops import substitute
 from turnloom.kernel.values import Json, as_data
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Ask, Begin, Draw, Finish, Pick, Select, Work
@@ -72,13 +72,13 @@ def transfer(rule: HandoffRule, values: Mapping[str, Json], absent: Mapping[str,
 
 
 def _on_route(state: RunState, fact: RouteDecided) -> None:
-    floor: Floor = state.progress
+    floor: ConversationState = state.progress
     floor.next, floor.reason, floor.choice, floor.picked = fact.target, fact.reason, 0, ""
 
 
 def _on_turn(state: RunState, fact: TurnFinished) -> None:
     """Note the speaker; a failed turn fails the run."""
-    floor: Floor = state.progress
+    floor: ConversationState = state.progress
     floor.last, floor.agent, floor.next, floor.selected = fact.agent, fact.agent, None, ""
     floor.streak[fact.agent] = floor.streak.get(fact.agent, 0) + 1
     if fact.status == "failed" and state.failure is None:
@@ -87,7 +87,7 @@ def _on_turn(state: RunState, fact: TurnFinished) -> None:
 
 def _on_user(state: RunState, fact: UserText) -> None:
     if fact.author == USER:
-        floor: Floor = state.progress
+        floor: ConversationState = state.progress
         floor.last, floor.next, floor.selected = USER, None, ""
         floor.streak.clear()
 
@@ -111,7 +111,7 @@ def _on_answered(state: RunState, fact: QuestionAnswered) -> None:
 
 def _on_selected(state: RunState, fact: SelectionMade) -> None:
     """Decide the route again if another candidate was chosen."""
-    floor: Floor = state.progress
+    floor: ConversationState = state.progress
     floor.selected, floor.category = fact.chosen, fact.category
     if fact.chosen != fact.meant:
         floor.next = None
@@ -136,12 +136,12 @@ class Route(NamedTuple):
     reason: str
 
 
-class Conversing:
+class ConversationForm:
     """The form of a conversation's runs."""
 
     form = "conversation"
     products: Mapping[str, Products] = {}
-    progress = Floor
+    progress = ConversationState
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -164,9 +164,9 @@ class Conversing:
         self._steered = {*self._before_reply, *limited}
         self._candidates = candidates_of(self._setup)
 
-    def begin(self) -> Floor:
+    def begin(self) -> ConversationState:
         """The state before the first message."""
-        return Floor()
+        return ConversationState()
 
     def evolve(self, state: RunState, event: Event) -> None:
         """Fold an event into the conversation's state."""
@@ -215,7 +215,7 @@ class Conversing:
             return end
         if state.open or state.questions:
             return None
-        floor: Floor = state.progress
+        floor: ConversationState = state.progress
         if floor.next is not None:
             return self._go(state, Route(floor.next, floor.reason), ())
         route = self._route(state, floor)
@@ -236,7 +236,7 @@ class Conversing:
 
     def _rotated(self, state: RunState, route: RouteDecided) -> RouteDecided:
         """The route, or one to another agent if its target is in a loop."""
-        other = instead(state, route.target, self._roster)
+        other = substitute(state, route.target, self._roster)
         if other is None:
             return route
         reason = f"loop detection: {route.target} is in a loop, another agent speaks"
@@ -260,7 +260,7 @@ class Conversing:
         prompt = opening if opening and not state.turns and not state.progress.last else ""
         return Question(f"{_moment(state)}/ask", prompt or "", state.user)
 
-    def _route(self, state: RunState, floor: Floor) -> RouteDecided | Action:
+    def _route(self, state: RunState, floor: ConversationState) -> RouteDecided | Action:
         setup = self._setup
         if floor.selected:
             reason = "chosen among the candidates by selection"
@@ -281,7 +281,7 @@ class Conversing:
             return way
         return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
 
-    def _limited(self, floor: Floor, route: RouteDecided) -> RouteDecided:
+    def _limited(self, floor: ConversationState, route: RouteDecided) -> RouteDecided:
         """The route, or its end if the target has reached its limit of consecutive replies."""
         agent = self.agents.get(route.target)
         most = agent.max_consecutive_auto_reply if agent else None
@@ -315,7 +315,7 @@ class Conversing:
             routes.append(RouteDecided(agent, rule.target, reason, tuple(entries[: fired + 1])))
         return routes
 
-    def _default(self, state: RunState, floor: Floor) -> Route | Action:
+    def _default(self, state: RunState, floor: ConversationState) -> Route | Action:
         """The pattern's route when no rule fires."""
         first = self._setup.initial_agent
         match self._setup.orchestration_pattern:
@@ -336,7 +336,7 @@ class Conversing:
                     return Route(floor.picked, f"no rule fired: {_WHO_PICKS[pattern]} picked")
                 return _picking(pattern, state, among)
 
-    def _usual(self, floor: Floor) -> Route:
+    def _usual(self, floor: ConversationState) -> Route:
         if floor.last == USER:
             back = floor.agent or self._first()
             return Route(back, "no rule fired: back to the agent that the user answered")
@@ -347,7 +347,7 @@ class Conversing:
     def _people(self) -> list[str]:
         return [USER] if self._setup.human_in_the_loop else []
 
-    def _others(self, floor: Floor) -> tuple[str, ...]:
+    def _others(self, floor: ConversationState) -> tuple[str, ...]:
         """Who can be picked: everyone except the last speaker, if there is anyone else."""
         everyone = [*self._roster, *self._people()]
         if self._setup.orchestration_pattern == "ManualPattern":

@@ -41,7 +41,7 @@ from turnloom.kernel.values import Json, as_object
 from turnloom.variables.spec import BAKED_IN, BASE
 
 
-class Behind(Protocol):
+class SourceResolver(Protocol):
     """Resolves the names in declared sources; `at` is the path of a name in the declaration. A name
     that cannot be resolved gives None."""
 
@@ -58,7 +58,7 @@ class Behind(Protocol):
         ...
 
 
-class Unloaded:
+class PlaceholderResolver:
     """Resolves names to placeholders, so that a declaration is checked without its code."""
 
     def collection(self, name: str, at: Path, /) -> type[RagCollection]:
@@ -91,7 +91,7 @@ async def _nothing(request: ContextRequest) -> ContextSlice:
     return ContextSlice([])
 
 
-def make_source(choice: SourceChoice, behind: Behind) -> Source | None:
+def make_source(choice: SourceChoice, behind: SourceResolver) -> Source | None:
     """Make the declared source; None if one of its names cannot be resolved.
 
     Raises:
@@ -113,7 +113,7 @@ def make_source(choice: SourceChoice, behind: Behind) -> Source | None:
 
 
 def _retrieval(
-    choice: RetrievalChoice, behind: Behind, share: Mapping[str, Any]
+    choice: RetrievalChoice, behind: SourceResolver, share: Mapping[str, Any]
 ) -> RetrievalSource:
     collection = behind.collection(choice.collection, ("retrieval", "collection"))
     filters = {key: _filter(value) for key, value in choice.filters.items()}
@@ -122,7 +122,7 @@ def _retrieval(
 
 
 def _history(
-    choice: HistoryChoice, behind: Behind, share: Mapping[str, Any]
+    choice: HistoryChoice, behind: SourceResolver, share: Mapping[str, Any]
 ) -> HistorySource | None:
     if choice.summarise is None:
         return HistorySource(choice.last, choice.tokens, **share)
@@ -178,7 +178,7 @@ def _check_context(scope: Scope, placed: PlacedChoice, state: Mapping[str, Any] 
 
 def _made(scope: Scope, placed: PlacedChoice, place: int, choice: SourceChoice) -> Source | None:
     try:
-        return make_source(choice, Unloaded())
+        return make_source(choice, PlaceholderResolver())
     except UsageError as error:
         path = (*placed.path, "sources", place, choice.kind)
         scope.report.add(placed.document, path, "W012", str(error))

@@ -7,7 +7,7 @@ from turnloom.agents.logic.outputs.checking import check_response
 from turnloom.agents.spec import DIGEST, SELECTOR, Agent, DeclaredServer, Outputs, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
-from turnloom.hooks.logic import Checked, order_hooks, read_hooks
+from turnloom.hooks.logic import CheckedHook, order_hooks, read_hooks
 from turnloom.hooks.spec import ALL, Hooks, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry
@@ -195,7 +195,7 @@ def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tup
                 yield name, model.schema
 
 
-def read_lifecycle(scope: Scope, document: DeclarationFile) -> list[Checked]:
+def read_lifecycle(scope: Scope, document: DeclarationFile) -> list[CheckedHook]:
     """The hooks that the tools file declares, each valid by itself."""
     declared = as_object(document.value) or {}
     entry = DocumentEntry(("lifecycle_tools",), declared.get("lifecycle_tools"))

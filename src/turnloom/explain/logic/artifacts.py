@@ -18,12 +18,12 @@ from turnloom.reaction.events import (
     RetryAsked,
 )
 from turnloom.reaction.logic.gates import TAKEN
-from turnloom.reaction.logic.reacting import Reacting
+from turnloom.reaction.logic.reacting import ReactionForm
 
 
 def is_board(events: Sequence[Event]) -> bool:
     """Whether artifacts decide in a run whose turn it is."""
-    return events[0].data.form == Reacting.form
+    return events[0].data.form == ReactionForm.form
 
 
 class ArtifactHistory:

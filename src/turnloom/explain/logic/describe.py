@@ -22,7 +22,7 @@ from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
 from turnloom.guards import events as guards
 from turnloom.guards.logic import loops as recovering
 from turnloom.guards.logic.budgets import exceeded_message
-from turnloom.guards.logic.windows import told_near
+from turnloom.guards.logic.windows import describe_window
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
 from turnloom.kernel.values import preview
@@ -351,7 +351,7 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.ScarcityChanged: lambda fact: (
         f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
     ),
-    guards.WindowNeared: told_near,
+    guards.WindowNeared: describe_window,
     guards.LoopChecked: _checked,
     guards.LoopDetectedFact: _looped,
 }

@@ -10,7 +10,7 @@ from turnloom.explain.logic.describe import words
 from turnloom.explain.spec.route import FlowRouteExplained
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow import events as flow
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import FlowForm
 from turnloom.kernel.values import preview
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
@@ -36,7 +36,7 @@ _AFTER = (flow.StepSkipped, flow.StepCompensated, flow.StepCompleted, flow.StepF
 
 def is_flow(events: Sequence[Event]) -> bool:
     """Whether steps of a flow are taken in a run."""
-    return events[0].data.form == Flowing.form
+    return events[0].data.form == FlowForm.form
 
 
 def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:

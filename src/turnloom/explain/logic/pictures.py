@@ -1,15 +1,15 @@
 """Pictures of workflows."""
 
 from turnloom.conversation.logic.drawing import draw as draw_conversation
-from turnloom.conversation.logic.routing import Conversing
+from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.flow.logic.drawing import draw as draw_flow
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import FlowForm
 from turnloom.runs.form import Form
 
 
 def picture(workflow: Form) -> str:
     """A flow or a conversation as a flowchart in the language of Mermaid."""
-    if isinstance(workflow, Flowing):
+    if isinstance(workflow, FlowForm):
         return draw_flow(workflow.plan)
-    assert isinstance(workflow, Conversing)
+    assert isinstance(workflow, ConversationForm)
     return draw_conversation(workflow.conversation)

@@ -10,7 +10,7 @@ from turnloom.agents.spec import SELECTOR, RunState, ToolSchema
 from turnloom.assembly.events import FrameAssembled
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.conversation.events import Considered, RouteDecided
-from turnloom.conversation.logic.routing import Conversing, transfer
+from turnloom.conversation.logic.routing import ConversationForm, transfer
 from turnloom.conversation.spec import Conversation, HandoffRule
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
@@ -56,7 +56,7 @@ def alternatives(
     """
     if conversation is None:
         return [], UNREADABLE
-    workflow = Conversing(conversation)
+    workflow = ConversationForm(conversation)
     earlier = _same_moment(before, found)
     state = _state(workflow, before[: len(before) - len(earlier)])
     place = len(earlier)
@@ -78,7 +78,7 @@ def _same_moment(before: Sequence[Event], found: Event) -> list[Event]:
     return together
 
 
-def _state(workflow: Conversing, events: Sequence[Event]) -> RunState:
+def _state(workflow: ConversationForm, events: Sequence[Event]) -> RunState:
     """What the run knew after these events."""
     state = fresh(RunKey("", ""), workflow)
     for event in events:
@@ -86,7 +86,7 @@ def _state(workflow: Conversing, events: Sequence[Event]) -> RunState:
     return state
 
 
-def _routes(workflow: Conversing, state: RunState) -> list[RouteDecided]:
+def _routes(workflow: ConversationForm, state: RunState) -> list[RouteDecided]:
     """The routes that are decided at this moment; none when somebody is to pick first."""
     action = workflow.decide(state)
     facts = [fact for _, fact in action.facts] if action is not None else []
@@ -94,7 +94,7 @@ def _routes(workflow: Conversing, state: RunState) -> list[RouteDecided]:
 
 
 def _otherwise(
-    workflow: Conversing, state: RunState, decided: Sequence[RouteDecided], place: int
+    workflow: ConversationForm, state: RunState, decided: Sequence[RouteDecided], place: int
 ) -> Iterator[Otherwise]:
     """Every single change of a value after which the work goes elsewhere from this place."""
     values = state.values

@@ -7,7 +7,7 @@ import msgspec
 from turnloom.agents.spec import ToolSchema
 from turnloom.assembly.events import FrameAssembled, Segment
 from turnloom.conversation.events import RouteDecided
-from turnloom.conversation.logic.routing import Conversing, names_in, transfer
+from turnloom.conversation.logic.routing import ConversationForm, names_in, transfer
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
@@ -106,7 +106,7 @@ def hooks(events: Sequence[Event], name: str, conversation: Conversation | None)
     gates = _gates(conversation)
     if conversation is None or not gates:
         return
-    workflow = Conversing(conversation)
+    workflow = ConversationForm(conversation)
     state = fresh(RunKey("", ""), workflow)
     for event in events:
         hook = gates.get(hook_of(call_of(event))) if _was_judged(event) else None

@@ -16,7 +16,7 @@ from turnloom.flow.spec.nodes import (
     ForkNode,
     LoopNode,
     Node,
-    Placed,
+    PlacedPath,
     StepNode,
 )
 from turnloom.kernel.markup import Flowchart
@@ -41,7 +41,7 @@ class _Way(NamedTuple):
 class _Drawing:
     """Draws one flow."""
 
-    def __init__(self, state: Any, paths: Mapping[str, Placed]) -> None:
+    def __init__(self, state: Any, paths: Mapping[str, PlacedPath]) -> None:
         self._state = state
         self._paths = paths
         self._chart = Flowchart()

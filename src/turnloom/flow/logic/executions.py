@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from turnloom.flow.events import FlowStopped, StepCompleted, StepStarted
-from turnloom.flow.logic.flowing import Flowing
+from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.walking import state_of
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event
@@ -18,7 +18,7 @@ class StepExecution(NamedTuple):
 
 
 def find_executions(
-    flow: Flowing, events: Iterable[Event], numbers: Collection[int]
+    flow: FlowForm, events: Iterable[Event], numbers: Collection[int]
 ) -> dict[int, StepExecution]:
     """Executions by their numbers. A run does not keep past states: they are folded from its log
     when a flow is compensated."""

@@ -60,7 +60,7 @@ STOPPED = "the flow was stopped"
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class FlowParts:
     """What a flow declares in addition to its steps: agents, outputs, variables, hooks and
     tools."""
 
@@ -72,7 +72,7 @@ class Around:
     toolkit: Toolkit = field(default_factory=Toolkit)
 
 
-class Flowing:
+class FlowForm:
     """The form of a flow's runs."""
 
     form = "flow"
@@ -81,7 +81,7 @@ class Flowing:
     message_hooks: tuple[MessageHook, ...] = ()
     progress = Progress
 
-    def __init__(self, plan: FlowPlan, around: Around) -> None:
+    def __init__(self, plan: FlowPlan, around: FlowParts) -> None:
         self.plan = plan
         self.name = plan.name
         self.version = plan.version

@@ -13,7 +13,7 @@ from turnloom.flow.logic.checking import check
 from turnloom.flow.logic.drawing import draw
 from turnloom.flow.logic.plans import close, make_plan, placed_lines
 from turnloom.flow.spec.builder import AnyPath, Path, StepSettings, as_line, calling, make_step
-from turnloom.flow.spec.nodes import DeclaredFlow, FlowPlan, Misplaced, Node, NodeSequence, Site
+from turnloom.flow.spec.nodes import DeclaredFlow, FlowPlan, MisplacedCall, Node, NodeSequence, Site
 from turnloom.flow.spec.steps import AnyStep
 from turnloom.guards.spec import Guards
 from turnloom.kernel.markup import grid, visible, written
@@ -60,7 +60,7 @@ class Flow(Path[S], Generic[S]):
         self.guards = settings.get("guards")
         self.migrate = settings.get("migrate")
         self._failure: NodeSequence | None = None
-        self._misplaced: list[Misplaced] = []
+        self._misplaced: list[MisplacedCall] = []
         self._is_begun = self._is_ended = False
         self._plan: FlowPlan | None = None
         gathered = _gathered.get()
@@ -101,9 +101,9 @@ class Flow(Path[S], Generic[S]):
         """Add the path for failures that nothing in the flow recovers from; it runs after the
         compensation."""
         if self._failure is not None:
-            self._misplaced.append(Misplaced("on_failure", calling(), "on_failure"))
+            self._misplaced.append(MisplacedCall("on_failure", calling(), "on_failure"))
         elif not self._is_begun:
-            self._misplaced.append(Misplaced("on_failure", calling(), ""))
+            self._misplaced.append(MisplacedCall("on_failure", calling(), ""))
         self._failure = as_line(path)
         self._plan = None
         return self
@@ -164,7 +164,7 @@ class Flow(Path[S], Generic[S]):
     def _put(self, call: str, node: Node) -> Self:
         after = self._misplacing(call)
         if after is not None:
-            self._misplaced.append(Misplaced(call, node.site, after))
+            self._misplaced.append(MisplacedCall(call, node.site, after))
         self._plan = None
         return super()._put(call, node)
 

@@ -20,7 +20,7 @@ from turnloom.flow.events import (
     StepStarted,
 )
 from turnloom.flow.logic.endings import CANCELLED
-from turnloom.flow.logic.flowing import Around, Flowing, unasked
+from turnloom.flow.logic.flowing import FlowForm, FlowParts, unasked
 from turnloom.flow.logic.folding import Folding
 from turnloom.flow.logic.plans import deciding, planned_reducers, steps_of
 from turnloom.flow.logic.states import StateModel, apply_change
@@ -128,22 +128,22 @@ def _as_state(states: StateModel, given: Any) -> Any:
 LOST = "PlanChanged"
 
 
-class Salvaged(Progress, kw_only=True):
+class SalvageProgress(Progress, kw_only=True):
     """Progress of a run without its plan: the steps that ran, by name. The progress under the run's
     own plan does not fit, so this is read from the log."""
 
     broken: dict[str, CompletedStep]
 
 
-class Salvaging(Flowing):
+class SalvageForm(FlowForm):
     """The form that ends a run of another plan: it only compensates. `undoable` are the steps that
     the run's own plan compensates, and `reducers` those of its state, since recorded changes keep
     their meaning."""
 
-    progress = Salvaged
+    progress = SalvageProgress
 
-    def __init__(self, present: Flowing, undoable: Set[str], reducers: Mapping[str, Json]) -> None:
-        around = Around(
+    def __init__(self, present: FlowForm, undoable: Set[str], reducers: Mapping[str, Json]) -> None:
+        around = FlowParts(
             present.agents,
             present.outputs,
             present.variables,
@@ -170,13 +170,13 @@ class Salvaging(Flowing):
             FlowStopped: self._on_stopped,
         }
 
-    def begin(self) -> Salvaged:
+    def begin(self) -> SalvageProgress:
         """The progress before any step; all strands share one state."""
-        return Salvaged(strands={"": Strand("")}, broken={})
+        return SalvageProgress(strands={"": Strand("")}, broken={})
 
     def decide(self, state: RunState) -> Action | None:
         """Compensate the completed steps one by one, then end."""
-        progress: Salvaged = state.progress
+        progress: SalvageProgress = state.progress
         undoing = progress.undoing
         if undoing is None:
             if state.cancel is None:
@@ -192,7 +192,7 @@ class Salvaging(Flowing):
 
     def work(self, state: RunState) -> Sequence[Work]:
         """The open compensations; every other step is cut off."""
-        progress: Salvaged = state.progress
+        progress: SalvageProgress = state.progress
         undoing = progress.undoing
         if undoing is None:
             return ()
@@ -216,10 +216,10 @@ class Salvaging(Flowing):
         """The step of the current plan with the name of a completed one."""
         return self._nodes[done.path]
 
-    def _on_given(self, progress: Salvaged, fact: StateGiven) -> None:
+    def _on_given(self, progress: SalvageProgress, fact: StateGiven) -> None:
         progress.strands[""].state = {**fact.state}
 
-    def _on_started(self, progress: Salvaged, fact: StepStarted) -> None:
+    def _on_started(self, progress: SalvageProgress, fact: StepStarted) -> None:
         progress.begun = max(progress.begun, fact.number)
         before = progress.steps.get(fact.number)
         step = Step(
@@ -238,21 +238,21 @@ class Salvaging(Flowing):
             )
         progress.steps[fact.number] = step
 
-    def _on_completed(self, progress: Salvaged, fact: StepCompleted) -> None:
+    def _on_completed(self, progress: SalvageProgress, fact: StepCompleted) -> None:
         step = progress.steps.pop(fact.number, None)
         apply_change(self._reducers, progress.strands[""].state, fact.update, fact.reduced)
         if step is not None and step.done is not None and not fact.cached:
             progress.completed.append(step.done)
 
-    def _on_failed(self, progress: Salvaged, fact: StepFailed) -> None:
+    def _on_failed(self, progress: SalvageProgress, fact: StepFailed) -> None:
         step = progress.steps.pop(fact.number, None)
         if step is not None and step.done is not None and fact.attempt:
             progress.broken.setdefault(fact.strand, step.done)
 
-    def _on_recovered(self, progress: Salvaged, fact: StepRecovered) -> None:
+    def _on_recovered(self, progress: SalvageProgress, fact: StepRecovered) -> None:
         progress.broken.pop(fact.strand, None)
 
-    def _on_skipped(self, progress: Salvaged, fact: StepSkipped) -> None:
+    def _on_skipped(self, progress: SalvageProgress, fact: StepSkipped) -> None:
         step, undoing = progress.steps.pop(fact.number, None), progress.undoing
         if step is None or step.done is None or not step.acted:
             return
@@ -261,7 +261,7 @@ class Salvaging(Flowing):
         elif step.done not in undoing.left:
             undoing.left.insert(0, step.done)
 
-    def _on_compensated(self, progress: Salvaged, fact: StepCompensated) -> None:
+    def _on_compensated(self, progress: SalvageProgress, fact: StepCompensated) -> None:
         progress.begun = max(progress.begun, fact.number)
         progress.steps.pop(fact.number, None)
         apply_change(self._reducers, progress.strands[""].state, fact.update, fact.reduced)
@@ -270,7 +270,7 @@ class Salvaging(Flowing):
         if undoing is not None and done:
             undoing.left.remove(done[0])
 
-    def _on_stopped(self, progress: Salvaged, fact: FlowStopped) -> None:
+    def _on_stopped(self, progress: SalvageProgress, fact: FlowStopped) -> None:
         own = [*progress.broken.values()]
         steps = reversed(progress.steps.values())
         cut_off = [step.done for step in steps if step.acted and step.done is not None]

@@ -35,7 +35,7 @@ from turnloom.flow.spec.nodes import (
     Node,
     NodeSequence,
     Option,
-    Placed,
+    PlacedPath,
     StepNode,
 )
 from turnloom.flow.spec.steps import AgentStep, Cache, Retry, agent_of, build
@@ -53,22 +53,22 @@ _WRITTEN = PlanWriter(
 )
 
 
-def placed_lines(main: NodeSequence, failure: NodeSequence | None) -> dict[str, Placed]:
+def placed_lines(main: NodeSequence, failure: NodeSequence | None) -> dict[str, PlacedPath]:
     """Every path of a flow by its id, those inside others after them."""
-    found = dict(_below(MAIN, Placed(main, "main")))
+    found = dict(_below(MAIN, PlacedPath(main, "main")))
     if failure is not None:
-        found |= dict(_below(FAILURE, Placed(failure, "failure")))
+        found |= dict(_below(FAILURE, PlacedPath(failure, "failure")))
     return found
 
 
-def _below(id: str, placed: Placed) -> Iterator[tuple[str, Placed]]:
+def _below(id: str, placed: PlacedPath) -> Iterator[tuple[str, PlacedPath]]:
     yield id, placed
     for at, node in enumerate(placed.line.nodes):
         for label, part, line in lines_of(node):
             inner = f"{id}/{at}.{label}"
-            yield from _below(inner, Placed(line, part, id, at))
+            yield from _below(inner, PlacedPath(line, part, id, at))
             if part == "path" and line.handler is not None:
-                yield from _below(f"{inner}!", Placed(line.handler, "rescue", id, at))
+                yield from _below(f"{inner}!", PlacedPath(line.handler, "rescue", id, at))
 
 
 def lines_of(node: Node) -> Iterator[tuple[str, str, NodeSequence]]:
@@ -121,7 +121,7 @@ def make_plan(
     name: str,
     version: str,
     state: Any,
-    paths: Mapping[str, Placed],
+    paths: Mapping[str, PlacedPath],
     timeout: float | None,
     beside: Mapping[str, Any],
 ) -> FlowPlan:
@@ -165,7 +165,7 @@ def planned_reducers(text: str) -> dict[str, Json]:
     return as_object(state.get("reducers")) or {}
 
 
-def close(paths: Mapping[str, Placed], main: NodeSequence) -> None:
+def close(paths: Mapping[str, PlacedPath], main: NodeSequence) -> None:
     """Freeze the paths and steps of a plan; only the main path may still be extended."""
     for placed in paths.values():
         placed.line.is_built = placed.line is not main
@@ -363,7 +363,7 @@ def assembly_of(node: StepNode) -> Assembly:
     return Assembly(tuple(node.context), node.budget, node.format)
 
 
-def steps_of(paths: Mapping[str, Placed]) -> Iterator[StepNode]:
+def steps_of(paths: Mapping[str, PlacedPath]) -> Iterator[StepNode]:
     """Every step of the paths, joins included."""
     for placed in paths.values():
         for node in placed.line.nodes:

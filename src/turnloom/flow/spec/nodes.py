@@ -151,7 +151,7 @@ Node = StepNode | BranchNode | ForkNode | LoopNode | ApprovalNode
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPath:
     """A path of a flow: its nodes, its part, and the path and node that it belongs to."""
 
     line: NodeSequence
@@ -168,7 +168,7 @@ class FlowPlan:
     name: str
     version: str
     state: Any
-    paths: Mapping[str, Placed]
+    paths: Mapping[str, PlacedPath]
     timeout: float | None
     text: str
     digest: str
@@ -179,7 +179,7 @@ class FlowPlan:
         return self.paths[path].line.nodes[at]
 
 
-class Misplaced(NamedTuple):
+class MisplacedCall(NamedTuple):
     """A builder call out of order: after the call `after`, or before `start_with` if that is
     empty."""
 
@@ -195,7 +195,7 @@ class DeclaredFlow(NamedTuple):
     state: Any
     main: NodeSequence
     failure: NodeSequence | None
-    misplaced: Sequence[Misplaced]
+    misplaced: Sequence[MisplacedCall]
     timeout: float | None
     is_ended: bool
     variables: Mapping[str, Any]

@@ -115,7 +115,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class StepInfo:
     """The data of a `StepContext` in addition to the variables."""
 
     run_id: str
@@ -132,7 +132,7 @@ class StepContext(Context):
     """Context of a step: the variables of the run as a mapping, and the current execution.
     `idempotency_key` is the same in every attempt; `execution_id` is unique to the attempt."""
 
-    def __init__(self, context: Context, about: About) -> None:
+    def __init__(self, context: Context, about: StepInfo) -> None:
         super().__init__(context._pad, context._desk)
         self._about = about
 

@@ -28,7 +28,7 @@ LOOPED = "loop detected"
 KEPT = 40
 
 
-def watching(guards: Guards) -> Watch | None:
+def new_watch(guards: Guards) -> Watch | None:
     """The initial state of guards; None without guards that have a state."""
     return None if guards.budget is None and guards.loop_detection is None else Watch()
 

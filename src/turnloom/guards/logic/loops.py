@@ -52,7 +52,7 @@ class LoopVerdict(NamedTuple):
         return tuple(sorted({each.agent for each in self.entries}))
 
 
-def entry_of(
+def digest_turn(
     turn: int,
     agent: str,
     facts: Iterable[Fact],
@@ -250,7 +250,7 @@ def hint_piece(state: RunState, turn: int) -> Piece | None:
     return apart(piece("hint", "guards.loop_detection", hint.text, hint.reason))
 
 
-def instead(state: RunState, target: str, roster: Sequence[str]) -> str | None:
+def substitute(state: RunState, target: str, roster: Sequence[str]) -> str | None:
     """The agent that replaces one in a loop: the next in the roster."""
     watch: Watch | None = state.guards
     if watch is None or target not in watch.avoided:

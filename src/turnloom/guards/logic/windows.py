@@ -60,12 +60,12 @@ def is_near(tokens: int, window: int) -> bool:
     return tokens >= NEAR * window
 
 
-def told_size(size: CallSize) -> str:
+def describe_size(size: CallSize) -> str:
     """The size of a call, in a sentence."""
     return f"The call has {size.tokens:,} tokens ({size.counter}): {_listed(size.largest)}."
 
 
-def told_near(fact: WindowNeared) -> str:
+def describe_window(fact: WindowNeared) -> str:
     """The share of a window that is taken, and its largest parts."""
     what = f"{fact.tokens:,} of the {fact.window:,} tokens in its model's context window"
     return f"{fact.agent} uses {what}: {_listed(fact.largest)}"

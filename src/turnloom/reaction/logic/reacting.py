@@ -38,7 +38,7 @@ from turnloom.reaction.events import (
 from turnloom.reaction.logic import gates
 from turnloom.reaction.logic.gates import FORWARDED, LATER, TAKEN
 from turnloom.reaction.spec import BoardPlan, Subscription
-from turnloom.reaction.spec.state import Assignment, Later, Pending, Tray
+from turnloom.reaction.spec.state import Assignment, BoardState, Later, Pending
 from turnloom.runs.actions import (
     Action,
     Begin,
@@ -63,7 +63,7 @@ def opened_run(board: str, subscription: str, artifacts: Iterable[str]) -> str:
     return f"{board}-{digest(as_data([subscription, *artifacts]))}"
 
 
-class Reacting:
+class ReactionForm:
     """The form of a board's runs.
 
     A run that collects for one subscription (`collects`) opens a run for each set; any other run
@@ -75,7 +75,7 @@ class Reacting:
     version = ""
     outputs: Mapping[str, Any] = {}
     message_hooks: tuple[MessageHook, ...] = ()
-    progress = Tray
+    progress = BoardState
 
     def __init__(
         self,
@@ -120,10 +120,10 @@ class Reacting:
             RunPaused: self._on_paused,
         }
 
-    def collecting(self, subscription: str) -> "Reacting":
+    def collecting(self, subscription: str) -> "ReactionForm":
         """The form of the run that collects for a subscription; no agent takes a turn in it."""
         collects = self._by_id[subscription]
-        return Reacting(
+        return ReactionForm(
             self.plan,
             Variables(),
             Triggers({}),
@@ -133,9 +133,9 @@ class Reacting:
             collects=collects,
         )
 
-    def begin(self) -> Tray:
+    def begin(self) -> BoardState:
         """An empty board state."""
-        return Tray()
+        return BoardState()
 
     def evolve(self, state: RunState, event: Event) -> None:
         """Fold an event into the board state. An arrival wakes an idle run, but not one that waits
@@ -179,7 +179,7 @@ class Reacting:
         end = stopped(state)
         if end is not None:
             return end
-        tray: Tray = state.progress
+        tray: BoardState = state.progress
         if tray.unoffered:
             return Judge(*tray.unoffered[0])
         for run, work in tray.spawning.items():
@@ -195,7 +195,7 @@ class Reacting:
             return Finish(reason="nothing is left to do")
         return None
 
-    def _next(self, state: RunState, tray: Tray) -> Assignment | None:
+    def _next(self, state: RunState, tray: BoardState) -> Assignment | None:
         """The next assignment: direct calls first, then by priority, then in declared order."""
         if not tray.ready or len(state.open) >= ABREAST:
             return None
@@ -207,7 +207,7 @@ class Reacting:
         most = self.plan.members[agent].max_concurrency
         return most is None or sum(turn.agent == agent for turn in state.open.values()) < most
 
-    def _give(self, state: RunState, tray: Tray, work: Assignment) -> Action | None:
+    def _give(self, state: RunState, tray: BoardState, work: Assignment) -> Action | None:
         if self.collects is not None:
             run = opened_run(self.name, work.subscription, work.artifacts)
             taken = ArtifactConsumed(work.agent, work.subscription, work.artifacts, 1, run=run)
@@ -221,7 +221,7 @@ class Reacting:
         opens = ((f"t{turn}/consumed", taken), (f"t{turn}", TurnStarted(turn, work.agent)))
         return Begin(f"t{turn}", opens, work.agent)
 
-    def _open(self, tray: Tray, run: str, work: Assignment, facts: Facts) -> OpenRun:
+    def _open(self, tray: BoardState, run: str, work: Assignment, facts: Facts) -> OpenRun:
         artifacts = tuple(tray.held[id] for id in work.artifacts)
         deepest = max(work.artifacts, key=lambda id: tray.depths[id])
         depth = tray.depths[deepest]
@@ -230,7 +230,7 @@ class Reacting:
             run, work.agent, work.subscription, artifacts, depth=depth, facts=facts, root=root
         )
 
-    def _stopped(self, tray: Tray, root: str) -> tuple[str, Fact]:
+    def _stopped(self, tray: BoardState, root: str) -> tuple[str, Fact]:
         queued = (id for queue in tray.ready.values() for work in queue for id in work.artifacts)
         waiting = (id for each in tray.pending.values() for id in each.artifacts)
         undelivered = tuple(dict.fromkeys((*queued, *waiting)))
@@ -238,7 +238,7 @@ class Reacting:
 
     def due(self, state: RunState) -> datetime | None:
         """When the next batch times out, join expires or artifact becomes visible."""
-        tray: Tray = state.progress
+        tray: BoardState = state.progress
         instants = [later.opens for later in tray.later]
         for subscription, pending in self._timed(tray):
             instants += filter(None, [gates.closing(pending, subscription)])
@@ -248,7 +248,7 @@ class Reacting:
     def rest(self, state: RunState) -> Rest:
         """Whether a batch will time out, and how many artifacts, or sets of a batch, wait for
         others."""
-        tray: Tray = state.progress
+        tray: BoardState = state.progress
         continues = any(gates.closing(pending, each) for each, pending in self._timed(tray))
         for id, pending in tray.pending.items():
             if pending.groups or pending.sets:
@@ -259,49 +259,49 @@ class Reacting:
 
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
         """The batches that timed out, joins that expired, and artifacts that became visible."""
-        tray: Tray = state.progress
+        tray: BoardState = state.progress
         return [
             *self._openings(tray, now),
             *self._expired(tray, now),
             *self._closed(tray, now),
         ]
 
-    def _openings(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _openings(self, tray: BoardState, now: datetime) -> Iterator[tuple[str, Fact]]:
         for later in tray.later:
             if later.opens <= now:
                 fact = ArtifactOpened(later.artifact, later.subscription)
                 yield f"opened/{later.artifact}/{later.subscription}", fact
 
-    def _expired(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _expired(self, tray: BoardState, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._timed(tray):
             for key, ids in gates.outdated(pending, subscription, now):
                 yield _expiration(subscription, key, ids)
 
-    def _closed(self, tray: Tray, now: datetime) -> Iterator[tuple[str, Fact]]:
+    def _closed(self, tray: BoardState, now: datetime) -> Iterator[tuple[str, Fact]]:
         for subscription, pending in self._timed(tray):
             if gates.is_due(pending, subscription, now):
                 fact = BatchClosed(subscription.id, "timed out")
                 yield f"batch/{subscription.id}/{pending.sets[0][0]}", fact
 
-    def _timed(self, tray: Tray) -> Sequence[tuple[Subscription, Pending]]:
+    def _timed(self, tray: BoardState) -> Sequence[tuple[Subscription, Pending]]:
         """What waits in a batch or a join."""
         if not tray.pending or not self._limited:
             return ()
         limited = self._limited
         return [(limited[id], each) for id, each in tray.pending.items() if id in limited]
 
-    def _on_published(self, tray: Tray, fact: ArtifactPublished) -> None:
+    def _on_published(self, tray: BoardState, fact: ArtifactPublished) -> None:
         if self.subscribers(fact.artifact.type):
             tray.unoffered.append((fact.artifact.id, ""))
             led = tray.working[fact.turn].artifacts if fact.turn else ()
             depth = max((tray.depths[id] + 1 for id in led), default=0)
             tray.hold(fact.artifact, fact.root or fact.artifact.id, depth)
 
-    def _on_received(self, tray: Tray, fact: ArtifactReceived) -> None:
+    def _on_received(self, tray: BoardState, fact: ArtifactReceived) -> None:
         tray.unoffered.append((fact.artifact.id, ""))
         tray.hold(fact.artifact, fact.root or fact.artifact.id, fact.depth)
 
-    def _on_given(self, tray: Tray, fact: ArtifactsGiven) -> None:
+    def _on_given(self, tray: BoardState, fact: ArtifactsGiven) -> None:
         root = fact.root or fact.artifacts[0].id
         for artifact in fact.artifacts:
             tray.hold(artifact, root, fact.depth)
@@ -311,20 +311,22 @@ class Reacting:
             tray, Assignment(fact.agent, fact.subscription, ids, root, publish=fact.publish)
         )
 
-    def _line_up(self, tray: Tray, work: Assignment) -> None:
+    def _line_up(self, tray: BoardState, work: Assignment) -> None:
         tray.ready.setdefault(work.subscription, []).append(work)
 
-    def _on_offered(self, tray: Tray, fact: ArtifactOffered) -> None:
+    def _on_offered(self, tray: BoardState, fact: ArtifactOffered) -> None:
         tray.unoffered.pop(0)
         for verdict in fact.to:
             self._follow(tray, fact, verdict)
         tray.release(fact.artifact)
         self._close(tray)
 
-    def _on_selected(self, tray: Tray, fact: SelectionMade) -> None:
+    def _on_selected(self, tray: BoardState, fact: SelectionMade) -> None:
         tray.chosen[fact.artifact] = (fact.chosen, fact.category)
 
-    def _follow(self, tray: Tray, fact: ArtifactOffered, verdict: SubscriptionVerdict) -> None:
+    def _follow(
+        self, tray: BoardState, fact: ArtifactOffered, verdict: SubscriptionVerdict
+    ) -> None:
         """Apply one subscription's verdict."""
         id, subscription = fact.artifact, self._by_id[verdict.subscription]
         if verdict.verdict not in (TAKEN, FORWARDED, LATER):
@@ -340,17 +342,17 @@ class Reacting:
             for ids in gates.arrive(pending, subscription, id, type, key=verdict.key, at=fact.at):
                 self._complete(tray, subscription, ids)
 
-    def _complete(self, tray: Tray, subscription: Subscription, ids: tuple[str, ...]) -> None:
+    def _complete(self, tray: BoardState, subscription: Subscription, ids: tuple[str, ...]) -> None:
         self._line_up(
             tray, Assignment(subscription.agent, subscription.id, ids, tray.roots[ids[0]])
         )
 
-    def _on_opened(self, tray: Tray, fact: ArtifactOpened) -> None:
+    def _on_opened(self, tray: BoardState, fact: ArtifactOpened) -> None:
         this = (fact.artifact, fact.subscription)
         tray.later = [each for each in tray.later if (each.artifact, each.subscription) != this]
         tray.unoffered.append(this)
 
-    def _on_consumed(self, tray: Tray, fact: ArtifactConsumed) -> None:
+    def _on_consumed(self, tray: BoardState, fact: ArtifactConsumed) -> None:
         queue = tray.ready[fact.subscription]
         work = queue.pop(0)
         if not queue:
@@ -361,29 +363,29 @@ class Reacting:
             tray.working[fact.turn] = work
             tray.counts[work.root] = tray.counts.get(work.root, 0) + 1
 
-    def _on_forwarded(self, tray: Tray, fact: ArtifactForwarded) -> None:
+    def _on_forwarded(self, tray: BoardState, fact: ArtifactForwarded) -> None:
         tray.outbox.remove((fact.artifact, fact.subscription))
         tray.release(fact.artifact)
 
-    def _on_run_opened(self, tray: Tray, fact: RunOpened) -> None:
+    def _on_run_opened(self, tray: BoardState, fact: RunOpened) -> None:
         tray.release(*tray.spawning.pop(fact.run).artifacts)
 
-    def _on_turn(self, tray: Tray, fact: TurnFinished) -> None:
+    def _on_turn(self, tray: BoardState, fact: TurnFinished) -> None:
         work = tray.working.pop(fact.turn)
         if fact.status == "failed":
             tray.failed[fact.turn] = work
         else:
             tray.release(*work.artifacts)
 
-    def _on_expired(self, tray: Tray, fact: JoinExpired) -> None:
+    def _on_expired(self, tray: BoardState, fact: JoinExpired) -> None:
         gates.drop(tray.pending[fact.subscription], fact.key, fact.artifacts)
         tray.release(*fact.artifacts)
 
-    def _on_closed(self, tray: Tray, fact: BatchClosed) -> None:
+    def _on_closed(self, tray: BoardState, fact: BatchClosed) -> None:
         tray.closing.append(fact.subscription)
         self._close(tray)
 
-    def _close(self, tray: Tray) -> None:
+    def _close(self, tray: BoardState) -> None:
         """Take the batches that were closed, once all earlier artifacts are offered."""
         if tray.unoffered or not tray.closing:
             return
@@ -393,12 +395,12 @@ class Reacting:
                 self._complete(tray, self._by_id[id], gates.close(pending))
         tray.closing = []
 
-    def _on_retry(self, tray: Tray, fact: RetryAsked) -> None:
+    def _on_retry(self, tray: BoardState, fact: RetryAsked) -> None:
         work = tray.failed.pop(fact.turn, None)
         if work is not None:
             self._line_up(tray, msgspec.structs.replace(work, retry_of=fact.turn))
 
-    def _on_paused(self, tray: Tray, fact: RunPaused) -> None:
+    def _on_paused(self, tray: BoardState, fact: RunPaused) -> None:
         """Reset the counts: after an idle run wakes, no turn follows from an earlier publish."""
         if not fact.waiting_for:
             tray.counts = {}
@@ -406,7 +408,7 @@ class Reacting:
 
 def selected(state: RunState, turn: int) -> Sequence[str]:
     """The categories in which the selection guard chose the agent of an open turn."""
-    tray: Tray = state.progress
+    tray: BoardState = state.progress
     work = tray.working[turn]
     chosen = (tray.chosen.get(id, ("", "")) for id in work.artifacts)
     return [category for agent, category in chosen if agent == work.agent]
@@ -416,7 +418,7 @@ def expiring(
     state: RunState, subscription: Subscription, now: datetime
 ) -> Iterator[tuple[str, Fact]]:
     """The joins that expire when one more artifact arrives for a subscription."""
-    tray: Tray = state.progress
+    tray: BoardState = state.progress
     pending = tray.pending.get(subscription.id)
     for key, ids in gates.outdated(pending, subscription, now, 1) if pending else ():
         yield _expiration(subscription, key, ids)

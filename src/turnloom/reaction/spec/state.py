@@ -68,7 +68,7 @@ class Later(msgspec.Struct, frozen=True):
     subscription: str
 
 
-class Tray(msgspec.Struct):
+class BoardState(msgspec.Struct):
     """The board's part of a run's state.
 
     Artifacts are `held` while something `uses` them: they are `unoffered` (perhaps to one

@@ -19,7 +19,7 @@ from turnloom.guards.logic.budgets import (
     used_by,
     wanted_by,
 )
-from turnloom.guards.logic.windows import POLICY, CallSize, is_near, told_near
+from turnloom.guards.logic.windows import POLICY, CallSize, describe_window, is_near
 from turnloom.guards.spec import Amounts, RunBudget
 from turnloom.kernel.values import preview
 from turnloom.log.spec import Fact
@@ -212,4 +212,4 @@ async def heed_window(journal: Journal, id: str, task: Task, size: CallSize, win
     )
     journal.record(id, fact)
     await journal.commit()
-    log.warning("run %s: %s. %s", journal.state.run, told_near(fact), POLICY)
+    log.warning("run %s: %s. %s", journal.state.run, describe_window(fact), POLICY)

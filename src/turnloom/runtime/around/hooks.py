@@ -8,7 +8,7 @@ import anyio
 
 from turnloom.agents.spec import Callee, Question
 from turnloom.hooks.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
-from turnloom.hooks.logic import hooks_after, hooks_at, skipped
+from turnloom.hooks.logic import hooks_after, hooks_at, skip_reason
 from turnloom.hooks.spec import TRIGGERS, Hook, Hooks
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
@@ -93,7 +93,7 @@ class HookRunner:
         if self._journal.recorded(f"{key}?") is not None:
             return []  # it has begun: its conditions are not checked again
         state = self._journal.state
-        reason = skipped(hook, state.values, state.absent, succeeded)
+        reason = skip_reason(hook, state.values, state.absent, succeeded)
         if not reason:
             return []
         fact = LifecycleToolResult(*_about(hook, occasion), "skipped", 0.0, reason, 0)

@@ -14,7 +14,7 @@ from turnloom.guards.logic.selection import (
     names_in,
     read_credit,
 )
-from turnloom.guards.service import Selecting
+from turnloom.guards.service import Selector
 from turnloom.guards.spec import GENERAL, Category, Guards, Selection
 from turnloom.kernel.code import qualified
 from turnloom.kernel.contained import named
@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
 class Selections:
     """The selections of one run."""
 
-    def __init__(self, journal: Journal, guards: Guards, selecting: Selecting) -> None:
+    def __init__(self, journal: Journal, guards: Guards, selecting: Selector) -> None:
         self.own = guards.selection
         self._journal = journal
         self._selecting = selecting

@@ -26,7 +26,7 @@ from turnloom.errors import (
 )
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
-from turnloom.guards.service import Selecting
+from turnloom.guards.service import Selector
 from turnloom.kernel.threads import on_behalf_of
 from turnloom.kernel.values import as_data, writable
 from turnloom.log.events import RunResumed, RunStarted
@@ -173,7 +173,7 @@ class Driver:
         listeners = listeners or Listeners()
         self._tell = listeners.tell
         self._observe = listeners.observe
-        self._selecting = Selecting(stores.beliefs, entropy.token)
+        self._selecting = Selector(stores.beliefs, entropy.token)
         self._means = Means(
             stores.inbox,
             stores.artifacts,

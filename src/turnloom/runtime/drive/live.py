@@ -11,7 +11,7 @@ from turnloom.agents.events import ToolsOffered, TurnFinished
 from turnloom.agents.spec import Component
 from turnloom.errors import ToolServerError
 from turnloom.flow.ports import Results
-from turnloom.guards.service import Selecting
+from turnloom.guards.service import Selector
 from turnloom.log.ports import EventLog
 from turnloom.log.spec import RunKey
 from turnloom.runs.actions import Forward, OpenRun, Work
@@ -53,7 +53,7 @@ class Means:
     snapshots: Snapshots
     results: Results
     log: EventLog
-    selecting: Selecting
+    selecting: Selector
     entropy: Entropy
     hear: Callable[[RunKey, Delta], None]
     post: Post | None

@@ -38,7 +38,7 @@ from turnloom.assembly.logic.labels import together
 from turnloom.board.service import Witness
 from turnloom.board.spec import Audience, BoardHandle
 from turnloom.errors import ContextTooLarge
-from turnloom.guards.logic.windows import POLICY, CallSize, call_size, told_size
+from turnloom.guards.logic.windows import POLICY, CallSize, call_size, describe_size
 from turnloom.kernel.contained import named
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import Json, as_data, as_object, said
@@ -232,7 +232,7 @@ class ModelCalls:
         """The fact of a failed call; if it was too large, with the sizes of what it was shown."""
         message = without_keys(said(error))
         if isinstance(error, ContextTooLarge):
-            message = f"{message} {told_size(self._size(shown, exchanges))} {POLICY}"
+            message = f"{message} {describe_size(self._size(shown, exchanges))} {POLICY}"
         stack = without_keys(stack_of(error, self._journal.secrets))
         return ModelFailed(task.turn, task.agent, named(error), message, stack=stack)
 

@@ -7,7 +7,7 @@ from functools import partial
 from turnloom.agents.events import TurnFinished, TurnStarted
 from turnloom.agents.spec import Component
 from turnloom.guards.events import LoopChecked
-from turnloom.guards.logic.loops import detect, entry_of, needs_similarity, recover, similarity
+from turnloom.guards.logic.loops import detect, digest_turn, needs_similarity, recover, similarity
 from turnloom.guards.spec import LoopDetection, TurnDigest
 from turnloom.kernel.contained import named
 from turnloom.kernel.values import said
@@ -34,7 +34,7 @@ async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> 
     turn = state.open[number]
     inputs = [each.payload for each in brief.inputs]
     facts = [event.data for event in turn.recorded.values()]
-    entry = entry_of(number, turn.agent, facts, inputs, before=before)
+    entry = digest_turn(number, turn.agent, facts, inputs, before=before)
     entries = [*before, entry]
     others = journal.workflow.alternatives(state)
 

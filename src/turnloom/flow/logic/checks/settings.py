@@ -11,7 +11,7 @@ from turnloom.flow.logic.checks.steps import as_agent
 from turnloom.flow.logic.plans import steps_of
 from turnloom.flow.logic.walking import FAILURE
 from turnloom.flow.spec.builder import StepSettings
-from turnloom.flow.spec.nodes import ForkNode, Placed, Site, StepNode
+from turnloom.flow.spec.nodes import ForkNode, PlacedPath, Site, StepNode
 from turnloom.flow.spec.steps import AgentStep, Retry, agent_of
 from turnloom.guards.spec import Selection
 from turnloom.kernel.code import fits
@@ -34,7 +34,7 @@ _NEEDS = (
 )
 
 
-def check_effects(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+def check_effects(paths: Mapping[str, PlacedPath]) -> Iterator[Diagnostic]:
     """Check that every setting and every `complete()` has an effect."""
     for id, placed in paths.items():
         yield from _check_end(paths, id, placed)
@@ -59,7 +59,9 @@ def _is_after(id: str) -> bool:
     return id == FAILURE or id.startswith(f"{FAILURE}/")
 
 
-def _check_end(paths: Mapping[str, Placed], id: str, placed: Placed) -> Iterator[Diagnostic]:
+def _check_end(
+    paths: Mapping[str, PlacedPath], id: str, placed: PlacedPath
+) -> Iterator[Diagnostic]:
     if not placed.line.ends:
         return
     why = _LAST.get(placed.part, "")
@@ -70,7 +72,7 @@ def _check_end(paths: Mapping[str, Placed], id: str, placed: Placed) -> Iterator
         yield problem(placed.line.site, "W127", message, "Leave it out.")
 
 
-def _owner(paths: Mapping[str, Placed], placed: Placed) -> StepNode:
+def _owner(paths: Mapping[str, PlacedPath], placed: PlacedPath) -> StepNode:
     """The step whose failures a path handles."""
     node = paths[placed.owner].line.nodes[placed.at]
     step = node.join if isinstance(node, ForkNode) else node

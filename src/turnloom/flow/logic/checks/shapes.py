@@ -19,10 +19,10 @@ from turnloom.flow.spec.nodes import (
     DeclaredFlow,
     ForkNode,
     LoopNode,
-    Misplaced,
+    MisplacedCall,
     Node,
     NodeSequence,
-    Placed,
+    PlacedPath,
 )
 from turnloom.kernel.code import fits
 from turnloom.kernel.values import preview
@@ -94,7 +94,7 @@ def written(value: Any) -> str:
     return preview(value)
 
 
-def check_shapes(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
+def check_shapes(paths: Mapping[str, PlacedPath], state: Any) -> Iterator[Diagnostic]:
     """Check the paths and functions of every fork, loop and branch."""
     for placed in paths.values():
         for node in placed.line.nodes:
@@ -157,7 +157,7 @@ def check_asked(node: Node, function: object, role: str) -> Iterator[Diagnostic]
         yield problem(node.site, "W126", message, "Give a function of the state: `lambda s: …`.")
 
 
-def check_reach(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
+def check_reach(paths: Mapping[str, PlacedPath], state: Any) -> Iterator[Diagnostic]:
     """Check that every node is reachable."""
     for placed in paths.values():
         lost = _lost(placed.line, state)
@@ -216,7 +216,7 @@ def check_calls(declared: DeclaredFlow) -> Iterator[Diagnostic]:
         yield problem(declared.main.site, "W104", message, "Add one with `start_with`.")
 
 
-def _late(flow: str, misplaced: Misplaced) -> Diagnostic:
+def _late(flow: str, misplaced: MisplacedCall) -> Diagnostic:
     call, site, after = misplaced
     if call == after:
         code = "W102" if call == "start_with" else "W103"
@@ -226,7 +226,7 @@ def _late(flow: str, misplaced: Misplaced) -> Diagnostic:
     return problem(site, "W103", message, f"Put it before `{after}`.")
 
 
-def check_repeats(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+def check_repeats(paths: Mapping[str, PlacedPath]) -> Iterator[Diagnostic]:
     """Check that no path repeats a call, and that none is a flow."""
     for placed in paths.values():
         for call, site in placed.line.again:
@@ -267,7 +267,7 @@ def _nested(line: NodeSequence, around: tuple[int, ...]) -> Iterator[Diagnostic]
 _REJOINING = frozenset({"case", "low", "rejected", "late"})
 
 
-def check_approvals(paths: Mapping[str, Placed], state: Any) -> Iterator[Diagnostic]:
+def check_approvals(paths: Mapping[str, PlacedPath], state: Any) -> Iterator[Diagnostic]:
     """Check the approvers, options and paths of every approval."""
     for placed in paths.values():
         for at, node in enumerate(placed.line.nodes):
@@ -298,7 +298,7 @@ def _check_refusals(node: ApprovalNode, after: Node | None, state: Any) -> Itera
             yield problem(node.site, "W132", message, remedy, severity="warning")
 
 
-def _next(paths: Mapping[str, Placed], placed: Placed, at: int) -> Node | None:
+def _next(paths: Mapping[str, PlacedPath], placed: PlacedPath, at: int) -> Node | None:
     """The node after another; after the last of a path that rejoins, the node after that path."""
     if at + 1 < len(placed.line.nodes):
         return placed.line.nodes[at + 1]

@@ -13,7 +13,7 @@ from turnloom.flow.logic.checks.problems import problem
 from turnloom.flow.logic.plans import steps_of
 from turnloom.flow.logic.states import APPENDED, REPLACED, StateModel
 from turnloom.flow.spec.builder import Path
-from turnloom.flow.spec.nodes import ApprovalNode, ForkNode, Placed, Site, StepNode, Unmade
+from turnloom.flow.spec.nodes import ApprovalNode, ForkNode, PlacedPath, Site, StepNode, Unmade
 from turnloom.flow.spec.steps import AgentStep, function_of
 from turnloom.guards.spec import Selection
 from turnloom.kernel.code import fits
@@ -149,7 +149,7 @@ class _Named(NamedTuple):
     scopes: tuple[tuple[str, str], ...]
 
 
-def check_names(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+def check_names(paths: Mapping[str, PlacedPath]) -> Iterator[Diagnostic]:
     """Check that names are valid and unique."""
     seen: dict[tuple[str, str, str], Site] = {}
     for name, site, scopes in _names(paths):
@@ -171,7 +171,7 @@ def check_names(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
     yield from _check_agents(paths)
 
 
-def _names(paths: Mapping[str, Placed]) -> Iterator[_Named]:
+def _names(paths: Mapping[str, PlacedPath]) -> Iterator[_Named]:
     for id, placed in paths.items():
         scope, line = ("scope", _scope(paths, id)), ("line", id)
         for node in placed.line.nodes:
@@ -181,13 +181,13 @@ def _names(paths: Mapping[str, Placed]) -> Iterator[_Named]:
                 yield _Named(node.join.name, node.join.site, (scope,))
 
 
-def _scope(paths: Mapping[str, Placed], id: str) -> str:
+def _scope(paths: Mapping[str, PlacedPath], id: str) -> str:
     while paths[id].part in _ALONG:
         id = paths[id].owner
     return id
 
 
-def _check_agents(paths: Mapping[str, Placed]) -> Iterator[Diagnostic]:
+def _check_agents(paths: Mapping[str, PlacedPath]) -> Iterator[Diagnostic]:
     """Check that agent steps with the same name are the same agent."""
     first: dict[str, StepNode] = {}
     for node in steps_of(paths):
@@ -369,7 +369,7 @@ def _is_asked(function: ast.expr, state: list[str]) -> bool:
     return isinstance(inner, ast.Constant) or isinstance(inner, ast.Name) and inner.id in state
 
 
-def check_writes(paths: Mapping[str, Placed], model: type[BaseModel]) -> Iterator[Diagnostic]:
+def check_writes(paths: Mapping[str, PlacedPath], model: type[BaseModel]) -> Iterator[Diagnostic]:
     """Check that changed fields exist, and that no two paths of a fork replace the same field."""
     states = StateModel(model)
     for node in steps_of(paths):
@@ -412,7 +412,7 @@ class _Writer(NamedTuple):
     node: StepNode
 
 
-def _parallel(paths: Mapping[str, Placed]) -> dict[tuple[str, int], list[_Writer]]:
+def _parallel(paths: Mapping[str, PlacedPath]) -> dict[tuple[str, int], list[_Writer]]:
     """The steps in the paths of each fork, by its position; those in nested paths and in paths for
     failures included."""
     found: dict[tuple[str, int], list[_Writer]] = {}
