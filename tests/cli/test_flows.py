@@ -102,7 +102,7 @@ def test_a_flow_is_run_answered_and_taken_up(turnloom: Call, tmp_path: Path) -> 
     """Without a terminal, it says how to answer; any process takes it up."""
     begun = turnloom("run", "trip.py:trip", *ROME)
     run = run_id(begun)
-    assert '  book → {"notes":["booked Rome"]}\n' in begun.out
+    assert '  step book began → changed {"notes":["booked Rome"]}\n' in begun.out
     assert f" answer {run} " in begun.out and "Which seat?" in begun.out
     turnloom("answer", run, "12A")
     asked = turnloom("resume", run)
@@ -116,8 +116,8 @@ def test_a_flow_is_run_answered_and_taken_up(turnloom: Call, tmp_path: Path) -> 
     turnloom("answer", run, '{"decision": "later", "instructions": "hurry"}', *BOSS)
     ended = turnloom("resume", run)
     assert all(word in ended.out for word in ("boss", "(later)", "hurry"))
-    assert "pay → failed: OSError: no network" in ended.out
-    assert '  pay, attempt 2 → {"notes":["paid"]}\n' in ended.out
+    assert "step pay began → failed in attempt 1: OSError: no network" in ended.out
+    assert '  step pay began, attempt 2 → changed {"notes":["paid"]}\n' in ended.out
     assert '"seat": "12A"' in ended.out or '"seat":"12A"' in ended.out
     assert f"Run {run} finished" in ended.out
     assert "boss" in turnloom("explain", run).out
@@ -198,11 +198,11 @@ def test_a_rejection_fails_the_run_and_is_made_up_for(turnloom: Call, tmp_path: 
 def test_a_process_that_is_gone(kill: int, sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     """Another one takes the step that was cut off, and does nothing twice."""
     seat = sit("run", "trip.py:rest", *ROME, NO_COLOR="1")
-    seat.until("  nap")
+    seat.until("  step nap began")
     os.kill(seat.process.pid, kill)
     seat.end()
     (tmp_path / "awake").touch()
-    assert '  nap → {"notes":["slept"]}' in turnloom("resume", "last").out.replace("nap\n", "nap")
+    assert 'step nap changed {"notes":["slept"]}' in turnloom("resume", "last").out
     assert (tmp_path / "booked").read_text() == "x"
 
 
@@ -211,7 +211,7 @@ def test_a_process_killed_while_it_makes_up_for_what_was_done(
 ) -> None:
     """Another one continues that from where it was cut off."""
     seat = sit("run", "trip.py:sorry", *ROME, NO_COLOR="1")
-    seat.until("  nap")
+    seat.until("  step nap began")
     os.kill(seat.process.pid, signal.SIGKILL)
     seat.end()
     assert not (tmp_path / "unbooked").exists()
@@ -224,7 +224,7 @@ def test_a_process_killed_while_it_makes_up_for_what_was_done(
 def test_a_run_is_cancelled_from_elsewhere(sit: Sit, turnloom: Call, tmp_path: Path) -> None:
     """The process that drives it compensates what was done."""
     seat = sit("run", "trip.py:rest", *ROME, NO_COLOR="1")
-    seat.until("  nap")
+    seat.until("  step nap began")
     turnloom("cancel", "last", "--reason", "enough")
     assert seat.end() == 1
     assert (tmp_path / "unbooked").read_text() == "x"

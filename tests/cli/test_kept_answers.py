@@ -41,7 +41,7 @@ def test_an_answer_is_kept_where_a_secret_is_missing(turnloom: Call, guarded: st
     done = turnloom("resume", "last", code=1)
     assert "'key'" in done.err and "waits for an answer" not in done.out
     done = turnloom("resume", "last", MY_KEY=KEY)
-    assert 'ask → {"verdict":"accepted"}' in done.out and "Thank you." in done.out
+    assert 'ask returned {"verdict":"accepted"}' in done.out and "Thank you." in done.out
     assert json.loads(turnloom("runs", "--json").out)[0]["status"] == "finished"
 
 

@@ -86,7 +86,7 @@ def test_a_run_is_cancelled_while_its_process_is_stopped(
     sit: Sit, turnloom: Call, tmp_path: Path, program: str
 ) -> None:
     seat = sit("run", f"{program}:naps", NO_COLOR="1", TURNLOOM_LEASE="0.5")
-    seat.until("  nap")
+    seat.until("  step nap began")
     os.kill(seat.process.pid, signal.SIGSTOP)
     assert "cancelled" in turnloom("cancel", "last").out
     before = count(tmp_path)
@@ -101,7 +101,7 @@ def test_a_run_goes_on_elsewhere_while_its_process_is_stopped(
     sit: Sit, tmp_path: Path, program: str
 ) -> None:
     first = sit("run", f"{program}:naps", NO_COLOR="1", TURNLOOM_LEASE="3")
-    first.until("  nap")
+    first.until("  step nap began")
     os.kill(first.process.pid, signal.SIGSTOP)
     asyncio.run(late(tmp_path))
     second = sit("resume", "last", NO_COLOR="1")

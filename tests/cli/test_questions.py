@@ -32,7 +32,7 @@ def test_one_of_several_is_chosen_by_number_or_word(sit: Sit, tmp_path: Path) ->
     seat.type(" ")  # nothing said: asked again
     seat.until("you> ")
     seat.type("2")
-    assert 'ask → {"verdict":"refused"}\n' in seat.until("Clerk: Thank you.\n")
+    assert 'ask returned {"verdict":"refused"}\n' in seat.until("Clerk: Thank you.\n")
     assert seat.end() == 0
     seat = sit("run", "Asks", "--quiet", NO_COLOR="1")
     assert "\nMy plan\n  steps: 5\n" in seat.until("you> ")
@@ -63,7 +63,7 @@ def test_an_object_is_a_form(sit: Sit, tmp_path: Path) -> None:
     seat.type("")
     seat.until("Thank you.")
     given = '{"name":"Ada","nick":null,"age":36,"adult":true,"tags":["a","b"]}'
-    assert f"ask → {given}\n" in seat.seen and f"you> {given}" not in seat.seen
+    assert f"ask returned {given}\n" in seat.seen and f"you> {given}" not in seat.seen
     assert seat.end() == 0
 
 
@@ -79,7 +79,7 @@ def test_a_form_that_is_wrong_as_a_whole_is_asked_again(sit: Sit, tmp_path: Path
     seat.type("")
     seat.until("b> ")
     seat.type("words")
-    seat.until('ask → {"b":"words"}')
+    seat.until('ask returned {"b":"words"}')
     assert seat.end() == 0
 
 
@@ -91,7 +91,7 @@ def test_without_a_schema_an_answer_is_json_or_a_text(
     seat = sit("run", "Asks", NO_COLOR="1")
     assert 'ask asks:\n  ["what","now"]\nyou> ' in seat.until("you> ")
     seat.type(typed)
-    assert f"ask → {value}\n" in seat.until("Thank you.")
+    assert f"ask returned {value}\n" in seat.until("Thank you.")
 
 
 def test_who_leaves_is_told_what_is_asked_and_may_come_back(
@@ -130,7 +130,7 @@ def test_a_question_expires_at_the_prompt(sit: Sit, turnloom: Call, tmp_path: Pa
     write_folder(tmp_path, asking(VERDICT, timeout=1.5), "Asks")
     seat = sit("run", "Asks", NO_COLOR="1")
     came = seat.until("Thank you.")
-    assert "ask → failed: QuestionExpired: " in came and seat.end() == 0
+    assert "ask failed: QuestionExpired: " in came and seat.end() == 0
     turnloom("answer", "last", "accepted", code=1)
 
 
@@ -162,7 +162,7 @@ def test_an_answer_from_anywhere_is_json_or_a_word(
     write_folder(tmp_path, asking(response), "Asks")
     turnloom("run", "Asks")
     assert " resume " in turnloom("answer", "last", given).out
-    assert f"ask → {value}\n" in turnloom("resume", "last").out
+    assert f"ask returned {value}\n" in turnloom("resume", "last").out
 
 
 def test_an_answer_that_does_not_fit_is_told_what_does(turnloom: Call, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_who_leaves_is_told_how_to_answer_each(sit: Sit, turnloom: Call, asks: s
     seat = sit("resume", "last", NO_COLOR="1")
     assert "Tea?\n" in seat.until("you> ")
     seat.type("yes")
-    assert 'ask → ["Milk?","no"]' in seat.until("Clerk: Thank you.")
+    assert 'ask returned ["Milk?","no"]' in seat.until("Clerk: Thank you.")
     assert seat.end() == 0
 
 

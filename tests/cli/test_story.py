@@ -87,19 +87,19 @@ def test_what_happens_is_told_briefly(turnloom: Call, tmp_path: Path) -> None:
     for line in (
         "  seen: false → true (hook:note)",
         "  hook note (before_chat) ran",
-        '  Clerk calls add(a=3) → {"sum":5}',
-        "  Clerk hands over to Judge",
+        '  Clerk called add(a=3) → {"sum":5}',
+        "  Clerk handed off to Judge",
         "  Clerk → Judge (string_llm rule 1)",
         "  hook stumble (before_agent of Judge) failed: RuntimeError: no",
         "Scribe: Written.",
     ):
         assert f"{line}\n" in told
     # Of two calls side by side, the one that ends first ends its line.
-    assert "  Clerk calls add(a=4)" in told and ' → {"sum":6}\n' in told
+    assert "  Clerk called add(a=4)" in told and '{"sum":6}\n' in told
     assert "\n  tier was not written by hook:overstep: " in told
     assert "\n  hook overstep (before_chat) failed: WriteRefused: " in told
     assert "\n  hook note (after_chat) was skipped: " in told
-    assert '  Clerk calls fail(why="xxx' in told and " → failed: ValueError: xxx" in told
+    assert '  Clerk called fail(why="xxx' in told and "failed: ValueError: xxx" in told
     assert "  an answer of Judge was refused, as it is no Verdict: `verdict`: " in told
     reasons = f'    "reasons": [\n      "{LONG}"\n    ]\n'
     output = f'Judge: {{\n    "verdict": "guilty",\n{reasons}  }}\n'
@@ -126,7 +126,7 @@ def test_whose_rule_ended_it_is_said(turnloom: Call, tmp_path: Path) -> None:
 def test_chance_is_told(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, RANDOM, "Random")
     told = turnloom("run", "Random").out
-    assert "\n  chance draws " in told and " of B, C\n" in told
+    assert "\n  chance drew " in told and " of B, C\n" in told
 
 
 def test_of_several_workflows_the_entry_point_is_run(turnloom: Call, tmp_path: Path) -> None:

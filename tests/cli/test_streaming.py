@@ -113,7 +113,7 @@ def test_the_pieces_stand_among_what_happens(sit: Sit, tmp_path: Path) -> None:
     assert told[begun:][:7] == [
         "  start → Clerk (startup: AgentDriven)",
         "Clerk: Let me look.",
-        '  Clerk calls look(at="sky") → "blue"',
+        '  Clerk called look(at="sky") → "blue"',
         "Clerk: It is blue.",
         "  Clerk → Boss (after_work rule 1)",
         "Boss: I see.",

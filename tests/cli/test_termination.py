@@ -48,7 +48,7 @@ def test_what_is_driven_is_cut_off_in_order(
     ending: signal.Signals, sit: Sit, turnloom: Call, tmp_path: Path, program: str
 ) -> None:
     seat = sit("run", program, NO_COLOR="1")
-    seat.until("  nap")
+    seat.until("  step nap began")
     os.kill(seat.process.pid, ending)
     assert "resume" in seat.until("Interrupted.")
     assert seat.end() == 1

@@ -56,7 +56,7 @@ async def test_the_timeline_has_steps_attempts_and_durations(events: Sequence[Ev
     assert flaky.seconds == 5 and tells(flaky.note, "Doomed: flaky", "2")
     assert tells(rows["compensation", "branch:0/none~"].note, "undo_none")
     assert tells(rows["stop", "flow"].note, "last", "Doomed: last")
-    assert tells(rows["question", "boss"].note, "boss answered", "'approve'")
+    assert tells(rows["question", "boss"].note, "boss answered", '"approve"')
     steps = [each.who for each in told.rows if each.what == "step"]
     assert steps == [
         *("first", "branch:0/none", "loop[1]/count", "loop[2]/count", "fork.0/flaky"),
@@ -77,7 +77,7 @@ async def test_why_an_approval_led_where_it_led(events: Sequence[Event]) -> None
     found = route(events, "approval.decided")
     assert tells(found.decided, "boss", "ok", "approve")
     asked, answered = found.went_by
-    assert tells(asked, "boss", "Go on?") and tells(answered, "boss answered", "'approve'")
+    assert tells(asked, "boss", "Go on?") and tells(answered, "boss answered", '"approve"')
     assert tells(found.came_of[0], "last")
 
 
@@ -90,7 +90,7 @@ async def test_why_a_flow_stopped_and_what_was_made_up_for(events: Sequence[Even
         ("undo_side", "fork.1/side"),
         ("undo_none", "branch:0/none"),
         ("undo_first", "first"),
-        ("!/told", "{'said': ['told']}"),
+        ("!/told", '{"said":["told"]}'),
         ("last", "Doomed: last"),
     ]
     for line, values in zip(found.came_of, came_of, strict=True):

@@ -52,7 +52,7 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
         assert isinstance(raised, details.Raised)
         assert isinstance(question, details.Questioned) and question.status == "expired"
         assert tool.error.startswith("QuestionExpired")
-        assert tells(str(await app.explain.timeline(run.id)), "local", "'Yes.'")
+        assert tells(str(await app.explain.timeline(run.id)), "local", '"Yes."')
 
 
 async def test_a_hook_that_ran_again_in_another_process_says_so(

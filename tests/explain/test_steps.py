@@ -6,7 +6,7 @@ import pytest
 from tests.explain.conftest import Tell, Told, of, said, tells
 from tests.explain.workshop import LINES, TOKEN, WORKSHOP
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, Usage
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.logic.turn import explain_turn
 from turnloom.explain.spec import steps
@@ -200,4 +200,4 @@ async def test_a_model_call_says_who_answered_and_what_the_engine_added(tell: Te
     assert not [each for each in plain.within if isinstance(each, details.ShownBeside)]
     rows = {row.what: row.note for row in timeline(told.events).rows}
     assert (rows["turn 1"], rows["turn 2"]) == ("gpt-5-2026", "")
-    assert tells(words(told.events[told.seq("model.answered") - 1]), "gpt-5-2026")
+    assert tells(describe(told.events[told.seq("model.answered") - 1].data), "gpt-5-2026")

@@ -32,7 +32,7 @@ async def test_there_is_a_row_for_each_turn_question_route_and_the_end(told: Tol
             assert row.tokens and row.usage and row.seconds is not None and row.seconds >= 0
     (last,) = [row for row in found.rows if row.what == "finished"]
     assert last.seconds == found.seconds
-    assert tells(str(found), "u1", "'one'") and "\x1b" not in str(found)
+    assert tells(str(found), "u1", '"one"') and "\x1b" not in str(found)
     assert msgspec.to_builtins(found)["rows"][0]["what"] == "route"
 
 

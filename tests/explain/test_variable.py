@@ -149,7 +149,7 @@ async def test_refused_writes_stand_among_the_changes(tell: Tell) -> None:
     assert refused.seq == told.seq("context.refused")
     assert refused.writer == "trigger:letters[0]"
     assert tells(refused.reason, "'letters'", "[2, 5]", 3)
-    assert tells(refused.causes[0].says, "Asker", "'One'")
+    assert tells(refused.causes[0].says, "Asker", "One")
     text = str(found)
     assert tells(text, "2 → 5", refused.seq, "trigger:letters[0]", refused.reason, "5 → 2")
     assert [part for part in render(found) if refused.says in str(part)]
@@ -220,15 +220,15 @@ async def test_what_a_tool_wrote_follows_from_its_call_and_from_the_answers(busy
         "agent.text",
         "model.answered",
     ]
-    assert tells(change.causes[6].says, "plan", "{'title': '⟨secret:token⟩'}")
+    assert tells(change.causes[6].says, "plan", 'title="⟨secret:token⟩"')
     assert change.causes[-1].kind == "run.started"
 
 
 async def test_calls_that_go_on_side_by_side_do_not_cause_each_other(busy: Told) -> None:
     (change,) = busy.variable("total").changes
     returned, called, spoke, *_ = [each.says for each in change.causes]
-    assert tells(returned, "add", "{'sum': 5}") and tells(called, "add", "{'a': 3}")
-    assert tells(spoke, "Planner", "'Let me see.'")
+    assert tells(returned, "add", '{"sum":5}') and tells(called, "add", "a=3")
+    assert tells(spoke, "Planner", "Let me see.")
 
 
 async def test_an_object_is_shown_as_what_stands_for_it(busy: Told) -> None:

@@ -21,7 +21,7 @@ from turnloom.cli.stored import Json, StoredRunsCommand, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import TurnloomError, UsageError
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.flow.events import StepFailed
 from turnloom.log.events import RunCancelled, RunFinished
@@ -190,7 +190,11 @@ def _finish(events: Sequence[Event], end: Event) -> str:
     routes = [event.data for event in events if isinstance(event.data, RouteDecided)]
     last = routes[-1] if routes else None
     by_rule = last is not None and any(rule.fired for rule in last.considered)
-    return f"{last.source}, {words(end)}" if last is not None and by_rule else words(end)
+    return (
+        f"{last.source}, {describe(end.data)}"
+        if last is not None and by_rule
+        else describe(end.data)
+    )
 
 
 def _trouble(end: Event | None) -> str:
@@ -198,7 +202,7 @@ def _trouble(end: Event | None) -> str:
     if end is None or isinstance(end.data, RunFinished):
         return ""
     status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
-    return f"Run {end.run} {status}: {words(end)}"
+    return f"Run {end.run} {status}: {describe(end.data)}"
 
 
 def _frames(events: Sequence[Event]) -> list[str]:

@@ -1,7 +1,6 @@
 """Tell a run event by event, to people or as JSON."""
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 from rich.text import Text
@@ -25,9 +24,9 @@ from turnloom.cli.page import AnswerStream, OutputPage
 from turnloom.cli.questions import tidy, told
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
-from turnloom.explain.logic.describe import FLOW_WORDS, step_name
+from turnloom.explain.logic.describe import SAID, data, describe, describe_frame, outcome
 from turnloom.explain.logic.frames import Frames
-from turnloom.explain.spec.text import indent, moment, one_line
+from turnloom.explain.spec.text import indent, one_line
 from turnloom.flow import events as flow
 from turnloom.flow.events import (
     StepCompensated,
@@ -37,15 +36,12 @@ from turnloom.flow.events import (
     StepStarted,
 )
 from turnloom.guards.events import LoopDetectedFact, ScarcityChanged, WindowNeared
-from turnloom.guards.logic.loops import describe_loop
-from turnloom.guards.logic.windows import describe_window
 from turnloom.hooks.events import (
     LifecycleToolError,
     LifecycleToolResult,
     MessageHooked,
     MessageHookFailed,
 )
-from turnloom.kernel.values import Json, as_data, as_object
 from turnloom.log.events import RunResumed
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.spec import Delta
@@ -58,10 +54,7 @@ from turnloom.variables.events import (
     ContextSuppressed,
 )
 
-# How many characters of a value are shown.
-SHOWN = 120
-
-# What somebody should look at.
+# What deserves a look.
 TROUBLES = (
     LifecycleToolError,
     MessageHookFailed,
@@ -82,172 +75,43 @@ TROUBLES = (
 )
 
 
-# What says how a step, or an attempt of one, ended.
-Stepped = flow.StepCompleted | flow.StepFailed | flow.StepRetried | flow.StepCompensated
-
-
-def aside(event: Event) -> str:
-    """An event in a line, or nothing if it is not worth one."""
-    say = _BY_KIND.get(event.kind)
-    return say(event.data) if say is not None else ""
-
-
-def called(fact: agents.ToolCalled) -> str:
-    """Which tool an agent calls, and with what."""
-    given = as_object(fact.arguments) or {}
-    arguments = ", ".join(f"{name}={as_data(value)}" for name, value in given.items())
-    return f"{fact.agent} calls {fact.tool}({one_line(arguments, SHOWN)})"
-
-
-def came_of(fact: agents.ToolReturned | agents.ToolFailed) -> str:
-    """What came of a tool's call."""
-    if isinstance(fact, agents.ToolReturned):
-        return data(fact.result)
-    return f"failed: {_fault(fact.error, fact.message)}"
-
-
-def begun(fact: flow.StepStarted) -> str:
-    """Which step is taken, and in which attempt if not in the first."""
-    again = f", attempt {fact.attempt}" if fact.attempt > 1 else ""
-    return f"{fact.step} makes up for {fact.undoes}" if fact.undoes else f"{step_name(fact)}{again}"
-
-
-def stepped(fact: Stepped) -> str:
-    """What came of a step."""
-    match fact:
-        case flow.StepRetried(error=error, message=message, due=due):
-            when = f" at {moment(due)}" if due else ""
-            return f"failed: {_fault(error, message)}; again{when}"
-        case flow.StepCompleted(update=update) | flow.StepCompensated(update=update, error=""):
-            return data(update) if update else "done"
-        case flow.StepFailed() | flow.StepCompensated():
-            what = fact.what if isinstance(fact, flow.StepFailed) else ""
-            return f"{what} failed: {_fault(fact.error, fact.message)}".lstrip()
-
-
-def data(value: Json) -> str:
-    """A value as data, cut if it is long."""
-    return one_line(as_data(value), SHOWN)
-
-
-def _fault(error: str, message: str) -> str:
-    return one_line(f"{error}: {message}" if message else error, SHOWN)
-
-
-def _route(fact: RouteDecided) -> str:
-    return f"{fact.source or 'start'} → {fact.target} ({fact.reason})"
-
-
-def _opening(fact: agents.UserText) -> str:
-    return "" if fact.author == USER else f"{fact.author}: {one_line(fact.text, 200)}"
-
-
-def _unavailable(fact: ContextLoaded) -> str:
-    lacking = [each for each in fact.values if each.note.startswith(UNAVAILABLE)]
-    if not lacking:
-        return ""
-    reason = lacking[0].note.removeprefix(UNAVAILABLE)
-    return f"without stored values of {', '.join(each.name for each in lacking)}: {reason}"
-
-
-def _changed(fact: ContextChanged) -> str:
-    value = "removed" if fact.removed else data(fact.value)
-    return f"{fact.name}: {data(fact.previous)} → {value} ({fact.writer})"
-
-
-def _not_written(fact: ContextRefused) -> str:
-    return f"{fact.name} was not written by {fact.writer}: {one_line(fact.reason, SHOWN)}"
-
-
-def _missed(fact: ContextMissed) -> str:
-    given = f"{fact.key} = {data(fact.value)}"
-    return f"{fact.name} was not set: {fact.tool} was answered {given} and did not write it"
-
-
-def _ended(fact: agents.TurnFinished) -> str:
-    return "" if fact.status == "done" else f"turn {fact.turn} of {fact.agent} {fact.status}"
-
-
-def _refused(fact: agents.AnswerRefused) -> str:
-    return f"an answer of {fact.by} was refused: {fact.reason}"
-
-
-def _formless(fact: agents.OutputRefused) -> str:
-    problem = one_line(fact.problem, SHOWN)
-    return f"an answer of {fact.agent} was refused, as it is no {fact.model}: {problem}"
-
-
-def _offered(fact: agents.ToolsOffered) -> str:
-    if fact.error:
-        return f"server {fact.server} offers nothing: {one_line(fact.error, SHOWN)}"
-    names = ", ".join(tool.name for tool in fact.tools) or "no tools"
-    return f"server {fact.server} offers {one_line(names, SHOWN)}"
-
-
-def _ran(fact: LifecycleToolResult) -> str:
-    if fact.status == "success":
-        return f"{_hook(fact)} ran"
-    return f"{_hook(fact)} was {fact.status}: {one_line(str(fact.result), SHOWN)}"
-
-
-def _broke(fact: LifecycleToolError) -> str:
-    return f"{_hook(fact)} failed: {_fault(fact.error, fact.message)}"
-
-
-def _hook(fact: LifecycleToolResult | LifecycleToolError) -> str:
-    when = f"{fact.trigger} of {fact.agent}" if fact.agent else fact.trigger
-    return f"hook {fact.hook} ({when})"
-
-
-def _message_hook(fact: MessageHooked | MessageHookFailed) -> str:
-    return f"hook {fact.function} ({fact.hook_type} of {fact.agent})"
-
-
-# What is told of a flow beside its steps, as explanations tell it.
+# What is worth a line beside what is said, and beside calls and steps.
 _TOLD = (
+    RouteDecided,
+    RunResumed,
+    *TROUBLES,
+    ContextChanged,
+    LifecycleToolResult,
+    MessageHooked,
+    ScarcityChanged,
+    agents.UserText,
+    agents.TurnFinished,
+    agents.ToolsOffered,
+    agents.TransferChosen,
+    agents.SpeakerPicked,
+    agents.ChanceDrawn,
     flow.StepRecovered,
     flow.StepHandled,
     flow.StepSkipped,
     flow.BranchTaken,
     flow.ForkOpened,
-    flow.ForkFailed,
     flow.ForkJoined,
     flow.LoopEnded,
     flow.ApprovalDecided,
-    flow.FlowStopped,
 )
 
-_BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
-    RouteDecided: _route,
-    RunResumed: lambda fact: "resumed",
-    ContextLoaded: _unavailable,
-    ContextChanged: _changed,
-    ContextRefused: _not_written,
-    ContextMissed: _missed,
-    ContextSuppressed: lambda fact: f"without {', '.join(fact.names)}: {fact.reason}",
-    LifecycleToolResult: _ran,
-    LifecycleToolError: _broke,
-    MessageHooked: lambda fact: f"{_message_hook(fact)} ran",
-    MessageHookFailed: lambda fact: (
-        f"{_message_hook(fact)} failed: {_fault(fact.error, fact.message)}"
-    ),
-    ScarcityChanged: lambda fact: (
-        f"the budget is {fact.level}: {fact.share:.0%} of {fact.resource} left"
-    ),
-    WindowNeared: describe_window,
-    LoopDetectedFact: lambda fact: f"loop detected, {describe_loop(fact)}: {fact.strategy}",
-    agents.UserText: _opening,
-    agents.TurnFinished: _ended,
-    agents.AnswerRefused: _refused,
-    agents.OutputRefused: _formless,
-    agents.ToolsOffered: _offered,
-    agents.QuestionExpiredFact: lambda fact: fact.reason or "nobody answered in time",
-    agents.TransferChosen: lambda fact: f"{fact.agent} hands over to {fact.target}",
-    agents.SpeakerPicked: lambda fact: f"the model picks {fact.picked} of {', '.join(fact.among)}",
-    **{fact: FLOW_WORDS[fact] for fact in _TOLD},
-    agents.ChanceDrawn: lambda fact: f"chance draws {fact.drawn} of {', '.join(fact.among)}",
-}
-_BY_KIND = {fact.kind: say for fact, say in _BY_FACT.items()}
+
+def is_told(fact: Fact) -> bool:
+    """Whether a fact is worth a line: of what happens all the time, only what is unusual."""
+    match fact:
+        case ContextLoaded(values=values):
+            return any(each.note.startswith(UNAVAILABLE) for each in values)
+        case agents.TurnFinished(status=status):
+            return status != "done"
+        case agents.UserText(author=author):
+            return author != USER
+        case _:
+            return isinstance(fact, _TOLD)
 
 
 COLOURS = ("cyan", "magenta", "green", "blue", "yellow", "bright_cyan", "bright_magenta")
@@ -289,7 +153,7 @@ class Narration(Protocol):
         ...
 
     def withdraw(self) -> None:
-        """Give up a prompt that nobody answered here."""
+        """Withdraw a prompt that was not answered here."""
         ...
 
     def rest(self) -> None:
@@ -362,7 +226,7 @@ class Story:
     def recap(self) -> None:
         """Repeat what was said last."""
         for message in () if self._quiet else self._frames.messages[-RECAP:]:
-            self._aside(f"{message.author}: {one_line(message.text, 200)}")
+            self._aside(f"{message.author}: {one_line(message.text, SAID)}")
         for question in self._open.values():
             self._ask(question)
 
@@ -417,27 +281,26 @@ class Story:
             case FrameAssembled() as fact:
                 self._aside(self._saw(fact))
             case ToolCalled() as fact:
-                self._page.begin(event.id.removesuffix("?"), safe(f"  {called(fact)}", "dim"))
+                self._page.begin(event.id.removesuffix("?"), safe(f"  {describe(fact)}", "dim"))
             case ToolReturned() | ToolFailed() as fact:
-                key, outcome = event.id.rpartition(".")[0], f" → {came_of(fact)}"
-                if self._page.go_on(key, safe(outcome, style)):
-                    self._page.end()
-                else:
-                    self._aside(f"{fact.tool}{outcome}", style)
+                self._end(event.id.rpartition(".")[0], fact, style)
             case StepStarted() as fact:
-                self._page.begin(f"s{fact.number}", safe(f"  {begun(fact)}", "dim"))
+                self._page.begin(f"s{fact.number}", safe(f"  {describe(fact)}", "dim"))
             case StepCompleted() | StepFailed() | StepRetried() | StepCompensated() as fact:
-                self._step(f"s{fact.number}", fact, style)
+                self._end(f"s{fact.number}", fact, style)
+            case fact if is_told(fact):
+                self._aside(describe(fact), style)
             case _:
-                if line := aside(event):
-                    self._aside(line, style)
+                pass
 
-    def _step(self, key: str, fact: Stepped, style: str) -> None:
-        """Show what came of a step, on its line if that is still open."""
-        if self._page.go_on(key, safe(f" → {stepped(fact)}", style)):
+    def _end(self, key: str, fact: Fact, style: str) -> None:
+        """Show how a call or a step ended, on its line if that is still open."""
+        is_value = isinstance(fact, ToolReturned)
+        ended = data(fact.result) if is_value else outcome(fact)
+        if self._page.go_on(key, safe(f" → {ended}", style)):
             self._page.end()
         else:
-            self._aside(f"{step_name(fact)} → {stepped(fact)}", style)
+            self._aside(describe(fact), style)
 
     def _aside(self, text: str, style: str = "dim") -> None:
         self._page.show(safe(indent(text, "  "), style))
@@ -472,19 +335,4 @@ class Story:
         """What an agent is shown, in one line."""
         sighted = self._frames.sighted(fact)
         segments, withheld = sighted or ((), ())
-        names = [
-            segment.origin.removeprefix("context_variables.")
-            for segment in segments
-            if segment.kind == "variable"
-        ]
-        count = len(segments) + bool(fact.history.count)
-        shown = f" with {', '.join(names)}" if names else ""
-        return (
-            f"turn {fact.turn}: {fact.agent} saw {_counted(count, 'segment')}{shown}, "
-            f"{_counted(fact.history.count, 'message')}, {_counted(fact.tokens, 'token')}, "
-            f"{len(withheld)} withheld"
-        )
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+        return describe_frame(fact, segments, withheld)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from turnloom.agents.events import QuestionAnswered
 from turnloom.board.events import ArtifactPublished
 from turnloom.explain.logic.artifacts import ArtifactHistory
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.frames import call_of, model_call_of
 from turnloom.explain.spec.variable import Cause
 from turnloom.log.events import CancelRequested, RunPaused, RunStarted
@@ -61,7 +61,7 @@ class Causes:
         seq = self._led[event.seq]
         while seq is not None and seq in self._events and seq < event.seq and len(found) < CHAIN:
             event = self._events[seq]
-            found.append(Cause(event.seq, event.kind, event.actor, words(event)))
+            found.append(Cause(event.seq, event.kind, event.actor, describe(event.data)))
             seq = None if _is_outside(event) else self._led[event.seq]
         return tuple(found)
 

@@ -1,16 +1,11 @@
-"""Describe each event in a few words."""
+"""Facts in a few words, for the terminal, timelines and explanations."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turnloom.agents import events as agents
-from turnloom.assembly.events import (
-    ContextGathered,
-    FrameAssembled,
-    HistorySummarised,
-    ProviderFailed,
-    RetrievalSearched,
-)
+from turnloom.assembly import events as assembly
+from turnloom.assembly.events import FrameAssembled, Segment, Withheld
 from turnloom.board import events as board
 from turnloom.board.events import ArtifactConsumed
 from turnloom.board.spec import Artifact
@@ -20,12 +15,12 @@ from turnloom.explain.spec.text import counted, lasting, moment, one_line
 from turnloom.flow import events as flow
 from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
 from turnloom.guards import events as guards
-from turnloom.guards.logic import loops as recovering
 from turnloom.guards.logic.budgets import exceeded_message
+from turnloom.guards.logic.loops import describe_loop
 from turnloom.guards.logic.windows import describe_window
 from turnloom.guards.spec import Amounts
-from turnloom.hooks import events as lifecycle
-from turnloom.kernel.values import preview
+from turnloom.hooks import events as hooks
+from turnloom.kernel.values import Json, as_data, as_object
 from turnloom.log import events as runs
 from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.reaction import events as reaction
@@ -40,6 +35,75 @@ from turnloom.reaction.logic.gates import (
 )
 from turnloom.variables import events as variables
 
+# How many characters are shown of a value, and of what was said.
+SHOWN = 120
+SAID = 200
+
+# How many ids a few words have room for.
+_ROOM = 3
+
+Words = Mapping[type[Fact], Callable[[Any], str]]
+
+
+def describe(fact: Fact) -> str:
+    """A fact in a few words."""
+    return WORDS[type(fact)](fact)
+
+
+def outcome(fact: Fact) -> str:
+    """How a call, a hook or a step ended, or what a server offers: words that follow its name."""
+    return _OUTCOMES[type(fact)](fact)
+
+
+def data(value: Json) -> str:
+    """A value as data, cut if it is long."""
+    return one_line(as_data(value), SHOWN)
+
+
+def fault(fact: Any) -> str:
+    """What went wrong, on one line."""
+    return one_line(f"{fact.error}: {fact.message}" if fact.message else fact.error, SHOWN)
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Artifacts by their ids, or how many they are."""
+    return ", ".join(ids) if len(ids) <= _ROOM else counted(len(ids), "artifact")
+
+
+def amounts(used: Amounts) -> str:
+    """So much of each resource, of those of which there is any."""
+    counts = (
+        (used.steps, "step"),
+        (used.tokens, "token"),
+        (used.model_calls, "model call"),
+        (used.tool_calls, "tool call"),
+    )
+    said = [counted(number, what) for number, what in counts if number]
+    return ", ".join([*said, *([f"cost {used.cost:g}"] if used.cost else [])]) or "nothing"
+
+
+def describe_frame(
+    fact: FrameAssembled, segments: Sequence[Segment], withheld: Sequence[Withheld]
+) -> str:
+    """A frame in a few words, given the segments that it shows and what it leaves out."""
+    names = [
+        each.origin.removeprefix("context_variables.")
+        for each in segments
+        if each.kind == "variable"
+    ]
+    shown = f" with {', '.join(names)}" if names else ""
+    count = len(segments) + bool(fact.history.count)
+    parts = f"{counted(count, 'segment')}{shown}, {_history(fact)}, {len(withheld)} withheld"
+    return f"{_saw(fact)}{parts}"
+
+
+def _saw(fact: FrameAssembled) -> str:
+    return f"turn {fact.turn}: {fact.agent} saw "
+
+
+def _history(fact: FrameAssembled) -> str:
+    return f"{counted(fact.history.count, 'message')}, {counted(fact.tokens, 'token')}"
+
 
 def step_name(fact: Any) -> str:
     """Where a step stands; one that joins paths stands at their fork, and is named beside it."""
@@ -47,148 +111,83 @@ def step_name(fact: Any) -> str:
     return fact.place if last.startswith(fact.step) else f"{fact.place}/{fact.step}"
 
 
-def _began(fact: flow.StepStarted) -> str:
-    again = f", attempt {fact.attempt}" if fact.attempt > 1 else ""
-    if fact.undoes:
-        return f"{fact.step} began to make up for {fact.undoes}{again}"
-    return f"step {step_name(fact)} began{again}"
+def _failed(fact: Any) -> str:
+    return f"failed: {fault(fact)}"
 
 
-def changed(fact: flow.StepCompleted) -> str:
+def _offers(fact: agents.ToolsOffered) -> str:
+    if fact.error:
+        return f"offers nothing: {one_line(fact.error, SHOWN)}"
+    names = ", ".join(tool.name for tool in fact.tools) or "no tools"
+    return f"offers {one_line(names, SHOWN)}"
+
+
+def _hook_ended(fact: hooks.LifecycleToolResult) -> str:
+    if fact.status == "success":
+        return "ran"
+    return f"was {fact.status}: {one_line(str(fact.result), SHOWN)}"
+
+
+def _changed(fact: flow.StepCompleted) -> str:
     """What a step changed, and how sure it is of that."""
-    what = f"changed {preview(fact.update)}" if fact.update else "changed nothing"
-    known = ", as was known from before" if fact.cached else ""
+    what = f"changed {data(fact.update)}" if fact.update else "changed nothing"
+    known = ", as its cached result says" if fact.cached else ""
     unsure = f", and is not sure enough: {fact.confidence}" if fact.is_unsure else ""
     return f"{what}{known}{unsure}"
 
 
-def fault(fact: Any) -> str:
-    """What went wrong, on one line."""
-    return one_line(f"{fact.error}: {fact.message}" if fact.message else fact.error)
-
-
 def _retried(fact: flow.StepRetried) -> str:
-    when = f", at {moment(fact.due)}" if fact.due else ""
-    return f"attempt {fact.attempt} of step {step_name(fact)} failed, and there is another{when}: "
+    when = f" at {moment(fact.due)}" if fact.due else ""
+    return f"failed in attempt {fact.attempt}: {fault(fact)}; again{when}"
 
 
-def _compensated(fact: flow.StepCompensated) -> str:
-    if fact.error:
-        return f"{fact.by} failed to make up for {fact.place}: {fault(fact)}"
-    return f"{fact.by} made up for {fact.place}"
+def _step_failed(fact: flow.StepFailed) -> str:
+    """How a step failed, or what else failed at its place."""
+    return f"{fact.what} {_failed(fact)}".lstrip()
 
 
-def _taken(fact: flow.BranchTaken) -> str:
-    led = f"takes the path of {fact.case}" if fact.path else "takes no path"
-    return f"{fact.place} {led}, for {preview(fact.value)}"
-
-
-def _joined(fact: flow.ForkJoined) -> str:
-    ends = ", ".join(f"{each.name} {each.status}" for each in fact.paths)
-    return f"the paths of {fact.place} are one again: {ends}"
-
-
-def _passed(fact: flow.LoopPassed) -> str:
-    holds = "holds" if fact.held else "does not hold"
-    return f"pass {fact.number} of {fact.place} is over, and its condition {holds}"
-
-
-def _ended(fact: flow.LoopEnded) -> str:
-    return f"{fact.place} ended after pass {fact.passes}: {fact.reason}"
-
-
-def _decided(fact: flow.ApprovalDecided) -> str:
-    if fact.outcome == DEFERRED:
-        said = f"{fact.approver} wants more time for {fact.place}"
-    elif fact.outcome == EXPIRED:
-        then = f", so {fact.to} is asked" if fact.to else ""
-        said = f"{fact.approver} did not decide on {fact.place} in time{then}"
-    else:
-        verb = "approved of" if fact.outcome == APPROVED else "rejected"
-        said = f"{fact.approver} {verb} {fact.place} ({fact.option})"
-    return f"{said}: {one_line(fact.instructions)}" if fact.instructions else said
-
-
-def _stopped(fact: flow.FlowStopped) -> str:
-    return f"the flow does not go on: {fault(fact)}"
-
-
-FLOW_WORDS: dict[type[Fact], Callable[[Any], str]] = {
-    flow.StateGiven: lambda fact: f"the state is {preview(fact.state)}",
-    flow.StateMigrated: lambda fact: f"the state is now {preview(fact.states.get(''))}",
-    flow.StepStarted: _began,
-    flow.StepCompleted: lambda fact: f"step {step_name(fact)} {changed(fact)}",
-    flow.StepRetried: lambda fact: f"{_retried(fact)}{fault(fact)}",
-    flow.StepFailed: lambda fact: f"{fact.what or f'step {step_name(fact)}'} failed: {fault(fact)}",
-    flow.StepRecovered: lambda fact: f"the failure of {fact.place} is handled: the flow goes on",
-    flow.StepHandled: lambda fact: f"the failure of {fact.place} is handled, and stands",
-    flow.StepSkipped: lambda fact: f"step {step_name(fact)} was stopped: {fact.reason}",
-    flow.StepCompensated: _compensated,
-    flow.BranchTaken: _taken,
-    flow.ForkOpened: lambda fact: f"{fact.place} opens {counted(len(fact.paths), 'path')}",
-    flow.ForkFailed: lambda fact: (
-        f"{fact.path} failed, so {fact.place} is not joined: {fault(fact)}"
-    ),
-    flow.ForkJoined: _joined,
-    flow.LoopPassed: _passed,
-    flow.LoopEnded: _ended,
-    flow.ApprovalDecided: _decided,
-    flow.FlowStopped: _stopped,
+# How things ended that have a name.
+_OUTCOMES: Words = {
+    agents.ToolReturned: lambda fact: f"returned {data(fact.result)}",
+    agents.ToolFailed: _failed,
+    agents.ToolsOffered: _offers,
+    assembly.ProviderFailed: _failed,
+    hooks.LifecycleToolResult: _hook_ended,
+    hooks.LifecycleToolError: _failed,
+    hooks.MessageHooked: lambda fact: "ran",
+    hooks.MessageHookFailed: _failed,
+    flow.StepCompleted: _changed,
+    flow.StepRetried: _retried,
+    flow.StepFailed: _step_failed,
+    flow.StepSkipped: lambda fact: f"was stopped: {fact.reason}",
+    flow.StepCompensated: lambda fact: _failed(fact) if fact.error else "done",
 }
 
 
-def _changed(fact: variables.ContextChanged) -> str:
-    now = "was removed" if fact.removed else f"became {preview(fact.value)}"
-    return f"{fact.name} {now}, by {fact.writer}"
+def _tool(fact: Any) -> str:
+    return f"{fact.tool} {outcome(fact)}"
+
+
+def _hook_name(fact: Any) -> str:
+    when = f"{fact.trigger} of {fact.agent}" if fact.agent else fact.trigger
+    return f"hook {fact.hook} ({when})"
 
 
 def _hook(fact: Any) -> str:
-    return f"hook {fact.hook} ({fact.trigger})"
+    return f"{_hook_name(fact)} {outcome(fact)}"
+
+
+def _message_hook_name(fact: Any) -> str:
+    return f"hook {fact.function} ({fact.hook_type} of {fact.agent})"
 
 
 def _message_hook(fact: Any) -> str:
-    return f"message hook {fact.function} ({fact.hook_type})"
+    return f"{_message_hook_name(fact)} {outcome(fact)}"
 
 
-def _offered(fact: agents.ToolsOffered) -> str:
-    tools = ", ".join(tool.name for tool in fact.tools) or "nothing"
-    return f"{fact.server}: {one_line(fact.error)}" if fact.error else f"{fact.server}: {tools}"
-
-
-def _answered(fact: agents.ModelAnswered) -> str:
-    wanted = ", ".join(call.tool for call in fact.calls)
-    who = one_line(fact.model) or "the engine"
-    ends = {"length": ", cut at its limit", "refusal": ", and refused", "filter": ", filtered"}
-    did = f"{who} wants {wanted}" if wanted else f"{who} answered"
-    read = f", and read {listed(fact.read)} on the board" if fact.read else ""
-    return did + ends.get(fact.stop, "") + read
-
-
-def _asked(fact: agents.QuestionAsked) -> str:
-    return f"{fact.tool or 'the run'} asked {fact.to or 'nobody'}"
-
-
-def _gathered(fact: ContextGathered) -> str:
-    instead = " as the fallback" if fact.fallback else ""
-    return f"{fact.provider}{instead} gave {len(fact.items)} items for {fact.agent}"
-
-
-def _searched(fact: RetrievalSearched) -> str:
-    found = counted(len(fact.results), "result")
-    return f"{fact.collection} was searched for {preview(fact.query)}: {found}"
-
-
-def _among(names: tuple[str, ...]) -> str:
-    return f"among {', '.join(names)}"
-
-
-# How many ids a few words have room for.
-_ROOM = 3
-
-
-def listed(ids: Sequence[str]) -> str:
-    """Artifacts by their ids, or how many they are."""
-    return ", ".join(ids) if len(ids) <= _ROOM else counted(len(ids), "artifact")
+def _step(fact: Any) -> str:
+    is_part = isinstance(fact, flow.StepFailed) and fact.what
+    return outcome(fact) if is_part else f"step {step_name(fact)} {outcome(fact)}"
 
 
 def _paused(fact: runs.RunPaused) -> str:
@@ -201,16 +200,84 @@ def _paused(fact: runs.RunPaused) -> str:
     return f"{there}, and rests until something comes{until}"
 
 
-def _consumed(fact: board.ArtifactConsumed) -> str:
+def _cancelled(fact: runs.RunCancelled) -> str:
+    return f"by {fact.by}: {fact.reason}" if fact.reason else f"by {fact.by}"
+
+
+def _loaded(fact: variables.ContextLoaded) -> str:
+    first = f"{counted(len(fact.values), 'variable')} got a first value"
+    lacking = [each for each in fact.values if each.note.startswith(variables.UNAVAILABLE)]
+    if not lacking:
+        return first
+    reason = lacking[0].note.removeprefix(variables.UNAVAILABLE)
+    names = ", ".join(each.name for each in lacking)
+    return f"{first}, without stored values of {names}: {reason}"
+
+
+def _variable(fact: variables.ContextChanged) -> str:
+    now = "removed" if fact.removed else data(fact.value)
+    return f"{fact.name}: {data(fact.previous)} → {now} ({fact.writer})"
+
+
+def _refused(fact: variables.ContextRefused) -> str:
+    return f"{fact.name} was not written by {fact.writer}: {one_line(fact.reason, SHOWN)}"
+
+
+def _missed(fact: variables.ContextMissed) -> str:
+    given = f"{fact.key} = {data(fact.value)}"
+    return f"{fact.name} was not set: {fact.tool} was answered {given} and did not write it"
+
+
+def _gathered(fact: assembly.ContextGathered) -> str:
+    instead = " as the fallback" if fact.fallback else ""
+    return f"{fact.provider}{instead} gave {counted(len(fact.items), 'item')} for {fact.agent}"
+
+
+def _searched(fact: assembly.RetrievalSearched) -> str:
+    found = counted(len(fact.results), "result")
+    return f"{fact.collection} was searched for {data(fact.query)}: {found}"
+
+
+def _turn_ended(fact: agents.TurnFinished) -> str:
+    how = "ended" if fact.status == "done" else fact.status
+    why = f": {one_line(fact.error, SHOWN)}" if fact.error else ""
+    return f"turn {fact.turn} of {fact.agent} {how}{why}"
+
+
+def _answered(fact: agents.ModelAnswered) -> str:
+    wanted = ", ".join(call.tool for call in fact.calls)
+    who = one_line(fact.model) or "the engine"
+    ends = {"length": ", cut at its limit", "refusal": ", and refused", "filter": ", filtered"}
+    did = f"{who} wants {wanted}" if wanted else f"{who} answered"
+    read = f", and read {listed(fact.read)} on the board" if fact.read else ""
+    return did + ends.get(fact.stop, "") + read
+
+
+def _output_refused(fact: agents.OutputRefused) -> str:
+    problem = one_line(fact.problem, SHOWN)
+    return f"an answer of {fact.agent} was refused, as it is no {fact.model}: {problem}"
+
+
+def _called(fact: agents.ToolCalled) -> str:
+    given = as_object(fact.arguments) or {}
+    arguments = ", ".join(f"{name}={as_data(value)}" for name, value in given.items())
+    return f"{fact.agent} called {fact.tool}({one_line(arguments, SHOWN)})"
+
+
+def _asked(fact: agents.QuestionAsked) -> str:
+    return f"{fact.tool or 'the run'} asked {fact.to or 'a person'}"
+
+
+def _consumed(fact: ArtifactConsumed) -> str:
     into = f"run {fact.run}" if fact.run else f"turn {fact.turn}"
     again = f", once more after turn {fact.retry_of}" if fact.retry_of else ""
     taker = fact.subscription or fact.agent
     return f"{taker} took {listed(fact.artifacts)} into {into}{again}"
 
 
-def _offers(fact: reaction.ArtifactOffered) -> str:
+def _offered(fact: reaction.ArtifactOffered) -> str:
     said = ", ".join(f"{each.subscription}: {each.verdict}" for each in fact.to)
-    return f"{fact.artifact} was offered ({said or 'to nobody'})"
+    return f"{fact.artifact} was offered ({said or 'without subscribers'})"
 
 
 def _artifact(artifact: Artifact) -> str:
@@ -226,12 +293,52 @@ def _chosen(fact: reaction.SampleChosen) -> str:
     return f"try {fact.chosen + 1} of {tries} counts" if fact.chosen >= 0 else "no try counts"
 
 
+def _began(fact: flow.StepStarted) -> str:
+    again = f", attempt {fact.attempt}" if fact.attempt > 1 else ""
+    if fact.undoes:
+        return f"step {fact.step} began to compensate for {fact.undoes}{again}"
+    return f"step {step_name(fact)} began{again}"
+
+
+def _compensated(fact: flow.StepCompensated) -> str:
+    if fact.error:
+        return f"{fact.by} failed to compensate for {fact.place}: {fault(fact)}"
+    return f"{fact.by} compensated for {fact.place}"
+
+
+def _taken(fact: flow.BranchTaken) -> str:
+    led = f"takes the path of {fact.case}" if fact.path else "takes no path"
+    return f"{fact.place} {led}, for {data(fact.value)}"
+
+
+def _joined(fact: flow.ForkJoined) -> str:
+    ends = ", ".join(f"{each.name} {each.status}" for each in fact.paths)
+    return f"the paths of {fact.place} are joined: {ends}"
+
+
+def _passed(fact: flow.LoopPassed) -> str:
+    holds = "holds" if fact.held else "does not hold"
+    return f"pass {fact.number} of {fact.place} ended, and its condition {holds}"
+
+
+def _decided(fact: flow.ApprovalDecided) -> str:
+    if fact.outcome == DEFERRED:
+        said = f"{fact.approver} wants more time for {fact.place}"
+    elif fact.outcome == EXPIRED:
+        then = f", so {fact.to} is asked" if fact.to else ""
+        said = f"{fact.approver} did not decide on {fact.place} in time{then}"
+    else:
+        verb = "approved of" if fact.outcome == APPROVED else "rejected"
+        said = f"{fact.approver} {verb} {fact.place} ({fact.option})"
+    return f"{said}: {one_line(fact.instructions)}" if fact.instructions else said
+
+
 def _selected(fact: guards.SelectionMade) -> str:
     drawn = ", ".join(
         f"{each.agent} {each.draw:.3f} of {belief_of(each)}" for each in fact.candidates
     )
     if not fact.chosen:
-        return f"nobody was chosen: {one_line(' '.join(fact.notes))}"
+        return f"no candidate was chosen: {one_line(' '.join(fact.notes))}"
     instead = f" in place of {fact.meant}" if fact.meant not in ("", fact.chosen) else ""
     also = "".join(f"; {one_line(note)}" for note in fact.notes)
     return f"{fact.chosen} was chosen{instead} for {fact.category!r}: {drawn}{also}"
@@ -240,18 +347,6 @@ def _selected(fact: guards.SelectionMade) -> str:
 def _judged(fact: guards.SelectionJudged) -> str:
     also = f"; {one_line(fact.note)}" if fact.note else ""
     return f"{fact.agent} gets {fact.credit:g} of 1 for turn {fact.turn} in {fact.category!r}{also}"
-
-
-def amounts(used: Amounts) -> str:
-    """So much of each resource, of those of which there is any."""
-    counts = (
-        (used.steps, "step"),
-        (used.tokens, "token"),
-        (used.model_calls, "model call"),
-        (used.tool_calls, "tool call"),
-    )
-    said = [counted(number, what) for number, what in counts if number]
-    return ", ".join([*said, *([f"cost {used.cost:g}"] if used.cost else [])]) or "nothing"
 
 
 def _checked(fact: guards.LoopChecked) -> str:
@@ -263,86 +358,105 @@ def _checked(fact: guards.LoopChecked) -> str:
 
 def _looped(fact: guards.LoopDetectedFact) -> str:
     instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
-    return f"{recovering.describe_loop(fact)}: {fact.strategy}{instead}"
+    return f"loop detected, {describe_loop(fact)}: {fact.strategy}{instead}"
 
 
-_BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
+# Every kind of fact; a test compares them with those of the log.
+WORDS: Words = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
-    runs.RunResumed: lambda fact: "another process took the run up",
+    runs.RunResumed: lambda fact: "resumed",
     runs.RunFinished: lambda fact: fact.reason,
     runs.RunFailed: lambda fact: f"{fact.error}: {fact.message}",
-    runs.RunCancelled: lambda fact: f"by {fact.by}" + (f": {fact.reason}" if fact.reason else ""),
-    runs.CancelRequested: lambda fact: f"{fact.by} wanted the end",
-    ContextGathered: _gathered,
-    ProviderFailed: lambda fact: f"{fact.provider} failed: {fact.error}: {one_line(fact.message)}",
-    RetrievalSearched: _searched,
-    HistorySummarised: lambda fact: f"events {fact.first} to {fact.last} were summarised",
-    FrameAssembled: lambda fact: f"frame of {fact.agent}, {fact.tokens} tokens",
+    runs.RunCancelled: _cancelled,
+    runs.CancelRequested: lambda fact: f"{fact.by} asked to cancel the run",
+    variables.ContextLoaded: _loaded,
+    variables.ContextChanged: _variable,
+    variables.ContextRefused: _refused,
+    variables.ContextMissed: _missed,
+    variables.ContextSuppressed: lambda fact: f"without {', '.join(fact.names)}: {fact.reason}",
+    variables.TimerSet: lambda fact: f"{fact.timer} is due at {fact.due.isoformat()}",
+    variables.TimerExpired: lambda fact: f"{fact.timer} was due",
+    FrameAssembled: lambda fact: f"{_saw(fact)}{_history(fact)}",
+    assembly.ContextGathered: _gathered,
+    assembly.ProviderFailed: lambda fact: f"{fact.provider} {outcome(fact)}",
+    assembly.RetrievalSearched: _searched,
+    assembly.HistorySummarised: lambda fact: f"events {fact.first} to {fact.last} were summarised",
     agents.TurnStarted: lambda fact: f"turn {fact.turn} of {fact.agent} began",
-    agents.TurnFinished: lambda fact: f"turn {fact.turn} of {fact.agent} ended",
+    agents.TurnFinished: _turn_ended,
     agents.ModelCalled: lambda fact: f"{fact.engine} was asked",
     agents.ModelAnswered: _answered,
     agents.ModelRetried: lambda fact: (
         f"{fact.engine} asks again in {lasting(fact.pause)}, after {fault(fact)}"
     ),
-    agents.ModelFailed: lambda fact: f"the engine failed: {one_line(fact.message)}",
-    agents.AgentText: lambda fact: f"{fact.agent} said {preview(fact.text)}",
-    agents.AgentOutput: lambda fact: f"{fact.agent} gave {fact.model} {preview(fact.output)}",
-    agents.OutputRefused: lambda fact: f"no {fact.model}: {one_line(fact.problem)}",
-    agents.TransferChosen: lambda fact: f"{fact.agent} chose {fact.target} (rule {fact.rule})",
-    agents.ToolCalled: lambda fact: f"{fact.tool} was called with {preview(fact.arguments)}",
+    agents.ModelFailed: lambda fact: f"the engine failed: {one_line(fact.message, SHOWN)}",
+    agents.AgentText: lambda fact: f"{fact.agent}: {one_line(fact.text, SAID)}",
+    agents.AgentOutput: lambda fact: f"{fact.agent} gave {fact.model} {data(fact.output)}",
+    agents.OutputRefused: _output_refused,
+    agents.TransferChosen: lambda fact: f"{fact.agent} handed off to {fact.target}",
+    agents.ToolCalled: _called,
+    agents.ToolReturned: _tool,
+    agents.ToolFailed: _tool,
     agents.CallsSettled: lambda fact: "all calls of the answer are done",
-    agents.ToolReturned: lambda fact: f"{fact.tool} returned {preview(fact.result)}",
-    agents.ToolFailed: lambda fact: f"{fact.tool} failed: {fact.error}: {one_line(fact.message)}",
-    agents.ToolsOffered: _offered,
-    agents.EffectDone: lambda fact: f"{fact.name} was done, {preview(fact.result)}",
-    agents.ChanceDrawn: lambda fact: f"chance drew {fact.drawn} {_among(fact.among)}",
-    agents.SpeakerPicked: lambda fact: f"the model picked {fact.picked} {_among(fact.among)}",
-    agents.UserText: lambda fact: f"{fact.author} said {preview(fact.text)}",
+    agents.ToolsOffered: lambda fact: f"server {fact.server} {outcome(fact)}",
+    agents.EffectDone: lambda fact: f"{fact.name} was done, {data(fact.result)}",
+    agents.ChanceDrawn: lambda fact: f"chance drew {fact.drawn} of {', '.join(fact.among)}",
+    agents.SpeakerPicked: lambda fact: f"the model picked {fact.picked} of {', '.join(fact.among)}",
+    agents.UserText: lambda fact: f"{fact.author}: {one_line(fact.text, SAID)}",
     agents.QuestionAsked: _asked,
-    agents.QuestionAnswered: lambda fact: f"{fact.by} answered {preview(fact.value)}",
-    agents.QuestionExpiredFact: lambda fact: fact.reason or "nobody answered in time",
+    agents.QuestionAnswered: lambda fact: f"{fact.by} answered {data(fact.value)}",
+    agents.QuestionExpiredFact: lambda fact: fact.reason or "no answer came in time",
     agents.AnswerRefused: lambda fact: f"an answer of {fact.by} was refused: {fact.reason}",
-    lifecycle.MessageHookCalled: lambda fact: f"{_message_hook(fact)} was called",
-    lifecycle.MessageHooked: lambda fact: f"{_message_hook(fact)} gave {preview(fact.result)}",
-    lifecycle.MessageHookFailed: lambda fact: (
-        f"{_message_hook(fact)} failed: {one_line(fact.message)}"
-    ),
-    lifecycle.LifecycleToolCall: lambda fact: f"{_hook(fact)} was called",
-    lifecycle.LifecycleToolResult: lambda fact: f"{_hook(fact)}: {fact.status}",
-    lifecycle.LifecycleToolError: lambda fact: f"{_hook(fact)} failed: {one_line(fact.message)}",
-    variables.ContextLoaded: lambda fact: f"{len(fact.values)} variables got their first value",
-    variables.ContextChanged: _changed,
-    variables.ContextRefused: lambda fact: f"{fact.name} refused to {fact.writer}: {fact.reason}",
-    variables.ContextMissed: lambda fact: f"{fact.tool} did not set {fact.name}",
-    variables.ContextSuppressed: lambda fact: f"{', '.join(fact.names)}: {fact.reason}",
-    variables.TimerSet: lambda fact: f"{fact.timer} is due at {fact.due.isoformat()}",
-    variables.TimerExpired: lambda fact: f"{fact.timer} was due",
+    hooks.MessageHookCalled: lambda fact: f"{_message_hook_name(fact)} was called",
+    hooks.MessageHooked: _message_hook,
+    hooks.MessageHookFailed: _message_hook,
+    hooks.LifecycleToolCall: lambda fact: f"{_hook_name(fact)} was called",
+    hooks.LifecycleToolResult: _hook,
+    hooks.LifecycleToolError: _hook,
     RouteDecided: lambda fact: f"{fact.source or 'start'} → {fact.target} ({fact.reason})",
     board.ArtifactPublished: lambda fact: f"{_artifact(fact.artifact)} was published",
     board.ArtifactRefused: lambda fact: f"{fact.artifact} was not published: {fact.reason}",
     board.ArtifactMade: lambda fact: f"{_artifact(fact.artifact)} was made, and not published",
-    board.ArtifactConsumed: _consumed,
-    reaction.ArtifactOffered: _offers,
-    reaction.ArtifactOpened: lambda fact: f"{fact.subscription} can see {fact.artifact} now",
+    ArtifactConsumed: _consumed,
+    reaction.ArtifactOffered: _offered,
+    ArtifactOpened: lambda fact: f"{fact.subscription} can see {fact.artifact} now",
     reaction.ArtifactReceived: lambda fact: (
         f"{_artifact(fact.artifact)} came from run {fact.artifact.run}"
     ),
     reaction.ArtifactsGiven: _given,
     reaction.ArtifactForwarded: lambda fact: (
-        f"{fact.artifact} was handed to the run that collects for {fact.subscription}"
+        f"{fact.artifact} was sent to the run that collects for {fact.subscription}"
     ),
     reaction.RunOpened: lambda fact: f"run {fact.run} got {listed(fact.artifacts)}",
-    reaction.JoinExpired: lambda fact: (
+    JoinExpired: lambda fact: (
         f"{listed(fact.artifacts)} waited too long for others, for {fact.subscription}"
     ),
     reaction.BatchClosed: lambda fact: f"the batch of {fact.subscription} closed: {fact.reason}",
-    reaction.RetryAsked: lambda fact: f"{fact.by} wanted turn {fact.turn} taken again",
+    reaction.RetryAsked: lambda fact: f"{fact.by} asked to take turn {fact.turn} again",
     reaction.LimitReached: lambda fact: (
         f"{fact.root} set off {fact.limit} turns; not delivered: {listed(fact.undelivered)}"
     ),
     reaction.SampleChosen: _chosen,
+    flow.StateGiven: lambda fact: f"the state is {data(fact.state)}",
+    flow.StateMigrated: lambda fact: f"the state is now {data(fact.states.get(''))}",
+    flow.StepStarted: _began,
+    flow.StepCompleted: _step,
+    flow.StepRetried: _step,
+    flow.StepFailed: _step,
+    flow.StepRecovered: lambda fact: f"the failure of {fact.place} is handled: the flow continues",
+    flow.StepHandled: lambda fact: f"the failure of {fact.place} is handled, and stands",
+    flow.StepSkipped: _step,
+    flow.StepCompensated: _compensated,
+    flow.BranchTaken: _taken,
+    flow.ForkOpened: lambda fact: f"{fact.place} opens {counted(len(fact.paths), 'path')}",
+    flow.ForkFailed: lambda fact: (
+        f"{fact.path} failed, so {fact.place} is not joined: {fault(fact)}"
+    ),
+    flow.ForkJoined: _joined,
+    flow.LoopPassed: _passed,
+    flow.LoopEnded: lambda fact: f"{fact.place} ended after pass {fact.passes}: {fact.reason}",
+    flow.ApprovalDecided: _decided,
+    flow.FlowStopped: lambda fact: f"the flow stops: {fault(fact)}",
     guards.SelectionMade: _selected,
     guards.SelectionJudged: _judged,
     guards.BudgetReserved: lambda fact: f"{fact.call} may use {amounts(fact.amounts)}",
@@ -355,12 +469,6 @@ _BY_FACT: dict[type[Fact], Callable[[Any], str]] = {
     guards.LoopChecked: _checked,
     guards.LoopDetectedFact: _looped,
 }
-_WORDS = {fact.kind: say for fact, say in {**_BY_FACT, **FLOW_WORDS}.items()}
-
-
-def words(event: Event) -> str:
-    """The event in a few words."""
-    return _WORDS[event.kind](event.data)
 
 
 # Why an artifact is not for a subscription; those whose detail quotes nothing say more.

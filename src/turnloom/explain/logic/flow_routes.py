@@ -6,7 +6,7 @@ from typing import Any
 from turnloom.agents.events import QuestionAnswered, QuestionAsked
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.spec.route import FlowRouteExplained
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow import events as flow
@@ -56,7 +56,7 @@ def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
         seq,
         found.kind,
         place=getattr(found.data, "place", ""),
-        decided=words(found),
+        decided=describe(found.data),
         went_by=tuple(_went_by(events, found)),
         causes=Causes(events).of(found)[:LINKS],
         came_of=tuple(_came_of(events, found)),
@@ -70,7 +70,7 @@ def _went_by(events: Sequence[Event], route: Event) -> Iterator[str]:
             yield f"Value: {preview(value)}; path: {case or 'none is for it'}"
         case flow.LoopPassed(place=place) | flow.LoopEnded(place=place):
             for event in _passes(events, place, route.seq):
-                yield f"seq {event.seq}: {words(event)}"
+                yield f"seq {event.seq}: {describe(event.data)}"
         case flow.ApprovalDecided():
             yield from _asked(events, route)
         case flow.StepFailed(attempt=attempt, stack=stack, handler=handler):
@@ -98,7 +98,7 @@ def _asked(events: Sequence[Event], route: Event) -> Iterator[str]:
                 until = f", until {moment(due)}" if due else ""
                 yield f"seq {event.seq}: {to} was asked {one_line(prompt)}{until}"
             case QuestionAnswered(question=id) if id == question:
-                yield f"seq {event.seq}: {words(event)}"
+                yield f"seq {event.seq}: {describe(event.data)}"
             case _:
                 continue
 
@@ -109,10 +109,10 @@ def _came_of(events: Sequence[Event], route: Event) -> Iterator[str]:
     if isinstance(route.data, flow.FlowStopped):
         for event in after:
             if isinstance(event.data, _AFTER) or event.kind in ENDS:
-                yield f"seq {event.seq}: {words(event)}"
+                yield f"seq {event.seq}: {describe(event.data)}"
         return
     if (found := following(after, _strand(route.data))) is not None:
-        yield f"seq {found.seq}: {words(found)}"
+        yield f"seq {found.seq}: {describe(found.data)}"
 
 
 def following(later: Sequence[Event], strand: str) -> Event | None:

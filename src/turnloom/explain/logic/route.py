@@ -14,7 +14,7 @@ from turnloom.conversation.logic.routing import ConversationForm, transfer
 from turnloom.conversation.spec import Conversation, HandoffRule
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import explain_flow_route, is_flow
 from turnloom.explain.logic.frames import Frames
 from turnloom.explain.spec.board import Arrived, ConsumptionExplained, OfferExplained
@@ -409,7 +409,7 @@ def _because(fact: ArtifactConsumed, leading: Event | None, started: RunStarted)
         case ArtifactsGiven():
             return f"the set was collected in run {started.parents[0]}"
         case _:
-            return words(leading) if leading else "the log does not say"
+            return describe(leading.data) if leading else "the log does not say"
 
 
 def explain_any_route(

@@ -9,7 +9,7 @@ from turnloom.assembly.events import ContextGathered, FrameAssembled, ProviderFa
 from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
 from turnloom.explain.logic.artifacts import ArtifactHistory
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.frames import Part, call_of, model_call_of, number_of, part_of, place_of
 from turnloom.explain.spec import steps as details
 from turnloom.explain.spec import steps as spec
@@ -313,7 +313,7 @@ def _details(call: CallEvents) -> Iterator[details.Detail]:
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):
-            yield details.OtherEvent(event.seq, event.kind, words(event))
+            yield details.OtherEvent(event.seq, event.kind, describe(event.data))
 
 
 def _beside(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:

@@ -22,26 +22,24 @@ from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import is_board
 from turnloom.explain.logic.describe import (
     amounts,
-    changed,
-    fault,
+    data,
+    describe,
     listed,
+    outcome,
     step_name,
-    words,
     words_for,
 )
 from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.explain.logic.frames import call_of, step_of, turn_of
 from turnloom.explain.logic.steps import seconds_of
 from turnloom.explain.spec.board import items
-from turnloom.explain.spec.text import counted, moment
+from turnloom.explain.spec.text import counted
 from turnloom.explain.spec.timeline import Timeline, TimelineRow
 from turnloom.flow import events as flow
 from turnloom.guards import events as guards
 from turnloom.guards.events import SelectionMade
-from turnloom.guards.logic.loops import describe_loop
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
-from turnloom.kernel.values import preview
 from turnloom.log.events import ENDS, RunPaused, RunResumed, RunStarted
 from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
@@ -165,7 +163,7 @@ class Rows:
     def _end(self, event: Event, began: datetime) -> None:
         took = (event.at - began).total_seconds()
         what = event.kind.removeprefix("run.")
-        note = words(event)
+        note = describe(event.data)
         self.add(event.id, event, what, event.actor, seconds=took, usage=self.usage, note=note)
 
 
@@ -189,15 +187,15 @@ def _on_answer(rows: Rows, event: Event, fact: agents.ModelAnswered) -> None:
 
 def _on_failed(rows: Rows, event: Event, fact: agents.ModelFailed) -> None:
     if fact.agent == SELECTOR:
-        rows.close(call_of(event), event, words(event))
+        rows.close(call_of(event), event, describe(fact))
 
 
 def _on_picked(rows: Rows, event: Event, fact: agents.SpeakerPicked) -> None:
-    rows.close(call_of(event), event, words(event))
+    rows.close(call_of(event), event, describe(fact))
 
 
 def _on_drawn(rows: Rows, event: Event, fact: agents.ChanceDrawn) -> None:
-    rows.add(event.id, event, "draw", "chance", note=words(event))
+    rows.add(event.id, event, "draw", "chance", note=describe(fact))
 
 
 def _on_tool(rows: Rows, event: Event, fact: agents.ToolCalled) -> None:
@@ -205,20 +203,18 @@ def _on_tool(rows: Rows, event: Event, fact: agents.ToolCalled) -> None:
 
 
 def _on_returned(rows: Rows, event: Event, fact: agents.ToolReturned) -> None:
-    rows.close(call_of(event), event, f"returned {preview(fact.result)}")
+    rows.close(call_of(event), event, outcome(fact))
 
 
 def _on_tool_failed(rows: Rows, event: Event, fact: agents.ToolFailed) -> None:
     key = call_of(event)
     if key not in rows:  # nobody could call it
         rows.add(key, event, "tool", fact.tool)
-    rows.close(key, event, f"failed: {fact.error}: {fact.message}")
+    rows.close(key, event, outcome(fact))
 
 
 def _on_offered(rows: Rows, event: Event, fact: agents.ToolsOffered) -> None:
-    tools = ", ".join(tool.name for tool in fact.tools)
-    note = f"failed: {fact.error}" if fact.error else f"offers {tools or 'nothing'}"
-    rows.add(event.id, event, "tools", fact.server, note=note)
+    rows.add(event.id, event, "tools", fact.server, note=outcome(fact))
 
 
 def _on_hook(rows: Rows, event: Event, fact: lifecycle.LifecycleToolCall) -> None:
@@ -236,27 +232,18 @@ def _on_hook_end(
         rows.add(key, event, "hook", fact.hook)
     again = f", {fact.attempts} attempts" if fact.attempts > 1 else ""
     again += ", restored" if fact.restored else ""
-    note = f"{fact.trigger}{again}, {_hook_said(fact)}"
+    note = f"{fact.trigger}{again}, {outcome(fact)}"
     rows.fill(key, seconds=fact.elapsed_ms / 1000, note=note)
-
-
-def _hook_said(fact: lifecycle.LifecycleToolResult | lifecycle.LifecycleToolError) -> str:
-    if isinstance(fact, lifecycle.LifecycleToolError):
-        return f"failed: {fact.error}: {fact.message}"
-    return f"skipped: {fact.result}" if fact.status == "skipped" else fact.status
 
 
 def _on_message_hook(rows: Rows, event: Event, fact: lifecycle.MessageHookCalled) -> None:
     rows.add(call_of(event), event, "hook", fact.function, note=fact.hook_type)
 
 
-def _on_message_hooked(rows: Rows, event: Event, fact: lifecycle.MessageHooked) -> None:
-    rows.close(call_of(event), event, f"{fact.hook_type}, success")
-
-
-def _on_message_hook_failed(rows: Rows, event: Event, fact: lifecycle.MessageHookFailed) -> None:
-    note = f"{fact.hook_type}, failed: {fact.error}: {fact.message}"
-    rows.close(call_of(event), event, note)
+def _on_message_hooked(
+    rows: Rows, event: Event, fact: lifecycle.MessageHooked | lifecycle.MessageHookFailed
+) -> None:
+    rows.close(call_of(event), event, f"{fact.hook_type}, {outcome(fact)}")
 
 
 def _on_question(rows: Rows, event: Event, fact: agents.QuestionAsked) -> None:
@@ -264,11 +251,11 @@ def _on_question(rows: Rows, event: Event, fact: agents.QuestionAsked) -> None:
 
 
 def _on_answered(rows: Rows, event: Event, fact: agents.QuestionAnswered) -> None:
-    rows.close(fact.question, event, words(event))
+    rows.close(fact.question, event, describe(fact))
 
 
 def _on_expired(rows: Rows, event: Event, fact: agents.QuestionExpiredFact) -> None:
-    rows.close(fact.question, event, words(event))
+    rows.close(fact.question, event, describe(fact))
 
 
 def _on_route(rows: Rows, event: Event, fact: RouteDecided) -> None:
@@ -277,7 +264,7 @@ def _on_route(rows: Rows, event: Event, fact: RouteDecided) -> None:
 
 
 def _on_selected(rows: Rows, event: Event, fact: SelectionMade) -> None:
-    rows.add(event.id, event, "selection", fact.chosen or "nobody", note=words(event))
+    rows.add(event.id, event, "selection", fact.chosen or "nobody", note=describe(fact))
 
 
 def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
@@ -306,7 +293,7 @@ HANDLERS: Handlers = {
     lifecycle.LifecycleToolError.kind: _on_hook_end,
     lifecycle.MessageHookCalled.kind: _on_message_hook,
     lifecycle.MessageHooked.kind: _on_message_hooked,
-    lifecycle.MessageHookFailed.kind: _on_message_hook_failed,
+    lifecycle.MessageHookFailed.kind: _on_message_hooked,
     agents.TurnFinished.kind: Rows.end_turn,
     agents.QuestionAsked.kind: _on_question,
     agents.QuestionAnswered.kind: _on_answered,
@@ -380,18 +367,17 @@ def _on_gathered(rows: Rows, event: Event, fact: ContextGathered) -> None:
 
 
 def _on_searched(rows: Rows, event: Event, fact: RetrievalSearched) -> None:
-    note = f"{preview(fact.query)}: {counted(len(fact.results), 'result')}"
+    note = f"{data(fact.query)}: {counted(len(fact.results), 'result')}"
     seconds = fact.micros / 1_000_000
     rows.add(event.id, event, "search", fact.collection, seconds=seconds, note=note)
 
 
 def _on_provider_failed(rows: Rows, event: Event, fact: ProviderFailed) -> None:
-    note = f"failed: {fact.error}: {fact.message}"
-    rows.add(event.id, event, "context", fact.provider, note=note)
+    rows.add(event.id, event, "context", fact.provider, note=outcome(fact))
 
 
 def _on_chosen(rows: Rows, event: Event, fact: reaction.SampleChosen) -> None:
-    rows.add(event.id, event, "choice", fact.agent, note=words(event))
+    rows.add(event.id, event, "choice", fact.agent, note=describe(fact))
 
 
 def _on_artifact_expired(rows: Rows, event: Event, fact: reaction.JoinExpired) -> None:
@@ -407,7 +393,7 @@ def _on_retry(rows: Rows, event: Event, fact: reaction.RetryAsked) -> None:
 
 
 def _on_limit(rows: Rows, event: Event, fact: reaction.LimitReached) -> None:
-    rows.add(event.id, event, "limit", event.actor, note=words(event))
+    rows.add(event.id, event, "limit", event.actor, note=describe(fact))
 
 
 BOARD_HANDLERS: Handlers = {
@@ -442,45 +428,40 @@ def _on_started(rows: Rows, event: Event, fact: flow.StepStarted) -> None:
 
 
 def _on_retried(rows: Rows, event: Event, fact: flow.StepRetried) -> None:
-    again = f", again at {moment(fact.due)}" if fact.due else ""
-    rows.fill(f"s{fact.number}", note=f"attempt {fact.attempt} failed: {fault(fact)}{again}")
+    rows.fill(f"s{fact.number}", note=outcome(fact))
 
 
-def _end(rows: Rows, event: Event, fact: Any, note: str) -> None:
+def _on_step_ended(rows: Rows, event: Event, fact: Any) -> None:
     """Complete the row of a step; how many attempts it took is said if they were several."""
     attempt = getattr(fact, "attempt", 1)
-    rows.close(f"s{fact.number}", event, f"{note}, attempt {attempt}" if attempt > 1 else note)
+    again = f", attempt {attempt}" if attempt > 1 else ""
+    rows.close(f"s{fact.number}", event, f"{outcome(fact)}{again}")
 
 
 def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
     if fact.cached:  # it did not begin
-        rows.add(event.id, event, "step", step_name(fact), note=changed(fact))
-    _end(rows, event, fact, changed(fact))
+        rows.add(event.id, event, "step", step_name(fact), note=outcome(fact))
+    _on_step_ended(rows, event, fact)
 
 
 def _on_step_failed(rows: Rows, event: Event, fact: flow.StepFailed) -> None:
     if not fact.number:  # it did not begin
-        note = f"{fact.what} failed: {fault(fact)}".lstrip()
-        rows.add(event.id, event, "step", fact.place, note=note)
-    _end(rows, event, fact, f"failed: {fault(fact)}")
-
-
-def _on_skipped(rows: Rows, event: Event, fact: flow.StepSkipped) -> None:
-    _end(rows, event, fact, f"stopped: {fact.reason}")
-
-
-def _on_compensated(rows: Rows, event: Event, fact: flow.StepCompensated) -> None:
-    failed = f", failed: {fault(fact)}" if fact.error else ""
-    _end(rows, event, fact, f"by {fact.by}{failed}")
+        rows.add(event.id, event, "step", fact.place, note=outcome(fact))
+    _on_step_ended(rows, event, fact)
 
 
 def _told(what: str) -> Any:
     """A row of its own for an event, which says what happened in words."""
 
     def add(rows: Rows, event: Event, fact: Any) -> None:
-        rows.add(event.id, event, what, getattr(fact, "place", "flow"), note=words(event))
+        rows.add(event.id, event, what, getattr(fact, "place", "flow"), note=describe(fact))
 
     return add
+
+
+def _on_compensated(rows: Rows, event: Event, fact: flow.StepCompensated) -> None:
+    failed = f", {outcome(fact)}" if fact.error else ""
+    rows.close(f"s{fact.number}", event, f"by {fact.by}{failed}")
 
 
 FLOW_HANDLERS: Handlers = {
@@ -488,7 +469,7 @@ FLOW_HANDLERS: Handlers = {
     flow.StepRetried.kind: _on_retried,
     flow.StepCompleted.kind: _on_completed,
     flow.StepFailed.kind: _on_step_failed,
-    flow.StepSkipped.kind: _on_skipped,
+    flow.StepSkipped.kind: _on_step_ended,
     flow.StepCompensated.kind: _on_compensated,
     flow.StepRecovered.kind: _told("recovered"),
     flow.StepHandled.kind: _told("handled"),
@@ -504,21 +485,19 @@ FLOW_HANDLERS: Handlers = {
 
 
 def _on_exceeded(rows: Rows, event: Event, fact: guards.BudgetExceededFact) -> None:
-    rows.add(event.id, event, "budget", "exceeded", note=words(event))
+    rows.add(event.id, event, "budget", "exceeded", note=describe(fact))
 
 
 def _on_scarcity(rows: Rows, event: Event, fact: guards.ScarcityChanged) -> None:
-    note = f"{fact.share:.0%} of {fact.resource} left"
-    rows.add(event.id, event, "budget", fact.level, note=note)
+    rows.add(event.id, event, "budget", fact.level, note=describe(fact))
 
 
 def _on_window(rows: Rows, event: Event, fact: guards.WindowNeared) -> None:
-    rows.add(event.id, event, "window", fact.agent, note=words(event))
+    rows.add(event.id, event, "window", fact.agent, note=describe(fact))
 
 
 def _on_loop(rows: Rows, event: Event, fact: guards.LoopDetectedFact) -> None:
-    instead = f" in place of {fact.instead_of}" if fact.instead_of else ""
-    rows.add(event.id, event, "loop", fact.strategy, note=f"{describe_loop(fact)}{instead}")
+    rows.add(event.id, event, "loop", fact.strategy, note=describe(fact))
 
 
 def spent(events: Iterable[Event]) -> str:

@@ -34,7 +34,7 @@ from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
-from turnloom.explain.logic.describe import words
+from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import after_turn, is_flow
 from turnloom.explain.logic.frames import (
     Frames,
@@ -411,12 +411,12 @@ def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> Onward | 
         return next((_again(event, later) for event in later if _is_retry(event, turn)), None)
     if is_flow(events):
         found = after_turn(events, later, turn.turn)
-        return found and Onward(found.seq, found.kind, "", words(found))
+        return found and Onward(found.seq, found.kind, "", describe(found.data))
     for event in later:
         if isinstance(event.data, RouteDecided) and event.data.source == turn.agent:
             return Onward(event.seq, event.kind, event.data.target, event.data.reason)
         if event.kind in ENDS:
-            return Onward(event.seq, event.kind, "", words(event))
+            return Onward(event.seq, event.kind, "", describe(event.data))
     return None
 
 
@@ -428,4 +428,4 @@ def _again(asked: Event, later: Sequence[Event]) -> Onward:
     """The turn that was taken in place of one that failed, if it has been."""
     taken = (event.data for event in later if isinstance(event.data, ArtifactConsumed))
     turn = next((fact.turn for fact in taken if fact.retry_of == asked.data.turn), 0)
-    return Onward(asked.seq, asked.kind, f"turn {turn}" if turn else "", words(asked))
+    return Onward(asked.seq, asked.kind, f"turn {turn}" if turn else "", describe(asked.data))
