@@ -8,6 +8,7 @@ import msgspec
 from pydantic import BaseModel
 
 from turnloom.agents.events import AgentOutput, AgentText, TurnFinished
+from turnloom.agents.logic.outputs.models import read_program_model
 from turnloom.agents.spec import USER, PreparedRequest, ToolSchema
 from turnloom.assembly.logic import piece, spoken
 from turnloom.assembly.logic.assembled import AssembledContext
@@ -348,7 +349,7 @@ class StepBrief:
         model = cast(type[BaseModel] | None, self._declared.output_type)
         for fact in facts:
             if isinstance(fact, AgentOutput) and model is not None:
-                return model.model_validate(opened(self._journal, fact.output))
+                return read_program_model(model, opened(self._journal, fact.output))
         return "".join(fact.text for fact in facts if isinstance(fact, AgentText))
 
 

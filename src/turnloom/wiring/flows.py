@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from anyio import to_thread
 
+from turnloom.agents.logic.outputs.models import ProgramModel
 from turnloom.agents.spec import Agent, Engine, OutputModel, RunState
 from turnloom.assembly.spec.means import ReaderSearch, no_search
 from turnloom.board.spec import TypeRegistry
@@ -24,7 +25,6 @@ from turnloom.flow.events import StateMigrated
 from turnloom.flow.logic.flowing import FlowForm, FlowParts
 from turnloom.flow.logic.flows import Flow, gathering
 from turnloom.flow.logic.migrating import SalvageForm, differs_in_state, migrate_all, undoable_in
-from turnloom.flow.logic.outputs import ModelOutput
 from turnloom.flow.logic.plans import (
     assembly_of,
     code_digests,
@@ -415,4 +415,4 @@ def _agent(node: StepNode) -> Agent:
 
 def _outputs(steps: Mapping[str, StepNode]) -> dict[str, OutputModel]:
     declared = {name: node.step.output_type for name, node in steps.items()}
-    return {name: ModelOutput(model) for name, model in declared.items() if model is not None}
+    return {name: ProgramModel(model) for name, model in declared.items() if model is not None}

@@ -1,7 +1,8 @@
-"""Declared types as pydantic models, which provide the schema and validate answers."""
+"""Forms of answers as pydantic models: those that workflows declare, and those of programs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import NoneType
 from typing import Annotated, Any, NamedTuple
 
@@ -39,7 +40,7 @@ from turnloom.agents.spec.outputs import (
     ValueType,
 )
 from turnloom.kernel.documents import Path
-from turnloom.kernel.values import Json, kind_of, preview
+from turnloom.kernel.values import Json, as_data, kind_of, preview, said
 from turnloom.variables.logic.types import same
 
 # Failed attempts at variants of a union per value, in addition to one per part: where variants
@@ -94,7 +95,25 @@ class DeclaredModel:
 
     def validate(self, value: Json) -> Validated:
         """The value with defaults filled in, or the problem."""
-        return _validated(self.types.named(self.name), value)
+        return _validated(partial(_read, self.types.named(self.name)), value)
+
+
+class ProgramModel:
+    """A pydantic model of a program as the form of an agent's answers."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self.name = model.__name__
+        self.schema: dict[str, Json] = model.model_json_schema()
+        self._model = model
+
+    def validate(self, value: Json) -> Validated:
+        """The value with defaults filled in, or the problem."""
+        return _validated(partial(read_program_model, self._model), value)
+
+
+def read_program_model(model: type[BaseModel], value: Json) -> BaseModel:
+    """The value of a program that JSON stands for."""
+    return model.model_validate_json(as_data(value))
 
 
 class Types:
@@ -116,8 +135,8 @@ class Types:
         return self._made[name]
 
     def validate(self, form: ValueType, value: Json) -> Validated:
-        """The validated value, or the problem."""
-        return _validated(self._value(form, "Value"), value)
+        """The value as a form has it, or the problem."""
+        return _validated(partial(_read, self._value(form, "Value")), value)
 
     def _value(self, form: ValueType, name: str) -> type[BaseModel]:
         return create_model(name, __base__=_Value, root=(self._type(form, name), ...))
@@ -235,18 +254,23 @@ def _count(tries: Iterator[int] | None) -> None:
         raise _Undecided
 
 
-def _validated(model: type[BaseModel], value: Json) -> Validated:
+def _read(model: type[BaseModel], value: Json) -> BaseModel:
+    return model.model_validate(value, context=iter(range(_MAX_TRIES + size_of(value))))
+
+
+def _validated(read: Callable[[Json], BaseModel], value: Json) -> Validated:
+    """The value as a model writes it that reads it, so that it comes back as the same."""
     if problem := unusable(value):
         return Validated(None, problem)
-    tries = iter(range(_MAX_TRIES + size_of(value)))
     try:
-        found = model.model_validate(value, context=tries)
+        return Validated(read(value).model_dump(mode="json", by_alias=True, round_trip=True))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         return Validated(None, describe_faults([_fault(each) for each in faults]))
     except _Undecided:
         return Validated(None, "The value matches too many variants to decide between them.")
-    return Validated(found.model_dump(mode="json"))
+    except Exception as error:  # noqa: BLE001 - validators of programs raise anything; it is recorded
+        return Validated(None, f"The value is refused: {type(error).__name__}: {said(error)}")
 
 
 def _fault(error: ErrorDetails) -> tuple[Path, str]:
