@@ -1,4 +1,4 @@
-"""Boards as the command line names them: `FILE.py:NAME`, or what is in the store."""
+"""Find boards by the names that the command line uses: `FILE.py:NAME`, or the store."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -50,14 +50,14 @@ async def opened_board(
 
 
 def _members(file: str) -> Mapping[str, Any]:
-    """What a file of code defines."""
+    """The names that a file of code defines."""
     if not Path(file).is_file():
-        raise UsageError(f"There is no file {file!r}.")
+        raise UsageError(f"File {file!r} does not exist.")
     return board_program(file)
 
 
 def _member(file: str, name: str, members: Mapping[str, Any]) -> Board | Callable[[Loom], Any]:
-    """The board, or the function that declares it, which a name stands for."""
+    """The board, or the function that declares it, of a name."""
     boards = {each: held for each, held in members.items() if isinstance(held, Board)}
     by_name = {held.name: held for held in boards.values()}
     if not name and len(by_name) == 1:
@@ -82,7 +82,7 @@ def _member(file: str, name: str, members: Mapping[str, Any]) -> Board | Callabl
 
 
 def _check_own(file: str, board: Board, store: str | None, app_id: str) -> None:
-    """Refuse to put a board elsewhere that has its app already."""
+    """Refuse to open a board of another app on this store."""
     if store is not None:
         raise UsageError(
             f"Board {board.name!r} of {file!r} belongs to an app that has its store. Leave "

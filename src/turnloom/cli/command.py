@@ -1,4 +1,4 @@
-"""What every command is: options that know how to carry themselves out."""
+"""The base of all commands: options, and `carry_out`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -43,10 +43,10 @@ EngineName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Command(ABC):
-    """A command as it was asked for; typer makes it from its fields."""
+    """A command with its options; typer builds it from its fields."""
 
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and the log.")] = False
 
     @abstractmethod
     def carry_out(self, terminal: Terminal) -> int:
-        """Do it, and give the exit code."""
+        """Run the command, and return the exit code."""

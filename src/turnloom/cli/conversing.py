@@ -1,4 +1,4 @@
-"""Commands that attend to a run in this terminal, and what they say when they leave it."""
+"""Commands that converse with a run in this terminal, and their closing words."""
 
 import asyncio
 from collections import Counter
@@ -33,13 +33,13 @@ class Scripted(Protocol):
     """An engine that knows which of its lines were not reached."""
 
     def unused_lines(self, spoken: Mapping[str, int]) -> dict[str, int]:
-        """How many lines of each agent are left, given how often each was asked."""
+        """The number of unused lines of each agent, given how often each was asked."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversingCommand(StoredRunsCommand):
-    """A command that holds a conversation with a run."""
+    """A command that converses with a run."""
 
     quiet: Annotated[bool, typer.Option("--quiet", help="Only what agents say and ask.")] = False
     json: Json = False
@@ -50,13 +50,13 @@ class ConversingCommand(StoredRunsCommand):
     engine: EngineName = None
 
     def open(self) -> Loom:
-        """The app, with the model and the engine that were asked for."""
+        """The app, with the requested model and engine."""
         return Loom(store=present_store(self.store), model=self.model, engine=self.engine)
 
     async def converse(
         self, app: Loom, run: Run, terminal: Terminal, user: str, before: Sequence[Event] = ()
     ) -> int:
-        """Attend to a run until it ends or waits, and give the exit code. `user` answers here."""
+        """Follow a run until it ends or waits, and return the exit code. `user` answers here."""
         if self.quiet and self.json:
             raise UsageError("--quiet and --json exclude each other. Choose one.")
         loaded = await app.history.definition(run.id, app_id=run.app_id)
@@ -84,7 +84,7 @@ class ConversingCommand(StoredRunsCommand):
         return self.unattended or not is_attended()
 
     def _tell_players(self, loaded: Definition, terminal: Terminal) -> None:
-        """Say which agents a script plays, what that means and how to use a model."""
+        """Name the agents that a script plays, and say how to use a model."""
         played = [name for name, engines in loaded.engines.items() if _plays(engines)]
         if not played:
             return
@@ -100,7 +100,7 @@ class ConversingCommand(StoredRunsCommand):
         return ScriptedUser(lines) if self._is_scripted() else Person(narration)
 
     async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
-        onward = f"Run {run} can go on from where it stands: {self._resuming(run)}"
+        onward = f"Run {run} can be resumed: {self._resuming(run)}"
         if not self.is_kept:
             onward = f"Run {run} was kept in memory only, and is gone."
         try:
@@ -121,7 +121,7 @@ class ConversingCommand(StoredRunsCommand):
         loaded: Definition,
         terminal: Terminal,
     ) -> int:
-        """Say how the run stands and how to go on, and give the exit code."""
+        """Say how the run ended or what it waits for, and how to continue; return the exit code."""
         run = events[0].run
         tell = terminal.tell if self.quiet or self.json else terminal.show
         trouble = _trouble(end)
@@ -129,7 +129,7 @@ class ConversingCommand(StoredRunsCommand):
             terminal.fail(trouble, *_frames(events))
         elif end is None:
             how = (
-                "Give it from anywhere, or go on here:"
+                "Answer from any terminal, or continue here:"
                 if self.is_kept
                 else "It was in memory only."
             )
@@ -146,7 +146,7 @@ class ConversingCommand(StoredRunsCommand):
         return 1 if trouble else 0
 
     def _tell_unsaid(self, events: Sequence[Event], loaded: Definition, terminal: Terminal) -> None:
-        """Warn of lines that the scripted user did not lead to; a person may go another way."""
+        """Warn of lines that the scripted user did not reach; a person may take another way."""
         left = _unsaid(events, loaded) if self._is_scripted() else {}
         if left:
             lines = ", ".join(f"{agent}: {count}" for agent, count in left.items())
@@ -154,13 +154,13 @@ class ConversingCommand(StoredRunsCommand):
             terminal.tell(safe(f"{told} Remove them, or lead the run to them.", "yellow"))
 
     def _resuming(self, run: str, *words: str) -> str:
-        """The command line that goes on with a run, with the same model and engine."""
+        """The command line that continues a run, with the same model and engine."""
         model = ("--model", self.model) if self.model else ()
         engine = ("--engine", self.engine) if self.engine else ()
         return self.again("resume", run, *words, *model, *engine)
 
     def _onward(self, events: Sequence[Event], questions: Sequence[Question]) -> Iterator[str]:
-        """Command lines to go on with."""
+        """The command lines to continue with."""
         run = events[0].run
         if not self.is_kept:
             return
@@ -179,14 +179,14 @@ class ConversingCommand(StoredRunsCommand):
 
 
 def _awaited(events: Sequence[Event], questions: Sequence[Question]) -> str:
-    """How many answers are waited for, and whose, if those are other people's."""
+    """How many answers the run waits for, and from whom, if from other people."""
     others = dict.fromkeys(filter(None, (addressee(events, each) for each in questions)))
     whose = f" of {', '.join(others)}" if others and len(others) == len(questions) else ""
     return f"{len(questions)} answers{whose}" if len(questions) > 1 else f"an answer{whose}"
 
 
 def _finish(events: Sequence[Event], end: Event) -> str:
-    """Why the run finished; a rule is told with whose rule it is."""
+    """Why the run finished; a rule with its owner."""
     routes = [event.data for event in events if isinstance(event.data, RouteDecided)]
     last = routes[-1] if routes else None
     by_rule = last is not None and any(rule.fired for rule in last.considered)
@@ -198,7 +198,7 @@ def _finish(events: Sequence[Event], end: Event) -> str:
 
 
 def _trouble(end: Event | None) -> str:
-    """What went wrong with the run."""
+    """Why the run failed."""
     if end is None or isinstance(end.data, RunFinished):
         return ""
     status = "was cancelled" if isinstance(end.data, RunCancelled) else "failed"
@@ -206,12 +206,12 @@ def _trouble(end: Event | None) -> str:
 
 
 def _frames(events: Sequence[Event]) -> list[str]:
-    """Where the code of the workflow failed last, if that is on record."""
+    """The frames of the workflow's code that failed last, if recorded."""
     failed = [event.data for event in events if getattr(event.data, "stack", "")]
     if not failed:
         return []
     lines = failed[-1].stack.splitlines()
-    if isinstance(failed[-1], StepFailed):  # a whole traceback: its places will do here
+    if isinstance(failed[-1], StepFailed):  # a whole traceback: its places suffice here
         lines = [line.strip() for line in lines if line.startswith('  File "')]
     return [f"  raised in {line}" for line in lines]
 
@@ -221,7 +221,7 @@ def _plays(engines: Sequence[Engine]) -> bool:
 
 
 def _unsaid(events: Sequence[Event], loaded: Definition) -> dict[str, int]:
-    """How many lines of each scripted agent were not reached."""
+    """The number of unused lines of each scripted agent."""
     spoken = Counter(event.data.agent for event in events if isinstance(event.data, ModelCalled))
     left: dict[str, int] = {}
     for agent, (engine, *_) in loaded.engines.items():

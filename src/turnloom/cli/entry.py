@@ -1,4 +1,4 @@
-"""From words on the command line to an exit code."""
+"""From command-line words to an exit code."""
 
 import gc
 import logging
@@ -24,17 +24,17 @@ from turnloom.errors import DefinitionError, NotYours, TurnloomError, UsageError
 
 FAILED, WRONG = 1, 2
 
-# What asks for help.
+# Options that ask for help.
 HELP = {"help_option_names": ["--help", "-h"]}
 
-# What is said of an agent that nothing answers for, or whose model cannot be asked.
+# Codes for an agent without an engine, or whose model cannot be asked.
 UNANSWERED = "W050"
 
-# Seconds that threads have to end before the process ends without them.
+# Seconds that threads have to end before the process exits without them.
 GRACE = 0.5
 
-# When the garbage collector looks: runs make many small things that live as long as the run does,
-# and looking at all of them after every 700 costs more than a turn does.
+# Garbage collector thresholds. Runs make many small objects that live as long as the run;
+# collecting after every 700 allocations costs more than a turn.
 COLLECTOR = (50_000, 20, 100)
 
 COMMANDS = {
@@ -59,12 +59,12 @@ COMMANDS = {
 }
 
 
-# The first words of them, which are modules.
+# The first words of the commands, which are modules.
 NAMES = tuple(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS))
 
 
 class _Commands(MutableMapping[str, Any]):
-    """The commands by name, each imported when it is asked for."""
+    """The commands by name, each imported on demand."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class _Commands(MutableMapping[str, Any]):
 
 
 def _make(name: str) -> Any:
-    """A command, or a group of those that begin with its name."""
+    """A command, or the group of commands that begin with its name."""
     module = import_module(f"turnloom.cli.commands.{name}")
     if name in COMMANDS:
         alone = typer.Typer(add_completion=False, context_settings=HELP)
@@ -113,12 +113,12 @@ def _make(name: str) -> Any:
 
 
 def _summary(command: Any) -> str:
-    """What a command says of itself, without the line breaks of its source."""
+    """The summary of a command, without line breaks."""
     return " ".join((command.__doc__ or "").split())
 
 
 class _Group(TyperGroup):
-    """The program: knows the names of its commands before it has any."""
+    """The program: it knows the names of its commands before they are imported."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -135,7 +135,7 @@ def _version(wanted: bool) -> None:
 
 
 def _asked(command: Any, *, debug: bool, version: bool) -> tuple[Command, bool]:
-    """What the words ask for, and whether they ask for tracebacks."""
+    """The command that the words name, and whether they ask for tracebacks."""
     return command, debug or command.debug
 
 
@@ -159,7 +159,7 @@ def turnloom(
 
 
 def main() -> NoReturn:
-    """Do what the command line says, and end the process."""
+    """Run the command line, and end the process."""
     gc.set_threshold(*COLLECTOR)
     signal.signal(signal.SIGTERM, _terminate)
     terminal = Terminal()
@@ -174,16 +174,16 @@ def main() -> NoReturn:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Stop as an interruption does: what is driven is cut off in order, and can be resumed."""
+    """Stop as an interrupt does: drives are interrupted in order, and can be resumed."""
     interrupt = signal.getsignal(signal.SIGINT)
     if callable(interrupt):
         interrupt(number, frame)
-    else:  # a shell starts what it puts in the background without one
+    else:  # a shell starts background jobs without one
         raise KeyboardInterrupt
 
 
 def _end(code: int, terminal: Terminal) -> NoReturn:
-    """End the process, also when a workflow's function does not heed that it must stop."""
+    """End the process, also when a workflow's function ignores cancellation."""
     others = [each for each in threading.enumerate() if each is not threading.main_thread()]
     for thread in others:
         thread.join(0 if thread.daemon else GRACE)
@@ -195,7 +195,7 @@ def _end(code: int, terminal: Terminal) -> NoReturn:
 
 
 def perform(words: Sequence[str], terminal: Terminal) -> int:
-    """Do what the words say, and give the exit code."""
+    """Run the command that the words name, and return the exit code."""
     prepare()
     try:
         asked = get_command(_application)(list(words), prog_name="turnloom", standalone_mode=False)
@@ -211,7 +211,7 @@ def perform(words: Sequence[str], terminal: Terminal) -> int:
 
 
 def carry_out(command: Command, debug: bool, terminal: Terminal) -> int:
-    """Do what a command says; errors become sentences and exit codes."""
+    """Run a command; errors become sentences and exit codes."""
     handler = logging.StreamHandler() if debug else logging.NullHandler()
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("turnloom").setLevel(logging.DEBUG if debug else logging.WARNING)
@@ -223,14 +223,14 @@ def carry_out(command: Command, debug: bool, terminal: Terminal) -> int:
     except KeyboardInterrupt:
         terminal.fail("Interrupted.")
         return FAILED
-    except Exception as error:  # noqa: BLE001 - told to the user, in full with --debug
+    except Exception as error:  # noqa: BLE001 - shown to the user, in full with --debug
         if debug:
             terminal.tell(safe("".join(traceback.format_exception(error))))
         return _complain(error, terminal)
 
 
 def _complain(error: Exception, terminal: Terminal) -> int:
-    """Say what went wrong, and give the exit code that goes with it."""
+    """Print the error, and return its exit code."""
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case DefinitionError():

@@ -1,4 +1,4 @@
-"""Explanations for people: tables, colour, the width of the terminal."""
+"""Render explanations for people: tables, colour, the width of the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -32,8 +32,8 @@ _BAR = 20
 def render(
     found: Explanation, width: int = UNSEEN_WIDTH, *, brief: bool = False
 ) -> Iterator[RenderableType]:
-    """An explanation for a terminal of a width, part by part; a brief one of a turn is without its
-    prompt."""
+    """An explanation for a terminal of this width, part by part; `brief` leaves out the prompt of a
+    turn."""
     match found:
         case TurnExplained():
             return chain(_turn(found), () if brief else _prompt(found))
@@ -87,7 +87,7 @@ def _turn(found: TurnExplained) -> Iterator[RenderableType]:
 
 
 def _prompt(found: TurnExplained) -> Iterator[RenderableType]:
-    """What the engines were given, to the byte."""
+    """The exact prompt of the engines."""
     yield _heading("The prompt, segment by segment")
     for number, each in enumerate(found.segments, 1):
         yield safe(f"── {number} {each.kind} {each.origin} ──", "dim")

@@ -1,4 +1,5 @@
-"""Answers to what tools ask: what a JSON Schema demands, field by field, and what words mean."""
+"""Forms for the answers that tools ask for: the fields of a JSON Schema, and what typed words
+mean."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +12,7 @@ from turnloom.agents.logic.answers import misanswer
 from turnloom.agents.spec import Question
 from turnloom.kernel.values import Json, as_array, as_data, as_object, type_names
 
-# Further references lead in a circle, or to nothing that a person can be asked for.
+# More references than this form a circle, or lead to nothing that a person can be asked for.
 REFERENCES = 10
 
 _YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
@@ -33,7 +34,7 @@ class GivenValue(NamedTuple):
 
 
 class FormField(NamedTuple):
-    """One thing to be typed: a property of the answer or, without a name, the whole of it."""
+    """One value to type: a property of the answer or, without a name, the whole answer."""
 
     name: str
     schema: Mapping[str, Json]
@@ -42,19 +43,19 @@ class FormField(NamedTuple):
 
     @property
     def choices(self) -> list[Json]:
-        """The values that it can have, if they are listed."""
+        """The values that it may have, if they are listed."""
         return [self.schema["const"]] if "const" in self.schema else self.schema.get("enum", [])
 
     @property
     def kind(self) -> str:
-        """The JSON type that it has, if that is one."""
+        """Its JSON type, if it has exactly one."""
         kinds = self.schema.get("type", "")
         listed = [kind for kind in as_array(kinds) or () if kind != "null"]
         return listed[0] if len(listed) == 1 else kinds if isinstance(kinds, str) else ""
 
     @property
     def description(self) -> str:
-        """What it is for, if the schema says so."""
+        """Its description, if the schema has one."""
         said = self.schema.get("description", "")
         return " ".join(said.split())
 
@@ -67,16 +68,16 @@ class FormField(NamedTuple):
 
     @property
     def example(self) -> Json:
-        """A value that it may take."""
+        """An example value."""
         return self.choices[0] if self.choices else _EXAMPLES.get(self.kind, "your answer")
 
     def pick(self, typed: str) -> GivenValue | None:
-        """The choice that is meant by its number."""
+        """The choice of a number."""
         number = int(typed) if _ENUMERATED.fullmatch(typed) else 0
         return GivenValue(self.choices[number - 1]) if 0 < number <= len(self.choices) else None
 
     def readings(self, typed: str) -> Iterator[Json]:
-        """What the words may mean, the likeliest first."""
+        """The values that the words may mean, the likeliest first."""
         if self.choices:
             yield from (each for each in self.choices if word(each) == typed)
             yield from (each for each in self.choices if word(each).lower() == typed.lower())
@@ -90,7 +91,7 @@ class FormField(NamedTuple):
 
 
 class AnswerForm:
-    """What a tool's question takes as its answer."""
+    """The form of an answer to a tool's question."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -98,7 +99,7 @@ class AnswerForm:
         whole, nullable = _plain(root, root)
         properties = as_object(whole.get("properties")) or {}
         required: list[str] = as_array(whole.get("required")) or []
-        # A form would never be complete if it had no field for something that is required.
+        # Without a field for a required property, the form could never be completed.
         self.is_object = bool(properties) and set(required) <= set(properties)
         self._parts = {"$defs": root.get("$defs", {}), "properties": properties}
         self.fields = [FormField("", whole, True, nullable)]
@@ -122,7 +123,7 @@ class AnswerForm:
 
     @property
     def example(self) -> str:
-        """An answer as `turnloom answer` takes it; what nobody can guess is left open."""
+        """An example answer for `turnloom answer`; what cannot be guessed is left open."""
         alone = self._alone
         if alone is not None and (alone.choices or not alone.name):
             return word(alone.example)
@@ -130,12 +131,12 @@ class AnswerForm:
 
     @property
     def _alone(self) -> FormField | None:
-        """The only field that it has, or that it cannot do without."""
+        """Its only field, or its only required one."""
         needed = [each for each in self.fields if each.required] or self.fields
         return needed[0] if len(needed) == 1 else None
 
     def typed(self, field: FormField, typed: str) -> GivenValue | str:
-        """The value of a field that was typed, or what is wrong with it."""
+        """The value of a typed field, or the error."""
         found = _fitting(field.readings(typed), partial(self._misfit, field))
         picked = found if isinstance(found, GivenValue) else field.pick(typed)
         if picked is not None:
@@ -145,16 +146,17 @@ class AnswerForm:
         return found or f"{as_data(typed)} is not {field.demand}."
 
     def _misfit(self, field: FormField, value: Json) -> str | None:
-        """What is wrong with a field, whatever the others are."""
+        """What is wrong with a field, regardless of the others."""
         if not field.name:
             return misanswer(self._question, value)
         alone = msgspec.structs.replace(self._question, schema=self._parts)
         return misanswer(alone, {field.name: value})
 
     def read(self, text: str) -> GivenValue | str:
-        """The answer that a text on the command line is, or what is wrong with it.
+        """The answer that a command-line text stands for, or the error.
 
-        It is JSON; words will do if the answer is one value, or needs one property only.
+        The text is JSON; plain words suffice if the answer is a single value, or needs only one
+        property.
         """
         found = _fitting(self._meanings(text), partial(misanswer, self._question))
         return found or self._unread(text)
@@ -195,15 +197,15 @@ def word(value: Json) -> str:
 
 
 def decoded(text: str) -> list[GivenValue]:
-    """The value that a text is in JSON, if it is JSON."""
+    """The value of a JSON text, if it is JSON."""
     try:
         return [GivenValue(msgspec.json.decode(text))]
-    except (ValueError, RecursionError):  # it is a text, then
+    except (ValueError, RecursionError):  # it is plain text, then
         return []
 
 
 def _plain(schema: Mapping[str, Json], root: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
-    """A schema with what it refers to put in, and whether null will do instead."""
+    """A schema with its references resolved, and whether null is allowed."""
     found, nullable = dict(schema), False
     for _ in range(REFERENCES):
         kinds = as_array(found.get("type")) or ()
@@ -222,7 +224,7 @@ def _plain(schema: Mapping[str, Json], root: Mapping[str, Json]) -> tuple[dict[s
 
 
 def _at(root: Mapping[str, Json], pointer: str) -> dict[str, Json]:
-    """What stands at a place inside of the schema; nothing, if there is none."""
+    """The part of the schema at a reference, if it exists."""
     found: Json = dict(root)
     for step in filter(None, pointer.removeprefix("#").split("/")):
         found = (as_object(found) or {}).get(step.replace("~1", "/").replace("~0", "~"))

@@ -1,4 +1,4 @@
-"""Pictures of workflows, found by what people call them."""
+"""Graphs of workflows, by the names that people use."""
 
 import os
 
@@ -37,7 +37,7 @@ async def graph_of(app: Loom, name: str, app_id: str) -> str:
 
 
 def _declared(name: str) -> str | None:
-    """A picture of what a folder or a file of code declares; nothing if a name is of neither."""
+    """The graph of what a folder or a file of code declares; None if a name is neither."""
     if is_program(name):
         with located(file_of(name)):
             return flow_at(name).to_mermaid()

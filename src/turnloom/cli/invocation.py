@@ -1,4 +1,4 @@
-"""How this process was called, so that it can say how to call it again."""
+"""How this process was called, to print commands that can be repeated."""
 
 import os
 import shlex
@@ -21,7 +21,7 @@ def program() -> str:
 
 
 def _short(path: str) -> str:
-    """A program by its name alone where the shell finds it so, else by its path."""
+    """A program by its name where the shell finds it so, else by its path."""
     name = os.path.basename(path)
     found = shutil.which(name)
     if found and os.path.exists(path) and os.path.samefile(found, path):

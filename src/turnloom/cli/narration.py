@@ -1,4 +1,4 @@
-"""Tell a run event by event, to people or as JSON."""
+"""Narrate a run event by event, to people or as JSON."""
 
 from typing import Literal, Protocol
 
@@ -125,31 +125,31 @@ RECAP = 4
 
 
 class Narration(Protocol):
-    """Tells what happens in a run, and asks the person at this terminal."""
+    """Narrates a run, and prompts the person at this terminal."""
 
     def recall(self, event: Event) -> None:
-        """Take note of an event that was told before."""
+        """Note an event that was shown before."""
         ...
 
     def hear(self, delta: Delta) -> None:
-        """Take a piece of an answer that is being made."""
+        """Receive a text delta."""
         ...
 
     def tell(self, event: Event, origin: Origin = "elsewhere") -> None:
-        """Tell an event; `origin` says where it comes from, if it is an answer. One that was typed
-        here stands on the screen already."""
+        """Show an event; `origin` says where an answer comes from. One that was typed here is on
+        the screen already."""
         ...
 
     def present(self, question: Question) -> None:
-        """Show what is asked, unless it stands on the screen already."""
+        """Show a question, unless it is on the screen already."""
         ...
 
     def remark(self, text: str) -> None:
-        """Say something that helps to answer."""
+        """Show a hint for the answer."""
         ...
 
     def prompt(self, label: str) -> None:
-        """Ask for a line."""
+        """Prompt for a line."""
         ...
 
     def withdraw(self) -> None:
@@ -157,37 +157,37 @@ class Narration(Protocol):
         ...
 
     def rest(self) -> None:
-        """Leave nothing half said."""
+        """Finish an open line."""
         ...
 
 
 class JsonLines:
-    """Each event as one line of JSON on standard output; prompts go to standard error."""
+    """Prints each event as one line of JSON on standard output; prompts go to standard error."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
     def recall(self, event: Event) -> None:
-        """Nothing: what was told before is not told again."""
+        """Nothing to do: earlier events are not shown again."""
 
     def hear(self, delta: Delta) -> None:
-        """Nothing: pieces are no events."""
+        """Nothing to do: deltas are not events."""
 
     def tell(self, event: Event, origin: Origin = "elsewhere") -> None:
         """Print the event as it is stored."""
         self._terminal.emit(msgspec.json.encode(event))
 
     def present(self, question: Question) -> None:
-        """Show what is asked on standard error."""
+        """Show a question on standard error."""
         if asked := told(question):
             self._terminal.tell(safe(asked))
 
     def remark(self, text: str) -> None:
-        """Say it on standard error."""
+        """Print it on standard error."""
         self._terminal.tell(safe(text))
 
     def prompt(self, label: str) -> None:
-        """Ask on standard error."""
+        """Prompt on standard error."""
         self._terminal.tell(safe(label), end="")
 
     def withdraw(self) -> None:
@@ -195,11 +195,12 @@ class JsonLines:
         self._terminal.tell("")
 
     def rest(self) -> None:
-        """Nothing: lines of JSON are whole."""
+        """Nothing to do: lines of JSON are whole."""
 
 
 class Story:
-    """A run as a conversation; unless quiet, with what each agent saw and where the work went."""
+    """Shows a run as a conversation; unless quiet, also what each agent saw and where the work
+    went."""
 
     def __init__(self, terminal: Terminal, *, quiet: bool) -> None:
         self._terminal = terminal
@@ -224,19 +225,19 @@ class Story:
                 self._stream.follow(event.data)
 
     def recap(self) -> None:
-        """Repeat what was said last."""
+        """Repeat the last messages."""
         for message in () if self._quiet else self._frames.messages[-RECAP:]:
             self._aside(f"{message.author}: {one_line(message.text, SAID)}")
         for question in self._open.values():
             self._ask(question)
 
     def hear(self, delta: Delta) -> None:
-        """Show the piece to people who watch; who reads later reads whole lines."""
+        """Show the delta at a terminal; a file gets whole lines."""
         if self._is_live:
             self._stream.hear(delta)
 
     def tell(self, event: Event, origin: Origin = "elsewhere") -> None:
-        """Show the event, if it is one that people want to see."""
+        """Show the event, if people want to see it."""
         self._frames.take(event)
         match event.data:
             case QuestionAnswered(value=value, by=by):
@@ -253,16 +254,16 @@ class Story:
                     self._beside(event)
 
     def present(self, question: Question) -> None:
-        """Show what is asked, unless nothing else was asked since."""
+        """Show a question, unless it was the last one shown."""
         if self._shown != question.id:
             self._ask(question)
 
     def remark(self, text: str) -> None:
-        """Say it among the rest."""
+        """Print it on standard output."""
         self._aside(text)
 
     def prompt(self, label: str) -> None:
-        """Ask on standard output."""
+        """Prompt on standard output."""
         self.rest()
         self._terminal.show(safe(label, "bold"), end="")
 
@@ -271,7 +272,7 @@ class Story:
         self._terminal.show("")
 
     def rest(self) -> None:
-        """End a line that is still open."""
+        """End an open line."""
         self._page.end()
 
     def _beside(self, event: Event) -> None:
@@ -306,7 +307,7 @@ class Story:
         self._page.show(safe(indent(text, "  "), style))
 
     def _say(self, *parts: str | Text | tuple[str, str]) -> None:
-        """Show a text whose further lines are moved in, so that none passes for ours."""
+        """Show a text with its further lines indented, so that none looks like ours."""
         whole = joined(*parts)
         lines = whole.split("\n", allow_blank=True)
         self._page.show(Text("\n  ").join(lines))
@@ -327,7 +328,7 @@ class Story:
             self._say(self._label(fact.agent), ": ", fact.text)
 
     def _label(self, agent: str) -> Text:
-        """The name of an agent, in the same colour throughout."""
+        """The name of an agent, always in the same colour."""
         colour = self._colours.setdefault(agent, COLOURS[len(self._colours) % len(COLOURS)])
         return safe(agent, f"bold {colour}")
 

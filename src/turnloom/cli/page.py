@@ -1,4 +1,4 @@
-"""Standard output as a page with an open line at its end, and answers put there in pieces."""
+"""Standard output as a page whose last line may be open, and streamed answers on it."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,25 +12,25 @@ from turnloom.runtime.spec import Delta
 
 
 class OutputPage:
-    """What stands on standard output: whole lines, and at its end perhaps an open one."""
+    """Standard output: whole lines, and perhaps an open one at the end."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._open: object = None
 
     def show(self, what: RenderableType) -> None:
-        """Put something on lines of its own."""
+        """Show something on its own lines."""
         self.end()
         self._terminal.show(what)
 
     def begin(self, key: object, piece: Text) -> None:
-        """Begin a line that who knows the key can go on with."""
+        """Begin a line that can be continued by its key."""
         self.end()
         self._terminal.write(piece)
         self._open = key
 
     def go_on(self, key: object, piece: Text) -> bool:
-        """Go on with the line of that key; whether it was still open."""
+        """Continue the line of a key; returns whether it was still open."""
         if self._open != key:
             return False
         self._terminal.write(piece)
@@ -44,9 +44,9 @@ class OutputPage:
 
 
 class AnswerStream:
-    """Answers while they are made: pieces are shown once the call that makes them has been told.
+    """Answers while they are made: deltas are shown once the event of their call has been shown.
 
-    Whoever drives the run is ahead of those who are told of it, so pieces may come too early.
+    The driver is ahead of its followers, so deltas may arrive early.
     """
 
     def __init__(self, page: OutputPage, label: Callable[[str], Text]) -> None:
@@ -58,12 +58,12 @@ class AnswerStream:
         self._early: deque[Delta] = deque()
 
     def hear(self, delta: Delta) -> None:
-        """Take a piece, and show it when it is its time."""
+        """Take a delta, and show it when its call has been shown."""
         self._early.append(delta)
         self._catch_up()
 
     def follow(self, fact: object) -> None:
-        """Take note of a model call: its pieces may be shown from its beginning to its end."""
+        """Note a model call: its deltas may be shown from its beginning to its end."""
         if isinstance(fact, ModelCalled):
             turn, number = self._told
             self._told = (fact.turn, number + 1 if fact.turn == turn else 1)
@@ -73,7 +73,7 @@ class AnswerStream:
             self._is_over = True
 
     def complete(self, fact: AgentText) -> bool:
-        """Show what is missing of a text; whether all of it stands in its place then."""
+        """Show what is missing of a text; returns whether all of it is on the screen then."""
         rest = fact.text.removeprefix(self._shown)
         if len(rest) + len(self._shown) != len(fact.text):
             return False
@@ -91,12 +91,12 @@ class AnswerStream:
         if delta.offset == 0:
             self._shown = ""
             self._page.begin(self._told, joined(self._label(delta.agent), ": "))
-        # Without the pieces before it, a piece makes no sense: the whole text will come.
+        # A delta without those before it is useless: the whole text will follow.
         in_place = delta.offset == len(self._shown)
         if in_place and self._page.go_on(self._told, _moved_in(delta.text)):
             self._shown += delta.text
 
 
 def _moved_in(text: str) -> Text:
-    """A piece whose further lines are moved in, so that none passes for ours."""
+    """A delta with its further lines indented, so that none looks like ours."""
     return safe(text.replace("\n", "\n  "))

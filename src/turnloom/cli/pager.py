@@ -1,4 +1,4 @@
-"""What is longer than a screen, shown by the pager of the person at the terminal."""
+"""Show what is longer than a screen in the person's pager."""
 
 import os
 import shlex
@@ -11,14 +11,14 @@ from typing import IO, cast
 
 from turnloom.cli.terminal import Terminal
 
-# What pages where `PAGER` does not say it, and how: colours stay, and one screen is no page.
+# The default pager and its options: colours stay, and a single screen is not paged.
 USUAL = "less"
 HOW = "FRX"
 
 
 @contextmanager
 def paged(terminal: Terminal) -> Generator[None]:
-    """Show what is put on standard output meanwhile in a pager, if a person reads it there."""
+    """Send standard output to a pager meanwhile, if a person reads it."""
     words = _pager() if terminal.out.file.isatty() else []
     if not words or words == ["cat"] or shutil.which(words[0]) is None:
         yield
@@ -27,10 +27,10 @@ def paged(terminal: Terminal) -> Generator[None]:
     around = {"LESS": HOW, **os.environ}
     pager = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=terminal.out.file, env=around)
     pipe = cast(IO[bytes], pager.stdin)
-    # An interruption is the pager's: it stops a search there, and the pager keeps the terminal.
+    # An interrupt belongs to the pager: it stops a search there.
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with suppress(BrokenPipeError), terminal.diverted(pipe):  # read as far as wanted
+        with suppress(BrokenPipeError), terminal.diverted(pipe):  # quit by the reader
             yield
     finally:
         pager.wait()
@@ -38,7 +38,7 @@ def paged(terminal: Terminal) -> Generator[None]:
 
 
 def _pager() -> list[str]:
-    """The words that call the pager; none if `PAGER` cannot be read."""
+    """The words that call the pager; none if `PAGER` cannot be parsed."""
     try:
         return shlex.split(os.environ.get("PAGER", USUAL))
     except ValueError:

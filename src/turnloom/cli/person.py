@@ -1,4 +1,4 @@
-"""A person at the keyboard, asked line by line."""
+"""A person at the keyboard, prompted line by line."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from turnloom.kernel.values import Json
 
 
 def is_attended() -> bool:
-    """Whether a person sits at standard input."""
+    """Whether a person is at standard input."""
     # Without a standard input at all, Python has none here either.
     return bool(sys.stdin) and sys.stdin.isatty()
 
@@ -27,7 +27,7 @@ class Keyboard:
         self._typed = b""
 
     async def line(self) -> str | None:
-        """The next line without its end, or nothing when the person is done."""
+        """The next line without its end, or None at the end of the input."""
         while b"\n" not in self._typed:
             more = await self._more()
             if not more:
@@ -52,12 +52,12 @@ def _mark(ready: "asyncio.Future[None]") -> None:
         ready.set_result(None)
 
 
-# Asks which of several questions is answered.
+# The prompt for the number of a question.
 CHOICE = "question> "
 
 
 class Person:
-    """Somebody at the keyboard."""
+    """A person at the keyboard."""
 
     origin: Origin = "typed"
 
@@ -66,7 +66,7 @@ class Person:
         self._keyboard = Keyboard()
 
     async def choose(self, questions: Sequence[Question]) -> Question | None:
-        """The question that the person answers next; nothing once they are done."""
+        """The question that the person answers next; None at the end of the input."""
         self._narration.remark(f"{len(questions)} questions are open. Answer them in any order:")
         for number, question in enumerate(questions, 1):
             self._narration.remark(f"{number}) {gist(question) or 'your turn'}")
@@ -82,7 +82,7 @@ class Person:
             return None
 
     async def answer(self, question: Question, number: int) -> GivenValue | None:
-        """What the person answers; nothing once they are done."""
+        """The person's answer; None at the end of the input."""
         self._narration.present(question)
         try:
             answer = await (self._fitting(question) if question.tool else self._words())
@@ -108,13 +108,13 @@ class Person:
         return line
 
     async def _words(self) -> str:
-        """A line that says something; an empty one asks again."""
+        """A line that is not empty; an empty one prompts again."""
         while not (line := await self._line(PROMPT)).strip():
             continue
         return line
 
     async def _fitting(self, question: Question) -> Json:
-        """An answer of the form that a tool asks for; any other asks again."""
+        """An answer that fits the form; any other prompts again."""
         form = AnswerForm(question)
         while True:
             answer = await self._filled(form)
@@ -129,7 +129,7 @@ class Person:
         return found if form.is_object else found[""]
 
     async def _value(self, form: AnswerForm, field: FormField) -> GivenValue | None:
-        """The value of a field; nothing if it may be left out and is."""
+        """The value of a field; None if it is optional and left out."""
         for line in _introduction(field):
             self._narration.remark(line)
         label = f"{field.name}> " if len(form.fields) > 1 else PROMPT
@@ -147,7 +147,7 @@ class Person:
 
 
 def _introduction(field: FormField) -> list[str]:
-    """What a field is for and what it takes."""
+    """What a field is for, and what it takes."""
     if field.choices:
         numbered = [f"{number}) {word(each)}" for number, each in enumerate(field.choices, 1)]
         about = _about(field, "")

@@ -16,7 +16,7 @@ _STYLES = {"error": "bold red", "warning": "yellow"}
 
 
 def relocate(path: str, problems: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Problems of the folder at `path`, with its files as they are reached from here."""
+    """The problems of the folder at `path`, with file names relative to here."""
     parent = os.path.dirname(os.path.abspath(path))
     found: list[Diagnostic] = []
     for problem in problems:
@@ -27,7 +27,7 @@ def relocate(path: str, problems: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 @contextmanager
 def located(path: str) -> Generator[None, None, None]:
-    """Work on the folder at `path`, whose problems are told with files as reached from here."""
+    """Run the block on the folder at `path`, with file names of its problems relative to here."""
     try:
         yield
     except DefinitionError as error:
@@ -35,7 +35,7 @@ def located(path: str) -> Generator[None, None, None]:
 
 
 def line(problem: Diagnostic) -> Text:
-    """A problem on one line: where, which, what, and what to do."""
+    """A problem on one line: place, code, message, remedy."""
     style = _STYLES.get(problem.severity, "")
     remedy = f" {problem.remedy}" if problem.remedy else ""
     return joined(
@@ -52,12 +52,12 @@ _SCHEMA = (
 )
 
 
-# What SARIF calls a severity, where it has another word.
+# SARIF's words for severities, where they differ.
 _LEVELS = {"info": "note"}
 
 
 def sarif(problems: Sequence[Diagnostic], version: str) -> dict[str, Any]:
-    """One run of this version of Turnloom, with a result per problem."""
+    """A SARIF run of this version of Turnloom, with a result per problem."""
     levels = {problem.code: _level(problem) for problem in problems}
     codes = sorted(levels)
     rules = [{"id": code, "defaultConfiguration": {"level": levels[code]}} for code in codes]
@@ -86,5 +86,5 @@ def _level(problem: Diagnostic) -> str:
 
 
 def _uri(file: str) -> str:
-    """A file as it is reached from the current folder."""
+    """The path of a file relative to the current folder."""
     return quote(os.path.relpath(file).replace(os.sep, "/"))

@@ -1,4 +1,4 @@
-"""Flows in files and folders, as the command line names them."""
+"""Flows in files and folders, by the names that the command line uses."""
 
 from os.path import basename, exists
 from pathlib import Path
@@ -19,7 +19,7 @@ from turnloom.wiring.folders import Loading
 
 _CODE = ".py"
 
-# The diagnostic of a code file that does not load.
+# The code of a code file that does not load.
 _UNLOADED = "W042"
 
 # Seconds that code which may end its process has to load.
@@ -32,7 +32,7 @@ def is_program(path: str) -> bool:
 
 
 def file_of(path: str) -> str:
-    """The file that a path names, without the flow in it."""
+    """The file of a path, without the flow in it."""
     return path if path.endswith(_CODE) else path.rpartition(f"{_CODE}:")[0] + _CODE
 
 
@@ -46,7 +46,7 @@ def flow_at(path: str) -> Flow[Any]:
     file = file_of(path)
     name = path[len(file) + 1 :]
     if not Path(file).is_file():
-        raise UsageError(f"There is no file {file!r}.")
+        raise UsageError(f"File {file!r} does not exist.")
     found, variables = named_flows(file)
     if not found:
         raise UsageError(f"{file!r} builds no flow. Build one: `Flow(name, State).start_with(…)`.")
@@ -80,7 +80,7 @@ def refuse_exits(path: str) -> None:
 
 
 def _examine(path: str, loading: Loading) -> list[Diagnostic]:
-    """What is wrong with the code at a path; runs it."""
+    """The problems of the code at a path; runs the code."""
     if not is_program(path):
         return Folders().examine(path, loading)[1]
     try:
@@ -162,10 +162,10 @@ def entrance(path: str) -> str:
 
 
 def _is_entry(folder: str) -> bool:
-    """Whether a workflow's orchestrator says that it is the entry point."""
+    """Whether a workflow's orchestrator declares it as the entry point."""
     try:
         document, _ = read_part(folder, "orchestrator")
-    except UsageError:  # it has none, or two: not one that says so
+    except UsageError:  # it has none, or two
         return False
     if document is None:
         return False

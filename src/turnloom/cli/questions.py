@@ -1,4 +1,4 @@
-"""Questions as people read them: in full before they answer, and in a line when a run waits."""
+"""Questions as people read them: in full before an answer, in one line when a run waits."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from turnloom.kernel.values import Json, as_array, as_data, as_object
 from turnloom.log.logic import started_of
 from turnloom.log.spec import Event
 
-# What a payload says in words comes before the rest of it.
+# Fields of a payload that are shown before the others.
 WORDS = ("title", "prompt", "question", "message", "description")
 
 # A longer value is written over several lines.
@@ -19,7 +19,7 @@ WIDTH = 80
 
 
 def told(question: Question) -> str:
-    """All that a question says, line by line."""
+    """The whole question, line by line."""
     return "\n".join(_lines(question))
 
 
@@ -43,7 +43,7 @@ def _lines(question: Question) -> Iterator[str]:
 
 
 def _options(payload: Mapping[str, Json]) -> Iterator[str]:
-    """Who is asked to approve of what, and what the options mean that have more than a name."""
+    """Who is asked to approve what, and the options that have a description."""
     yield f"{payload.get('approver')} is asked to decide on {payload.get('approval')}."
     for option in map(as_object, as_array(payload.get("options")) or ()):
         said = option and [option[key] for key in ("label", "description") if option.get(key)]
@@ -52,7 +52,7 @@ def _options(payload: Mapping[str, Json]) -> Iterator[str]:
 
 
 def gist(question: Question) -> str:
-    """What is asked and what it takes, on one line; nothing if it is just the user's turn."""
+    """The question and what it takes, on one line; nothing if it is the user's turn to speak."""
     if not question.tool:
         return one_line(question.prompt)
     asked = question.prompt or ("" if question.payload is None else as_data(question.payload))
@@ -61,17 +61,17 @@ def gist(question: Question) -> str:
 
 
 def addressee(events: Sequence[Event], question: Question) -> str:
-    """Who is asked, if that is another person than the run's user."""
+    """The addressee, if it is not the run's user."""
     return "" if question.to == started_of(events).user else question.to
 
 
 def example(question: Question) -> str:
-    """An answer to give in its place on a command line."""
+    """An example answer for the command line."""
     return AnswerForm(question).example if question.tool else "your answer"
 
 
 def tidy(value: Json) -> str:
-    """A value in JSON that people can read; a text as it is."""
+    """A value as readable JSON; a text as it is."""
     short = word(value)
     if len(short) <= WIDTH or not (as_object(value) or as_array(value)):
         return short

@@ -1,4 +1,4 @@
-"""A run attended to in this terminal: what happens is told, what is asked is answered."""
+"""Follow a run in this terminal: show its events, answer its questions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
@@ -23,25 +23,25 @@ T = TypeVar("T")
 
 
 class Answers(Protocol):
-    """The person, or the script, that answers questions here."""
+    """Answers questions here: a person, or a script."""
 
     origin: Origin
 
     async def choose(self, questions: Sequence[Question]) -> Question | None:
-        """Which of the open questions is answered next; nothing if none is."""
+        """Which of the open questions is answered next; None if none is."""
         ...
 
     async def answer(self, question: Question, number: int) -> GivenValue | None:
-        """The answer to the run's question of that number, from 0, or nothing."""
+        """The answer to the run's question of that number, from 0; None if there is none."""
         ...
 
     def withdraw(self) -> None:
-        """Give up a prompt that does not stand any more."""
+        """Withdraw a prompt whose question was closed."""
         ...
 
 
 class ScriptedUser:
-    """A user whose answers were written down before."""
+    """A user whose answers are scripted."""
 
     origin: Origin = "script"
 
@@ -49,7 +49,7 @@ class ScriptedUser:
         self._lines = lines
 
     async def choose(self, questions: Sequence[Question]) -> Question | None:
-        """The oldest of them: lines answer in the order in which it is asked."""
+        """The oldest question: lines answer in the order of the questions."""
         return questions[0]
 
     async def answer(self, question: Question, number: int) -> GivenValue | None:
@@ -70,12 +70,12 @@ class ScriptedUser:
         return GivenValue(lines[number])
 
     def withdraw(self) -> None:
-        """Nothing: no prompt stands."""
+        """Nothing to do: a script has no prompt."""
 
 
 class Session:
-    """One run, followed from a position on until it ends or is left waiting; `user` is who answers
-    here, and is asked no question of other people."""
+    """One run, followed from a position until it ends or is left waiting. `user` answers here, and
+    is not asked questions addressed to others."""
 
     def __init__(self, run: Run, narration: Narration, answers: Answers, user: str) -> None:
         self._run = run
@@ -89,13 +89,13 @@ class Session:
         self._given: set[str] = set()
 
     def recall(self, events: Sequence[Event]) -> None:
-        """Take in what happened before."""
+        """Take in earlier events."""
         for event in events:
             self._note(event)
             self._narration.recall(event)
 
     async def attend(self) -> Event | None:
-        """The event that ended the run, or nothing when it waits for an answer from elsewhere."""
+        """The event that ended the run, or None if it waits for an answer from elsewhere."""
         try:
             with self._run.listening(self._narration.hear):
                 return await self._follow()
@@ -104,7 +104,7 @@ class Session:
 
     async def _follow(self) -> Event | None:
         standing = {each.id for each in await self._run.questions()} if self._open else ()
-        # The run goes on without the answers to others.
+        # The run continues without the answers of others.
         self._settled.update(self._open.keys() - standing)
         if not await self._ask():
             return None
@@ -138,9 +138,9 @@ class Session:
         self._narration.tell(event, self._answers.origin if here else "elsewhere")
 
     async def _ask(self) -> bool:
-        """Have an open question answered, here or elsewhere; whether the run goes on."""
+        """Have an open question answered, here or elsewhere; returns whether the run continues."""
         if not self._open or self._settled & self._open.keys():
-            return True  # with what was answered
+            return True  # with earlier answers
         mine = [each for each in self._open.values() if each.to in ("", self._user)]
         if not mine:
             return False
@@ -159,8 +159,8 @@ class Session:
     async def _unless_closed(
         self, ids: Collection[str], asking: Coroutine[Any, Any, T]
     ) -> tuple[bool, T | None]:
-        """Whether none of these questions is closed elsewhere meanwhile, and what came of asking
-        the person here."""
+        """Whether none of these questions was closed elsewhere meanwhile, and the result of the
+        prompt."""
         closed = asyncio.ensure_future(self._closed(ids))
         asked = asyncio.ensure_future(asking)
         try:
@@ -176,13 +176,13 @@ class Session:
             await asyncio.wait({closed, asked})
 
     async def _give(self, question: Question, answer: GivenValue | None) -> bool:
-        """Deliver an answer; whether there is one."""
+        """Deliver an answer; returns whether there is one."""
         if answer is None:
             return False
         self._settled.add(question.id)
         try:
             delivery = await self._run.answer(question.id, answer.value, user_id=self._user)
-        except Expired as error:  # while it was typed; the run goes on without it
+        except Expired as error:  # closed while it was typed; the run continues without it
             self._narration.remark(str(error))
             return True
         if delivery is Delivery.REPEATED:
@@ -192,8 +192,7 @@ class Session:
         return True
 
     async def _closed(self, ids: Collection[str]) -> Collection[str]:
-        """Wait until one of these questions is closed, or the run is to end; which do not stand any
-        more then."""
+        """Wait until one of these questions is closed, or the run ends; returns the closed ones."""
         async with aclosing(self._run.events(self._position)) as events:
             async for event in events:
                 if isinstance(event.data, QuestionAnswered | QuestionExpiredFact):

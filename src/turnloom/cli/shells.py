@@ -1,4 +1,4 @@
-"""Completion of the command line in shells, by typer."""
+"""Shell completion, by typer."""
 
 import os
 from typing import Literal
@@ -10,16 +10,16 @@ from typer.completion import (
 
 Shell = Literal["bash", "zsh", "fish"]
 
-# How a shell asks which words come next.
+# The variable by which a shell asks for completions.
 ASKING = "_TURNLOOM_COMPLETE"
 
 
 def script(shell: Shell) -> str:
-    """The script that makes a shell complete `turnloom`."""
+    """The completion script of a shell."""
     return get_completion_script(prog_name="turnloom", complete_var=ASKING, shell=shell)
 
 
 def prepare() -> None:
-    """Let typer answer a shell, if one asks."""
+    """Let typer answer a shell that asks for completions."""
     if ASKING in os.environ:
         completion_init()

@@ -1,4 +1,4 @@
-"""Commands that work on the runs of a store."""
+"""Commands on the runs of a store."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ from turnloom.wiring import missing_store, settings
 
 MASK = "***"
 
-# A password may hold any character, so all up to the last `@` counts as one.
+# A password may contain any character, so everything up to the last `@` counts.
 _USERINFO = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(
     r"([?&;][^=&;]*(?:pass|pwd|secret|token|key|credential|properties)[^=&;]*=)[^&;]*",
@@ -29,16 +29,16 @@ _PARAMETER = re.compile(
 
 
 def masked(value: Any) -> Any:
-    """A value without the passwords that a URL in it carries."""
+    """A value without the passwords of URLs in it."""
     if not isinstance(value, str):
         return value
     return _PARAMETER.sub(rf"\g<1>{MASK}", _USERINFO.sub(rf"\g<1>:{MASK}@", value))
 
 
-# The most runs that are named when a prefix fits several.
+# The most runs that are listed when a prefix is ambiguous.
 NAMED = 5
 
-# Seconds until it is said what is waited for, and until it is said again.
+# Seconds until the first note about what is waited for, and between notes.
 SOON = 2.0
 LATER = 10.0
 
@@ -63,13 +63,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRunsCommand(Command):
-    """A command that opens a store, and works on the runs of one tenant in it."""
+    """A command that opens a store and works on the runs of one tenant."""
 
     store: StoreFile = None
     app_id: AppId = LOCAL
 
     def carry_out(self, terminal: Terminal) -> int:
-        """Do it with the store open, and give the exit code."""
+        """Run the command with the store open, and return the exit code."""
         return asyncio.run(self._with_app(terminal))
 
     async def _with_app(self, terminal: Terminal) -> int:
@@ -82,11 +82,11 @@ class StoredRunsCommand(Command):
 
     @abstractmethod
     async def act(self, app: Loom, terminal: Terminal) -> int:
-        """Do it, and give the exit code."""
+        """Run the command, and return the exit code."""
 
     @property
     def is_kept(self) -> bool:
-        """Whether another process finds what this one leaves in the store."""
+        """Whether other processes find what this one stores."""
         return settings({"store": self.store}).store != "memory"
 
     def again(self, *words: str) -> str:
@@ -109,14 +109,14 @@ def present_store(given: str | None) -> str | None:
     if missing.origin == "default":
         return "memory"
     raise UsageError(
-        f"There is no store {missing.value!r} ({missing.origin}). Correct the path; "
+        f"Store {missing.value!r} ({missing.origin}) does not exist. Correct the path; "
         "`turnloom show config` says where it comes from, and `turnloom run` makes a store."
     )
 
 
 @asynccontextmanager
 async def telling_of_waits(run: Run, terminal: Terminal) -> AsyncGenerator[None]:
-    """Say which process drives a run while something is waited for that it has to do."""
+    """Note which process drives a run while this one waits for it."""
     telling = asyncio.ensure_future(_tell_of_waits(run, terminal))
     try:
         yield
@@ -156,5 +156,5 @@ async def find_run(app: Loom, word: str, app_id: str) -> str:
 
 
 def no_runs(app_id: str) -> str:
-    """What is said where a tenant has no runs."""
+    """The message for a tenant without runs."""
     return f"App {app_id!r} has no runs in this store. `turnloom run PATH` starts one."

@@ -1,4 +1,4 @@
-"""Long tables, page by page: rich lays out every cell of a table before it shows the first."""
+"""Long tables, page by page: rich lays out a whole table before it shows the first row."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -10,11 +10,11 @@ from rich.text import Text
 
 from turnloom.kernel.markup import visible
 
-# How many rows are laid out at once.
+# Rows that are laid out at once.
 PAGE = 500
-# The columns that stand on the right.
+# Columns that are aligned to the right.
 NUMBERS = frozenset({"seq", "tokens", "share", "took", "used"})
-# What stands between two columns.
+# The space between two columns.
 GAP = "  "
 
 Rows = Iterable[Sequence[str]]
@@ -23,7 +23,8 @@ Rows = Iterable[Sequence[str]]
 def long_table(
     columns: Sequence[str], rows: Callable[[], Rows], width: int
 ) -> Iterator[RenderableType]:
-    """A table in pages of the same columns; `rows` is called twice, to measure and to show."""
+    """A table in pages with the same column widths; `rows` is called twice, to measure and to
+    show."""
     widths = _fitting(_natural(columns, rows()), width)
     yield Text(_line(columns, columns, widths), "dim")
     left = iter(rows())
@@ -32,7 +33,7 @@ def long_table(
 
 
 def _page(columns: Sequence[str], page: Rows, widths: Sequence[int]) -> Iterator[RenderableType]:
-    """Rows of one line each together, those with longer cells by themselves."""
+    """Rows of one line together, rows with longer cells alone."""
     lines: list[str] = []
     for row in page:
         cells = [visible(cell) for cell in row]
@@ -48,7 +49,7 @@ def _page(columns: Sequence[str], page: Rows, widths: Sequence[int]) -> Iterator
 
 
 def _natural(columns: Sequence[str], rows: Rows) -> list[int]:
-    """The widths that columns need for their cells."""
+    """The widths that the cells need."""
     widths = [*map(cell_len, columns)]
     for row in rows:
         for place, cell in enumerate(row):
@@ -59,7 +60,7 @@ def _natural(columns: Sequence[str], rows: Rows) -> list[int]:
 
 
 def _fitting(widths: Sequence[int], width: int) -> list[int]:
-    """Widths that fit together: the widest columns become narrower."""
+    """Widths that fit the terminal: the widest columns shrink."""
     room = max(width - len(GAP) * (len(widths) - 1), len(widths))
     most = max(widths)
     while sum(min(each, most) for each in widths) > room:

@@ -1,4 +1,4 @@
-"""Where words go: standard output for what was asked for, standard error for everything else."""
+"""Output: standard output for results, standard error for everything else."""
 
 import os
 import sys
@@ -12,12 +12,12 @@ from rich.text import Text
 
 from turnloom.kernel.markup import visible, visible_json
 
-# The width of tables that nobody looks at: wide enough to cut little.
+# The width of tables in files: wide enough to cut little.
 UNSEEN_WIDTH = 160
 
 
 def safe(text: str, style: str = "") -> Text:
-    """A text that neither the terminal nor rich takes for anything but text."""
+    """A text that neither the terminal nor rich interprets."""
     return Text(visible(text), style)
 
 
@@ -36,7 +36,7 @@ def joined(*parts: str | Text | tuple[str, str]) -> Text:
 
 
 class _Screen(TextIOWrapper):
-    """A pipe to what shows all of it at the terminal, colours included."""
+    """A pipe to a pager at the terminal, colours included."""
 
     def isatty(self) -> bool:
         return True
@@ -53,8 +53,8 @@ class Terminal:
         self.err = _console(stderr=True)
 
     def reserve(self) -> None:
-        """Reserve standard output for the program from now on: what the code of workflows prints,
-        and the processes that it starts, goes to standard error."""
+        """Reserve standard output for the program: what workflow code and its child processes print
+        goes to standard error."""
         if not _is_open(sys.stdout) or not _is_open(sys.stderr):
             return
         sys.stdout.flush()
@@ -66,7 +66,7 @@ class Terminal:
 
     @contextmanager
     def diverted(self, pipe: IO[bytes]) -> Generator[None]:
-        """Let what is meant for the terminal go into a pipe, which is closed at the end."""
+        """Send output for the terminal into a pipe, which is closed at the end."""
         own = self.out.file
         with _Screen(pipe, self.out.encoding, errors="backslashreplace") as screen:
             self.out.file = screen
@@ -76,33 +76,33 @@ class Terminal:
                 self.out.file = own
 
     def show(self, what: RenderableType, *, end: str = "\n") -> None:
-        """Put something on standard output."""
+        """Print on standard output."""
         _put(self.out, what, end)
 
     def write(self, piece: Text) -> None:
-        """Put a piece of a line on standard output, and leave the line open."""
+        """Print part of a line on standard output."""
         self.out.print(piece, end="", soft_wrap=True)
         self.out.file.flush()
 
     def tell(self, what: RenderableType, *, end: str = "\n") -> None:
-        """Put something on standard error."""
+        """Print on standard error."""
         _put(self.err, what, end)
 
     def emit(self, line: bytes) -> None:
-        """Put a line of JSON on standard output; what could steer a terminal is escaped."""
+        """Print a line of JSON on standard output, with control characters escaped."""
         text = visible_json(line.decode())
         self.out.file.write(f"{text}\n")
         self.out.file.flush()
 
     def fail(self, message: str, *more: str) -> None:
-        """Say on standard error what went wrong."""
+        """Print an error on standard error."""
         self.tell(joined(("Error: ", "bold red"), message))
         for each in more:
             self.tell(safe(each))
 
 
 def _is_open(stream: TextIO | None) -> TypeGuard[TextIOWrapper]:
-    """Whether a standard stream is there, and is a file of the process."""
+    """Whether a standard stream exists, and is a file of the process."""
     return isinstance(stream, TextIOWrapper) and not stream.closed
 
 
@@ -118,7 +118,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def _put(console: Console, what: RenderableType, end: str) -> None:
-    """Wrap texts for eyes only: a program that reads them gets whole lines."""
+    """Wrap text for people only: a program that reads it gets whole lines."""
     whole = isinstance(what, Text) and not console.is_terminal
     console.print(what, end=end, soft_wrap=whole)
     console.file.flush()

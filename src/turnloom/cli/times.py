@@ -1,4 +1,4 @@
-"""Times, as options say them."""
+"""Times in options."""
 
 from datetime import datetime
 

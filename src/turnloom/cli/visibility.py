@@ -1,4 +1,4 @@
-"""Who may see something, in a word on the command line."""
+"""Visibilities in options."""
 
 from turnloom.board.spec import Labelled, Private, Public, Shared, Tenant, Visibility
 from turnloom.errors import InvalidArtifact, UsageError

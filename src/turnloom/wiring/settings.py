@@ -104,7 +104,7 @@ def _setting(name: str, value: Any) -> Any:
     if kind is None:
         hint = nearest(name, tuple(_KINDS))
         remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(_KINDS)}."
-        raise UsageError(f"There is no setting {name!r}. {remedy}")
+        raise UsageError(f"Unknown setting {name!r}. {remedy}")
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind or not (value == _DEFAULTS[name] or _is_allowed(value)):

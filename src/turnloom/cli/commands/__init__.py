@@ -1,1 +1,1 @@
-"""One module per command, imported when the command is asked for."""
+"""One module per command, imported on demand."""

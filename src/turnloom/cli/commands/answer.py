@@ -1,4 +1,4 @@
-"""`turnloom answer`: an answer to what a run asked."""
+"""`turnloom answer`: answer a question of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,23 +40,27 @@ class AnswerCommand(StoredRunsCommand):
     ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
-        """Deliver the answer, and say who goes on with the run."""
+        """Deliver the answer, and say which process continues the run."""
         run = await find_run(app, self.run, self.app_id)
         handle = app.handle(run, app_id=self.app_id)
         asked = await handle.questions(user_id=self.user)
         events = await app.history.events(run, app_id=self.app_id)
-        # Without others, a question counts that has an answer which was not taken in yet.
+        # Without open questions, one whose answer was not taken in yet counts.
         value = self._value(asked or self._own(events), events)
         async with telling_of_waits(handle, terminal):
             delivery = await handle.answer(self.question, value, user_id=self.user)
         if delivery is Delivery.TAKEN:
-            terminal.show(safe(f"Answered. Run {run} goes on where it is attended to."))
+            terminal.show(safe(f"Answer recorded. The process that drives run {run} continues it."))
         elif delivery is Delivery.KEPT:
-            terminal.show(safe(f"Answered. Run {run} goes on with the program of its board."))
+            terminal.show(
+                safe(f"Answer kept. Run {run} continues with the program that declares it.")
+            )
         elif delivery is Delivery.REPEATED:
             terminal.show(safe(f"Run {run} was answered before; the first answer counts."))
         else:
-            terminal.show(safe(f"Answered. Nobody attends to run {run}; go on with it here:"))
+            terminal.show(
+                safe(f"Answer recorded. No process is driving run {run}. To continue it:")
+            )
             terminal.show(safe(f"  {self.again('resume', run)}"))
         return 0
 
@@ -69,7 +73,7 @@ class AnswerCommand(StoredRunsCommand):
         question = self._meant(asked, started_of(events).user)
         is_open = question is not None
         if question is None and self.question is None:
-            question = _answered_last(events)  # saying the same again changes nothing
+            question = _answered_last(events)  # repeating the same answer changes nothing
         if question is None or not question.tool:
             return self.answer
         form = AnswerForm(question)
@@ -81,13 +85,13 @@ class AnswerCommand(StoredRunsCommand):
         raise UsageError(f"This does not answer {question.id!r}: {read}. It takes {form.demand}.")
 
     def _own(self, events: Sequence[Event]) -> list[Question]:
-        """The questions without a recorded answer that this person may know of."""
+        """The unanswered questions that this person may see."""
         asked, user = open_questions(events), started_of(events).user
         return [each for each in asked if self.user in (None, user, each.to)]
 
     def _meant(self, asked: Sequence[Question], user: str) -> Question | None:
-        """The open question of the id that was given or, without one, the only one that this person
-        can answer."""
+        """The open question of the given id or, without one, the only one that this person may
+        answer."""
         if self.question is not None:
             return next((each for each in asked if each.id == self.question), None)
         mine = [each for each in asked if each.to in ("", self.user or user)]

@@ -1,4 +1,4 @@
-"""`turnloom board`: what is on a board, and what is put there."""
+"""`turnloom board`: read and publish artifacts."""
 
 import asyncio
 import re
@@ -56,31 +56,31 @@ BoardName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class BoardCommand(Command):
-    """A command about one board."""
+    """A command on one board."""
 
     store: StoreFile = None
     app_id: AppId = LOCAL
     json: Json = False
 
     def carry_out(self, terminal: Terminal) -> int:
-        """Do it with the board open, and give the exit code."""
+        """Run the command with the board open, and return the exit code."""
         try:
             return asyncio.run(self.act(terminal))
-        except (InvalidArtifact, UnknownType) as error:  # what was typed, not what was done
+        except (InvalidArtifact, UnknownType) as error:  # the arguments are wrong, not the command
             raise UsageError(str(error)) from error
 
     @abstractmethod
     async def act(self, terminal: Terminal) -> int:
-        """Do it, and give the exit code."""
+        """Run the command, and return the exit code."""
 
     @property
     def reads(self) -> bool:
-        """Whether it only reads, and so makes no store."""
+        """Whether it only reads, so that it creates no store."""
         return True
 
     @asynccontextmanager
     async def open(self, path: str | None) -> AsyncGenerator[Board]:
-        """The board of a file of code, or one without agents over what is in the store."""
+        """The board of a file of code, or one without agents on the store."""
         if path is not None:
             async with opened_board(path, self.store, self.app_id, reads=self.reads) as board:
                 yield board
@@ -97,14 +97,16 @@ class BoardListCommand(BoardCommand):
     board: BoardName = None
     agent: Annotated[
         str,
-        typer.Option(metavar="NAME", callback=as_text, help="Read as this agent; else as nobody."),
+        typer.Option(
+            metavar="NAME", callback=as_text, help="Read as this agent; by default, what is public."
+        ),
     ] = ""
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="LABEL", help="A label that the reader has; may be repeated."),
     ] = None
     developer: Annotated[
-        bool, typer.Option("--developer", help="Read all of the tenant, whoever may see it.")
+        bool, typer.Option("--developer", help="Read everything of the tenant.")
     ] = False
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20
     cursor: Annotated[
@@ -156,11 +158,11 @@ class BoardListCommand(BoardCommand):
 
     @property
     def shows_payload(self) -> bool:
-        """Whether the table shows what artifacts hold."""
+        """Whether the table shows payloads."""
         return False
 
     def filter(self) -> FilterConfig:
-        """What is asked for."""
+        """The filter of the options."""
         return FilterConfig(limit=self.limit, order="-created_at")
 
     async def _know_types(self, board: Board, reader: Reader, asked: Set[str]) -> None:
@@ -176,12 +178,12 @@ class BoardListCommand(BoardCommand):
                 near = nearest(name, [*stored, *simple])
                 there = f"There are: {', '.join(stored)}." if stored else "There are none at all."
                 remedy = f"Did you mean {near!r}?" if near else there
-                raise UnknownType(f"There are no artifacts of type {name!r}. {remedy}")
+                raise UnknownType(f"No artifacts of type {name!r}. {remedy}")
         for name in stored:
             board.register(artifact_type(name=name)(create_model("Stored")))
 
     def _next(self, cursor: str) -> str:
-        """The command line that shows the next page."""
+        """The command line for the next page."""
         words = [*sys.argv[1:]]
         if "--cursor" in words:
             at = words.index("--cursor")
@@ -228,7 +230,7 @@ class BoardQueryCommand(BoardListCommand):
 
     @property
     def shows_payload(self) -> bool:
-        """The table shows what artifacts hold."""
+        """The table shows payloads."""
         return True
 
     def filter(self) -> FilterConfig:
@@ -305,11 +307,11 @@ class BoardPublishCommand(BoardCommand):
 
     @property
     def reads(self) -> bool:
-        """It makes the store that it publishes to."""
+        """It creates the store that it publishes to."""
         return False
 
     async def act(self, terminal: Terminal) -> int:
-        """Publish it, and tell what came of it; 1 if not everything went well."""
+        """Publish it, and report what happened; 1 if something failed."""
         payload = _payload(self.payload)
         visibility = visibility_of(self.visibility, "artifacts")
         failures: Sequence[Exception] = ()
@@ -338,7 +340,7 @@ class BoardPublishCommand(BoardCommand):
         return 1 if failures else 0
 
     async def _settle(self, board: Board) -> Sequence[Exception]:
-        """Wait until nothing is going on; what failed."""
+        """Wait until the board is idle; returns the failures."""
         try:
             failed = await board.run_until_idle(self.timeout, raise_errors=False)
         except TimeoutError:
@@ -373,7 +375,7 @@ def _condition(said: str) -> tuple[str, Operator, Any]:
 
 
 def _value(said: str) -> Any:
-    """A value in JSON, or else a text."""
+    """A JSON value, or else a text."""
     try:
         return msgspec.json.decode(said)
     except msgspec.DecodeError:
@@ -415,7 +417,7 @@ def _table(items: Sequence[Envelope], *, payload: bool) -> Table:
 
 
 def _state(each: Envelope) -> str:
-    """Who took an artifact, or that nobody has."""
+    """Who took an artifact, if anyone."""
     takers = dict.fromkeys(taken.agent for taken in each.consumptions)
     return f"taken by {', '.join(takers)}" if takers else "not taken"
 

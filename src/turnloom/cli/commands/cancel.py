@@ -1,4 +1,4 @@
-"""`turnloom cancel`: the end of a run."""
+"""`turnloom cancel`: cancel a run."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from turnloom.cli.stored import RunId, StoredRunsCommand, find_run, telling_of_w
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.log.logic import status_of
 
-# Seconds that whoever drives the run has to end it.
+# Seconds that the driver has to end the run.
 PATIENCE = 10.0
 
 
@@ -26,7 +26,7 @@ class CancelCommand(StoredRunsCommand):
     ] = ""
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
-        """End the run, and say so once it is on record."""
+        """Cancel the run, and say so once it is stored."""
         run = await find_run(app, self.run, self.app_id)
         handle = app.handle(run, app_id=self.app_id)
         async with telling_of_waits(handle, terminal):
@@ -40,8 +40,8 @@ class CancelCommand(StoredRunsCommand):
                 end = await handle.finished()
         except TimeoutError:
             terminal.fail(
-                f"Run {run} is told to end, and who drives it has not ended it yet.",
-                f"See how it stands: {self.again('explain', run)}",
+                f"Run {run} was asked to end, and its driver has not ended it yet.",
+                f"See its status: {self.again('explain', run)}",
             )
             return 1
         left = await handle.not_undone()

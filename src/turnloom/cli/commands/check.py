@@ -1,4 +1,4 @@
-"""`turnloom check`: every problem of every workflow, at once."""
+"""`turnloom check`: all problems of all workflows at once."""
 
 import os
 from dataclasses import asdict, dataclass
@@ -79,7 +79,7 @@ class CheckCommand(Command):
         return 2 if any(problem.severity == "error" for problem in problems) else 0
 
     def _examine(self, models: ModelEngines, path: str, loading: Loading) -> list[Diagnostic]:
-        """What is wrong with a folder or a file; runs its code."""
+        """The problems of a folder or a file; runs its code."""
         if not is_program(path):
             folders = Folders(production=self.production, models=models)
             return sorted(folders.examine_here(path, loading))

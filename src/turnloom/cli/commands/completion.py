@@ -1,4 +1,4 @@
-"""`turnloom completion`: the command line, completed by a shell."""
+"""`turnloom completion`: shell completion."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -17,8 +17,7 @@ from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 
-# Rows of a timeline that a route can be asked for: by rules, on a board by artifacts, in a flow
-# where ways part and meet.
+# Timeline rows that `--route` can explain: rules, artifacts on a board, decisions of a flow.
 ROUTES = frozenset({"route", "artifact", "set", "branch", "fork", "join", "loop", "approval"})
 
 
@@ -85,7 +84,7 @@ class ExplainCommand(StoredRunsCommand):
         return await app.explain.timeline(run, app_id=app_id)
 
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
-        """Say what else can be asked."""
+        """Suggest what else to ask."""
         terminal.show(safe("Ask for more:", "dim"))
         routes = [str(row.seq) for row in found.rows if row.what in ROUTES]
         asks = [

@@ -1,4 +1,4 @@
-"""`turnloom index`: database variables that are found quickly in large collections."""
+"""`turnloom index`: indexes for database variables in large collections."""
 
 import asyncio
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ class IndexCommand(Command):
     ] = None
 
     def carry_out(self, terminal: Terminal) -> int:
-        """Make every index, a line each; 1 if one cannot be made, as its collection is missing."""
+        """Create every index, a line each; 1 if one cannot be created because its collection is
+        missing."""
         return asyncio.run(self._make(terminal))
 
     async def _make(self, terminal: Terminal) -> int:
@@ -41,7 +42,7 @@ class IndexCommand(Command):
                             _tell(index, terminal)
                             told.add(index)
         if not told:
-            terminal.tell(safe("There are no database variables, so there is nothing to index."))
+            terminal.tell(safe("No database variables, so nothing to index."))
         if all(index.made for index in told):
             return 0
         terminal.fail("A collection that is not there cannot be indexed. Run this once it is.")
@@ -49,7 +50,7 @@ class IndexCommand(Command):
 
 
 def _tell(index: Indexed, terminal: Terminal) -> None:
-    """Say which index it is, and whether it is there."""
+    """Print an index, and whether it exists."""
     database = "default database" if index.database is None else f"database {index.database}"
     became = ("indexed", "green") if index.made else ("no such collection", "bold red")
     place = f"{database}, collection {index.collection}, field {index.field}: "

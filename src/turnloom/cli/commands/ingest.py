@@ -1,4 +1,4 @@
-"""`turnloom ingest`: the texts of a folder put into a collection."""
+"""`turnloom ingest`: put the texts of a folder into a collection."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping

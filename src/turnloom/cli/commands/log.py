@@ -17,7 +17,7 @@ from turnloom.kernel.values import nearest
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import FACTS
 
-# How wide the column of kinds is; longer ones move the rest of their line.
+# The width of the column of kinds; longer ones shift the rest of their line.
 KIND = 18
 
 

@@ -1,4 +1,4 @@
-"""`turnloom migrate`: a context variables file of an earlier shape, rewritten into today's."""
+"""`turnloom migrate`: rewrite a context variables file of an earlier shape."""
 
 import os
 import re
@@ -45,7 +45,7 @@ class MigrateCommand(Command):
         return self._finish(document, migrated, terminal)
 
     def _finish(self, document: DeclarationFile, migrated: Migrated, terminal: Terminal) -> int:
-        """Write what has changed, and say where the former file is."""
+        """Write what has changed, and name the backup."""
         if not migrated.changed:
             terminal.show(safe("This is today's shape; nothing was changed."))
             return 0
@@ -67,7 +67,7 @@ class MigrateCommand(Command):
 
 
 def _tell(note: Note, terminal: Terminal) -> None:
-    """Say what became of an entry, what was lost of it and what was assumed."""
+    """Say what became of an entry, what was lost and what was assumed."""
     name = f"{note.name} ({note.where})" if note.name and note.name != note.where else note.where
     became = (note.became, _STYLES.get(note.became, "green"))
     terminal.show(joined("  ", (name, "bold"), f": {note.was} → ", became))

@@ -1,4 +1,4 @@
-"""`turnloom questions`: what runs ask of people."""
+"""`turnloom questions`: open questions of runs."""
 
 from dataclasses import dataclass
 from typing import Annotated

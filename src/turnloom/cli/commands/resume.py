@@ -1,4 +1,4 @@
-"""`turnloom resume`: a run taken up where its log ends."""
+"""`turnloom resume`: continue a run where its log ends."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -25,12 +25,12 @@ class ResumeCommand(ConversingCommand):
     ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
-        """Take the run up, attend to it, and say how to go on."""
+        """Resume the run, follow it, and say how to continue."""
         run = await find_run(app, self.run, self.app_id)
         events = await app.history.events(run, app_id=self.app_id)
         if events[-1].kind in ENDS:
             status = status_of(events[-1])
-            terminal.tell(safe(f"Run {run} has ended: {status}. There is nothing to go on with."))
+            terminal.tell(safe(f"Run {run} has ended: {status}. There is nothing to resume."))
             terminal.tell(safe(f"  {self.again('explain', run)}"))
             return 0 if status == "finished" else 1
         loaded = await app.history.definition(run, app_id=self.app_id)

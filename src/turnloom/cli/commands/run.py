@@ -1,4 +1,4 @@
-"""`turnloom run`: a workflow in the terminal: a conversation, or the steps of a flow."""
+"""`turnloom run`: run a workflow in the terminal: a conversation, or a flow."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -53,16 +53,16 @@ class RunCommand(ConversingCommand):
     ] = None
 
     def carry_out(self, terminal: Terminal) -> int:
-        """Run it with the store open, once its code is known to leave this process alive."""
+        """Run it with the store open, once its code is known not to end this process."""
         refuse_exits(self.path)
         return super().carry_out(terminal)
 
     def open(self) -> Loom:
-        """The app, with the model and the engine, and as strict as it was asked for."""
+        """The app, with the requested model, engine and strictness."""
         return Loom(store=self.store, model=self.model, engine=self.engine, strict=self.strict)
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
-        """Start the run, attend to it, and say how to go on."""
+        """Start the run, follow it, and say how to continue."""
         if is_program(self.path):
             return await self.converse(app, await self._start_flow(app), terminal, self.user)
         if self.input is not None:
@@ -76,7 +76,7 @@ class RunCommand(ConversingCommand):
         return await self.converse(app, run, terminal, self.user)
 
     async def _start_flow(self, app: Loom) -> Started:
-        """A run of the flow that was named."""
+        """A run of the named flow."""
         with located(file_of(self.path)):
             flow = await to_thread.run_sync(flow_at, self.path)
             state = state_of(flow, self.input)

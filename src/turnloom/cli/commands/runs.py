@@ -83,7 +83,7 @@ class RunsCommand(StoredRunsCommand):
         return 0
 
     def _which(self) -> RunChoice:
-        """What is asked of the runs."""
+        """The filter of the options."""
         which = RunChoice()
         if self.status:
             which["status"] = self.status
@@ -100,7 +100,7 @@ class RunsCommand(StoredRunsCommand):
     async def _tell_waiting(
         self, app: Loom, listed: Sequence[RunSummary], terminal: Terminal
     ) -> None:
-        """Say what each run asks that waits."""
+        """List the open questions of waiting runs."""
         for each in listed:
             if each.status != "waiting":
                 continue

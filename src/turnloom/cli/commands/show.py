@@ -1,5 +1,4 @@
-"""`turnloom show`: what is allowed in a file, which settings are in force, what gives context, and
-pictures of workflows."""
+"""`turnloom show`: schemas, settings, context plans and graphs of workflows."""
 
 import asyncio
 import json
@@ -90,7 +89,7 @@ class ShowCommand(Command):
             terminal.show(safe((await graph_of(app, self.name, self.app_id)).rstrip("\n")))
 
     def _show_folder(self, terminal: Terminal, path: str) -> None:
-        """What gives the agents of a folder context; its files are the raw plan."""
+        """The context of a folder's agents; its files are the raw plan."""
         if self.store is not None:
             raise UsageError("A folder has no store. Leave `--store` out.")
         loaded, problems = Folders().examine(path)
@@ -102,7 +101,7 @@ class ShowCommand(Command):
             terminal.show(safe(describe_staff(loaded.staff)))
 
     def _show_flow(self, terminal: Terminal, path: str) -> None:
-        """What gives the agents of a flow's steps context, or the plan that runs are pinned to."""
+        """The context of the agents of a flow's steps, or the plan that runs are pinned to."""
         if self.store is not None:
             raise UsageError("A flow of a file has no store. Leave `--store` out.")
         with located(file_of(path)):
@@ -132,11 +131,11 @@ class ShowCommand(Command):
         terminal.show(safe(describe_staff(Folders().recall(started).staff)))
 
     def _show_plan(self, terminal: Terminal, text: str, context: str) -> None:
-        """The plan of a board or of a flow: for people what it says of context."""
+        """The plan of a board or a flow: for people, what it says of context."""
         if self.json:
             terminal.emit(text.encode())
         else:
-            terminal.show(safe(context or "There are no agents that context is for."))
+            terminal.show(safe(context or "No agent has a context."))
 
     def _show_schema(self, terminal: Terminal) -> None:
         if self.name is None:

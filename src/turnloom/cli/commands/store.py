@@ -1,4 +1,4 @@
-"""`turnloom store`: what a store holds, looked after."""
+"""`turnloom store`: verify and prune a store."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -66,7 +66,7 @@ class StoreCommand(StoredRunsCommand):
         return await self._verify(app, terminal)
 
     def _check_options(self) -> None:
-        """Refuse options of the other deed."""
+        """Refuse options of the other action."""
         if self.deed is Deed.verify and self._prunes:
             raise UsageError(
                 "`--older-than`, `--before`, `--status` and `--dry-run` are for `store prune`."
@@ -79,11 +79,11 @@ class StoreCommand(StoredRunsCommand):
 
     @property
     def _prunes(self) -> bool:
-        """Whether an option is given that says what to prune."""
+        """Whether an option for pruning is given."""
         return bool(self.older_than or self.before or self.status or self.dry_run)
 
     async def _prune(self, app: Loom, terminal: Terminal) -> int:
-        """Remove runs, and say what there was of them."""
+        """Remove runs, and print what was removed."""
         counts = {"runs": 0, "events": 0, "artifacts": 0}
         statuses = [each.value for each in self.status or EndStatus]
         pruned = app.history.prune(
@@ -93,7 +93,7 @@ class StoreCommand(StoredRunsCommand):
             dry_run=self.dry_run,
             app_id=self.app_id,
         )
-        if missing_store(self.store) is None:  # a store that is not there yet has nothing
+        if missing_store(self.store) is None:  # a store that does not exist yet has none
             async for each in pruned:
                 counts["runs"] += 1
                 counts["events"] += each.events
