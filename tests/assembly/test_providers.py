@@ -285,7 +285,7 @@ async def test_a_summary_that_is_no_text_is_an_error() -> None:
 async def test_the_conversation_is_given(
     provider: TranscriptProvider, said: list[tuple[str, str]]
 ) -> None:
-    gathered = await Turn(said=SAID).gather(provider)
+    gathered = await Turn(messages=SAID).gather(provider)
     assert gathered.items == tuple(
         {"type": "message", "payload": {"author": author, "text": text}, "produced_by": author}
         for author, text in said

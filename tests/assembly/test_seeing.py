@@ -85,7 +85,7 @@ def turn(board: list[Artifact], reader: Reader, now: datetime) -> Turn:
         correlation_id="a",
         inputs=tuple(visible[:2]),
         state={"note": [1], "context_snapshot": [{"artifact_id": "0"}, {"payload": {"x": 1}}]},
-        said=[("A", "hi"), ("B", "ho")],
+        messages=[("A", "hi"), ("B", "ho")],
     )
 
 

@@ -21,7 +21,7 @@ from turnloom.adapters.ag2 import AG2AgentEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema, Usage
 from turnloom.errors import EngineError, UsageError
 from turnloom.log.spec import Event
-from turnloom.testing import Endless, LoopbackModel
+from turnloom.testing import LoopbackModel, UnfinishedReply
 from turnloom.testing.contracts.facts import PATIENCE
 
 FILES = {
@@ -111,7 +111,7 @@ async def test_what_its_tools_write_is_on_record_and_decides_who_is_next(tmp_pat
 
 async def test_its_tools_are_not_called_by_an_answer_without_an_end(tmp_path: Path) -> None:
     for is_closed in (True, False):
-        cut = Endless(called("sort_out", topic="parcel"), is_closed)
+        cut = UnfinishedReply(called("sort_out", topic="parcel"), is_closed)
         model, events = await played(tmp_path, [cut, "Nothing to sort."], sort_out)
         assert len(model.requests) == 2
         assert every(events, "context.changed") == []

@@ -18,7 +18,7 @@ from turnloom import Engine, Loom, Run, use_ui_tool
 from turnloom.adapters.ag2 import AG2AgentEngine
 from turnloom.agents.events import QuestionAsked
 from turnloom.agents.spec import Answer, ToolCall
-from turnloom.testing import LoopbackModel, ModelRequest, Stalled
+from turnloom.testing import LoopbackModel, ModelRequest, StalledReply
 from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
@@ -142,7 +142,7 @@ async def test_a_call_that_was_cut_off_asks_only_for_what_is_not_on_record(tmp_p
         return "noted"
 
     folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
-    async with LoopbackModel([calling("note"), Stalled(), "Done."]) as model:
+    async with LoopbackModel([calling("note"), StalledReply(), "Done."]) as model:
         async with Loom(store=store, engine=host(model, note)) as app:
             run = await app.start(folder)
             await until(lambda: len(model.requests) == 2)

@@ -18,7 +18,7 @@ from turnloom.adapters.autogen.asking import CallTransport, DeltaStream
 from turnloom.adapters.autogen.clients import Clients
 from turnloom.agents.spec import Answer, Exchange, ToolCall, ToolResult, ToolSchema
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import HttpRefusal, LoopbackModel, ModelRequest, Stalled
+from turnloom.testing import HttpRefusal, LoopbackModel, ModelRequest, StalledReply
 from turnloom.testing.contracts.facts import until
 
 
@@ -152,7 +152,7 @@ async def test_when_a_call_is_given_up_the_next_entry_is_not_asked() -> None:
 @pytest.mark.parametrize("keep_open", [True, False])
 async def test_a_call_that_is_given_up_leaves_its_client_to_the_next(keep_open: bool) -> None:
     heard: list[str] = []
-    async with LoopbackModel([Stalled("Wait, wait."), "Here."]) as model:
+    async with LoopbackModel([StalledReply("Wait, wait."), "Here."]) as model:
         made = AutogenEngine("any", base_url=model.url, keep_open=keep_open)
         async with aclosing(made) as engine:
             with anyio.CancelScope() as scope:

@@ -18,7 +18,7 @@ from turnloom import Answer, Engine, Loom, Run, ToolCall, use_ui_tool
 from turnloom.adapters.autogen import ConversableAgentEngine, Patience
 from turnloom.agents.spec import Question, Usage
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import Endless, HttpRefusal, LoopbackModel, ModelRequest, Stalled
+from turnloom.testing import HttpRefusal, LoopbackModel, ModelRequest, StalledReply, UnfinishedReply
 from turnloom.testing.contracts.engines import RETRIES, EndingContract
 from turnloom.testing.contracts.facts import PATIENCE, until
 
@@ -156,7 +156,7 @@ class TestEnding(EndingContract):
 
 async def test_its_tools_are_not_called_by_an_answer_without_an_end(tmp_path: Path) -> None:
     for is_closed in (True, False):
-        cut = Endless(called("rate", by=3), is_closed)
+        cut = UnfinishedReply(called("rate", by=3), is_closed)
         facts, asked = await told(tmp_path, [cut, "Good day."], lambda model: maker(model, rate))
         assert len(asked) == 2
         assert of("context.changed", facts) == []
@@ -333,7 +333,7 @@ async def test_nothing_of_one_run_comes_to_another(tmp_path: Path) -> None:
 
 
 async def test_who_gives_up_lets_go_of_the_model() -> None:
-    async with LoopbackModel([Stalled("Wait, wait.")]) as model:
+    async with LoopbackModel([StalledReply("Wait, wait.")]) as model:
         engine = ConversableAgentEngine(maker(model))
         with anyio.CancelScope() as scope:
             await engine(task(("user", "Hi."), say=lambda words: words and scope.cancel()))
@@ -344,7 +344,7 @@ async def test_who_gives_up_lets_go_of_the_model() -> None:
 
 async def test_a_call_that_was_interrupted_is_made_again_from_its_beginning(tmp_path: Path) -> None:
     folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
-    lines = [called("rate", by=1), Stalled("Ra"), called("rate", by=1), "Rated."]
+    lines = [called("rate", by=1), StalledReply("Ra"), called("rate", by=1), "Rated."]
     async with LoopbackModel(lines) as model:
         engine = ConversableAgentEngine(maker(model, rate))
         async with Loom(store=store, engine=engine) as app:

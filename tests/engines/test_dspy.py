@@ -12,7 +12,7 @@ from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.dspy import DSPyEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolCall, ToolResult
 from turnloom.errors import EngineError, UsageError
-from turnloom.testing import LoopbackModel, Stalled
+from turnloom.testing import LoopbackModel, StalledReply
 
 
 class TestDSPy(ByAddress):
@@ -73,7 +73,7 @@ async def test_dspy_keeps_nothing_of_what_was_said() -> None:
 
 async def test_a_model_that_is_silent_is_told_of_in_our_words() -> None:
     patience = Patience(timeout=0.05, retries=0)
-    async with LoopbackModel([Stalled()]) as model:
+    async with LoopbackModel([StalledReply()]) as model:
         with raising(EngineError, "'any'", "0.05 s", "`Patience`"):
             await DSPyEngine("any", base_url=model.url, patience=patience)(task(("user", "Hi.")))
 

@@ -18,7 +18,14 @@ from turnloom import FilterConfig, Loom, artifact_type, use_ui_tool
 from turnloom.adapters.dspy import DSPyProgramEngine, Patience
 from turnloom.agents.spec import Answer, Exchange, OutputSchema, ToolSchema, Usage
 from turnloom.errors import ContextTooLarge, EngineError, UsageError
-from turnloom.testing import Endless, Hollow, HttpRefusal, LoopbackModel, ModelRequest, Stalled
+from turnloom.testing import (
+    EmptyReply,
+    HttpRefusal,
+    LoopbackModel,
+    ModelRequest,
+    StalledReply,
+    UnfinishedReply,
+)
 from turnloom.testing.contracts.facts import PATIENCE, until
 
 FILES = {
@@ -263,7 +270,7 @@ async def test_it_asks_people_and_goes_on_in_another_process(tmp_path: Path) -> 
 async def test_a_run_that_was_stopped_asks_only_for_what_is_not_on_record(tmp_path: Path) -> None:
     folder, store = write_folder(tmp_path, WRITING), str(tmp_path / "turnloom.db")
     first, last = step("note", '{"topic": "roof"}'), DONE[1]
-    async with LoopbackModel([Answer(first, Usage(1, 1)), Stalled(), DONE[0], last]) as model:
+    async with LoopbackModel([Answer(first, Usage(1, 1)), StalledReply(), DONE[0], last]) as model:
         engine = DSPyProgramEngine(sorting, "any", base_url=model.url)
         async with Loom(store=store, engine=engine) as app:
             run = await app.start(folder)
@@ -307,7 +314,7 @@ async def test_a_program_that_cannot_be_awaited_is_called_in_a_thread() -> None:
 
 @pytest.mark.parametrize("make", [dspy.ChainOfThought, Plain])
 async def test_a_run_that_is_cancelled_lets_go(make: Any, tmp_path: Path) -> None:
-    async with LoopbackModel([Stalled("Good ")]) as model:
+    async with LoopbackModel([StalledReply("Good ")]) as model:
         engine = DSPyProgramEngine(make, "any", base_url=model.url, keep_open=True)
         async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, FILES))
@@ -330,7 +337,7 @@ async def test_nothing_is_asked_for_a_call_that_is_over(tmp_path: Path) -> None:
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is met again
                     met.append(error)
 
-    async with LoopbackModel([Stalled()]) as model:
+    async with LoopbackModel([StalledReply()]) as model:
         engine = DSPyProgramEngine(Stubborn, "any", base_url=model.url)
         async with Loom(store="memory", engine=engine) as app:
             run = await app.start(write_folder(tmp_path, FILES))
@@ -408,7 +415,9 @@ async def test_runs_of_two_tenants_are_not_mixed(tmp_path: Path) -> None:
 async def test_trouble_that_passes_and_trouble_that_does_not() -> None:
     patience = Patience(timeout=0.5, retries=1, pause=0.001)
     busy, wrong = HttpRefusal(429, retry_after=0), HttpRefusal(401, "Who are you?")
-    async with LoopbackModel([busy, fields(answer="Hi."), wrong, Stalled(), Stalled()]) as model:
+    async with LoopbackModel(
+        [busy, fields(answer="Hi."), wrong, StalledReply(), StalledReply()]
+    ) as model:
         make = partial(DSPyProgramEngine, dspy.Predict, "any", base_url=model.url)
         engine = make(patience=patience)
         assert (await engine(task(("user", "Hi.")))).text == "Hi."
@@ -427,7 +436,7 @@ async def test_a_request_that_is_too_large() -> None:
             await engine(task(("user", "Hi.")))
 
 
-@pytest.mark.parametrize("line", [Endless(fields(answer="Go.")), Hollow()])
+@pytest.mark.parametrize("line", [UnfinishedReply(fields(answer="Go.")), EmptyReply()])
 async def test_no_end_no_answer(line: Any) -> None:
     patience = Patience(retries=1, pause=0.001)
     async with LoopbackModel([line, fields(answer="Hi."), line, line]) as model:

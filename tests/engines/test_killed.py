@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.folders import write_folder
 from turnloom import Loom
-from turnloom.testing import LoopbackModel, Stalled
+from turnloom.testing import LoopbackModel, StalledReply
 from turnloom.testing.contracts.facts import until
 
 FILES = {
@@ -32,7 +32,7 @@ async def test_a_run_that_was_killed_in_the_middle_of_an_answer_goes_on(
 ) -> None:
     folder, store = write_folder(tmp_path, FILES), str(tmp_path / "turnloom.db")
     child = [sys.executable, "-c", CHILD, folder, store]
-    async with LoopbackModel([Stalled("Good "), "Good morning."]) as model:
+    async with LoopbackModel([StalledReply("Good "), "Good morning."]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         monkeypatch.setenv("OPENAI_API_KEY", "key")
         async with await anyio.open_process(child) as process:

@@ -12,7 +12,7 @@ from tests.support.raising import raising
 from tests.support.tasks import task
 from turnloom.agents.spec import Answer, ToolCall, ToolSchema
 from turnloom.errors import EngineError
-from turnloom.testing import Garbled, LoopbackModel
+from turnloom.testing import InvalidReply, LoopbackModel
 from turnloom.testing.loopback.responses import ResponsesReply
 from turnloom.testing.loopback.script import Line
 
@@ -23,15 +23,15 @@ ENDED = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
 ORDERING = [kind for kind in ENGINES if kind != "autogen"]
 
 
-def chunks(*choices: dict[str, Any] | None) -> Garbled:
+def chunks(*choices: dict[str, Any] | None) -> InvalidReply:
     """An answer in chunks with these choices, or none."""
     head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "any"}
     return streamed(*(head | {"choices": [each] if each else []} for each in choices))
 
 
-def streamed(*events: dict[str, Any]) -> Garbled:
+def streamed(*events: dict[str, Any]) -> InvalidReply:
     """An answer that comes as these events."""
-    return Garbled("\n\ndata: ".join(map(json.dumps, events)))
+    return InvalidReply("\n\ndata: ".join(map(json.dumps, events)))
 
 
 def called(arguments: str, index: int = 0) -> dict[str, Any]:
@@ -75,7 +75,7 @@ async def test_an_answer_without_an_end_was_cut_off(kind: str, text: str | None)
 
 @pytest.mark.parametrize("kind", ["pydantic_ai", "ag2"])
 async def test_so_was_one_of_the_newer_protocol(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = ResponsesReply(Answer("It is"), {"model": "any"}, 1).begun()
+    begun = ResponsesReply(Answer("It is"), {"model": "any"}, 1).text_chunks()
     async with LoopbackModel([streamed(*begun), "It is 5."]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
         monkeypatch.setenv("OPENAI_API_KEY", "key")

@@ -66,11 +66,11 @@ def boasting(answer: Answer) -> Answer:
 )
 async def test_what_is_not_accounted_for_is_told(suite: ShowingContract, values: list[str]) -> None:
     with raising(AssertionError, *values):
-        await suite.test_nobody_has_spoken()
+        await suite.test_no_message_yet()
 
 
 async def test_what_is_accounted_for_passes() -> None:
     await Meddling(
         kinder,
         lambda it: msgspec.structs.replace(it, added=(*it.added, "You add numbers. Be kind.")),
-    ).test_nobody_has_spoken()
+    ).test_no_message_yet()

@@ -16,7 +16,7 @@ from turnloom.agents.spec import ToolCall
 from turnloom.app.run import Run
 from turnloom.errors import DefinitionError
 from turnloom.testing import LoopbackModel
-from turnloom.testing.contracts.engines.stage import Conversed
+from turnloom.testing.contracts.engines.stage import FinishedRun
 from turnloom.testing.contracts.facts import PATIENCE
 from turnloom.testing.loopback.script import Lines
 
@@ -91,12 +91,12 @@ class Line:
         written = {f"{part}.json": json.dumps(said) for part, said in files.items()}
         return write_folder(where, written | ({"code.py": code} if code else {}))
 
-    async def converse(self, folder: str, *answers: Any, **ids: str) -> Conversed:
+    async def converse(self, folder: str, *answers: Any, **ids: str) -> FinishedRun:
         """A run to its end, in which a person gives these answers."""
         async with Loom(store="memory") as app:
             run = await app.start(folder, **ids)
             await answered(run, *answers)
-            return Conversed([*await app.history.events(run.id, app_id=run.app_id)], [])
+            return FinishedRun([*await app.history.events(run.id, app_id=run.app_id)], [])
 
 
 async def answered(run: Run, *answers: Any) -> None:
@@ -203,7 +203,7 @@ class BothLines(Line):
             async with Loom(store=store) as app:
                 run = await app.resume(run.id, app_id=run.app_id)
                 await answered(run, "Ann.")
-                done = Conversed([*await app.history.events(run.id, app_id=run.app_id)], [])
+                done = FinishedRun([*await app.history.events(run.id, app_id=run.app_id)], [])
         assert [each.agent for each in done.facts("turn.started")] == ["A", "B"]
         assert [each.name for each in done.facts("context.changed")] == ["done"]
         assert done.texts == ["Who? NEXT.", "Made for Ann."]

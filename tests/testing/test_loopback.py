@@ -9,13 +9,13 @@ from tests.support.raising import raising
 from turnloom import Answer, ToolCall, Usage
 from turnloom.errors import EngineError
 from turnloom.testing import (
-    Broken,
-    Garbled,
+    BrokenReply,
     HttpRefusal,
+    InvalidReply,
     LoopbackModel,
     ModelRequest,
-    Paced,
-    Stalled,
+    SlowReply,
+    StalledReply,
 )
 from turnloom.testing.contracts.facts import until
 
@@ -130,19 +130,19 @@ async def test_a_request_is_refused(status: int) -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        (Broken("Half of it"), openai.APIConnectionError),
-        (Stalled("Half of it"), openai.APITimeoutError),
-        (Stalled(), openai.APITimeoutError),
-        (Garbled(), ValueError),
+        (BrokenReply("Half of it"), openai.APIConnectionError),
+        (StalledReply("Half of it"), openai.APITimeoutError),
+        (StalledReply(), openai.APITimeoutError),
+        (InvalidReply(), ValueError),
     ],
 )
 async def test_an_answer_does_not_come_whole(
-    way: object, line: Broken | Stalled | Garbled, error: type[Exception]
+    way: object, line: BrokenReply | StalledReply | InvalidReply, error: type[Exception]
 ) -> None:
     async with LoopbackModel([line]) as model:
         with pytest.raises(error):
-            await way(model, 0.5 if isinstance(line, Stalled) else 60)
-        if isinstance(line, Stalled):
+            await way(model, 0.5 if isinstance(line, StalledReply) else 60)
+        if isinstance(line, StalledReply):
             await until(lambda: model.abandoned == 1)
 
 
@@ -150,7 +150,7 @@ async def test_an_answer_does_not_come_whole(
 async def test_an_answer_takes_its_time(way: object) -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()
-    async with LoopbackModel([Paced("Slow.", 0.1)]) as model:
+    async with LoopbackModel([SlowReply("Slow.", 0.1)]) as model:
         await way(model)
     assert loop.time() - began >= 0.1
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from turnloom import Answer, Loom, ToolCall
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
-from turnloom.testing import Broken, HttpRefusal, LoopbackModel, ModelRequest
+from turnloom.testing import BrokenReply, HttpRefusal, LoopbackModel, ModelRequest
 
 BOOKING = str(Path(__file__).parents[1] / "Booking")
 
@@ -26,7 +26,7 @@ async def said(model: LoopbackModel) -> list[str]:
 
 async def test_trouble_of_the_provider_is_not_trouble_of_the_run() -> None:
     calls = Answer(calls=(ToolCall("confirm", {"table": 7}),))
-    lines = [HttpRefusal(503), calls, Broken("Table 7 is"), "Table 7 is yours."]
+    lines = [HttpRefusal(503), calls, BrokenReply("Table 7 is"), "Table 7 is yours."]
     async with LoopbackModel(lines) as model:
         assert await said(model) == ["Table 7 is yours."]
         model.assert_complete()

@@ -26,15 +26,14 @@ from turnloom.runtime.logic import codec
 
 @dataclass
 class BoardTurn:
-    """A turn on a board, for testing providers; `said` lists the authors and texts of the
-    messages."""
+    """A turn on a board, for testing providers; `messages` are pairs of author and text."""
 
     artifacts: Sequence[Artifact] = ()
     reader: Reader = Reader()
     inputs: tuple[Artifact, ...] = ()
     correlation_id: str | None = None
     state: dict[str, Json] = field(default_factory=dict[str, Any])
-    said: Sequence[tuple[str, str]] = ()
+    messages: Sequence[tuple[str, str]] = ()
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
     async def gather(self, provider: ContextProvider | ChosenProvider) -> GatheredSlice:
@@ -55,8 +54,10 @@ class BoardTurn:
         reader = self.reader
         await store.put(reader.tenant, self.artifacts)
         board = bind(store, _AnyType(), reader, lambda: self.now, witness=witness)
-        said = [Message(seq, author, text) for seq, (author, text) in enumerate(self.said, 1)]
-        run = RunRef("run", "Board", reader.tenant, "user", transcript=Transcript(said))
+        messages = [
+            Message(seq, author, text) for seq, (author, text) in enumerate(self.messages, 1)
+        ]
+        run = RunRef("run", "Board", reader.tenant, "user", transcript=Transcript(messages))
         agent = AgentRef(reader.agent, "", reader.labels, reader.tenant)
         ctx = TurnContext(run, self.state, board, 1)
         return ContextRequest(agent, ctx, self.inputs, board, correlation_id=self.correlation_id)

@@ -120,14 +120,14 @@ class CrashingScheduler(InlineScheduler):
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
         """Drive woken runs until cancelled."""
 
-        async def mortal(run: RunKey) -> datetime | None:
+        async def drive_until_killed(run: RunKey) -> datetime | None:
             try:
                 return await drive(run)
             except Killed:
                 self._died.set()
                 return await asyncio.get_running_loop().create_future()
 
-        await super().serve(mortal, slots=slots, limits=limits)
+        await super().serve(drive_until_killed, slots=slots, limits=limits)
 
     async def outlives(self, script: Coroutine[object, object, object]) -> bool:
         """Run a program until it ends or is killed; returns whether it survived.
@@ -135,14 +135,14 @@ class CrashingScheduler(InlineScheduler):
         Raises:
             Exception: whatever the script raises.
         """
-        acting, dying = asyncio.create_task(script), asyncio.create_task(self._died.wait())
-        await asyncio.wait({acting, dying}, return_when=asyncio.FIRST_COMPLETED)
-        is_dead = dying.done() or isinstance(acting.exception(), Killed)
-        for task in (acting, dying):
+        running, dying = asyncio.create_task(script), asyncio.create_task(self._died.wait())
+        await asyncio.wait({running, dying}, return_when=asyncio.FIRST_COMPLETED)
+        is_dead = dying.done() or isinstance(running.exception(), Killed)
+        for task in (running, dying):
             task.cancel()
-        await asyncio.wait({acting, dying})
+        await asyncio.wait({running, dying})
         if not is_dead:
-            acting.result()
+            running.result()
         return not is_dead
 
 
@@ -288,6 +288,6 @@ class CrashingCallee:
     async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Json:
         """The callee's result; may be killed before or after the call."""
         self._fuse.point()
-        given = await self._callee(arguments, context)
+        result = await self._callee(arguments, context)
         self._fuse.point()
-        return given
+        return result

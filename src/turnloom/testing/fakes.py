@@ -101,7 +101,7 @@ class FakeToolServer:
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Json]]] = []
         self._tools: dict[str, tuple[ToolSchema, Callable[..., Awaitable[Json]]]] = {}
-        self._flying: set[CancelScope] = set()
+        self._in_flight: set[CancelScope] = set()
         self._closed = False
 
     def add(
@@ -122,17 +122,17 @@ class FakeToolServer:
             raise ToolServerError(f"Unknown tool {tool!r}. Add it to the server.")
         self.calls.append((tool, dict(arguments)))
         with CancelScope() as scope:
-            self._flying.add(scope)
+            self._in_flight.add(scope)
             try:
                 return await self._tools[tool][1](arguments)
             finally:
-                self._flying.discard(scope)
+                self._in_flight.discard(scope)
         raise ToolServerError(f"The tool server was closed before tool {tool!r} returned.")
 
     async def aclose(self) -> None:
         """End calls in flight and reject later ones; a second call does nothing."""
         self._closed = True
-        for scope in self._flying:
+        for scope in self._in_flight:
             scope.cancel()
 
     def _refuse_if_closed(self) -> None:

@@ -17,7 +17,7 @@ from turnloom.errors import EngineError, UsageError
 from turnloom.kernel.values import as_data, canonical, preview
 
 # Values that are left out of requests and answers.
-NOTHING = ("", (), None, Usage())
+EMPTY = ("", (), None, Usage())
 
 
 class RecordedAnswer(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class RecordedEngine:
             answer = as_answer(task, await self._engine(task))
             self._kept.append(RecordedAnswer(request, task.mask(_data_of(answer))))
             return answer
-        answer = self._read(self._found(request))
+        answer = self._read(self._next_answer(request))
         if task.output is None:  # structured output is not streamed
             for piece in pieces(answer.text):
                 task.say(piece)
@@ -102,7 +102,7 @@ class RecordedEngine:
                 "file and record it again."
             ) from error
 
-    def _found(self, request: dict[str, Any]) -> RecordedAnswer:
+    def _next_answer(self, request: dict[str, Any]) -> RecordedAnswer:
         """The recorded answer to a request; identical requests get their answers in order."""
         fitting = [number for number, each in enumerate(self._kept) if each.request == request]
         for number in fitting:
@@ -122,7 +122,7 @@ class RecordedEngine:
 
 def request_of(task: Task) -> dict[str, Any]:
     """The identity of a request, without secrets, run-specific values and empty fields."""
-    said = {
+    fields = {
         "agent": task.agent,
         "model": task.model,
         "system": task.system,
@@ -131,7 +131,7 @@ def request_of(task: Task) -> dict[str, Any]:
         "output": task.output,
         "exchanges": task.exchanges,
     }
-    return task.mask(_plain(said))
+    return task.mask(_plain(fields))
 
 
 def _data_of(answer: Answer) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def _data_of(answer: Answer) -> dict[str, Any]:
 
 def _plain(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The values as decoded from JSON, without empty fields."""
-    said = {key: value for key, value in parts.items() if value not in NOTHING}
-    return msgspec.json.decode(msgspec.json.encode(said))
+    fields = {key: value for key, value in parts.items() if value not in EMPTY}
+    return msgspec.json.decode(msgspec.json.encode(fields))
 
 
 def _nearest(request: Mapping[str, Any], kept: Sequence[RecordedAnswer]) -> str:
@@ -161,14 +161,14 @@ def _nearest(request: Mapping[str, Any], kept: Sequence[RecordedAnswer]) -> str:
     other = kept[number].request
     keys = [key for key in (*request, *other) if request.get(key) != other.get(key)]
     now, then = (as_data(each.get(keys[0])) for each in (request, other))
-    at = max(0, _parting(now, then) - 20)
+    at = max(0, _first_difference(now, then) - 20)
     return (
         f"the most similar one, {number + 1} of {len(kept)}, differs in `{keys[0]}`: recorded "
         f"{preview(then[at:])}, requested {preview(now[at:])}"
     )
 
 
-def _parting(one: str, other: str) -> int:
+def _first_difference(one: str, other: str) -> int:
     """The index of the first difference between two texts."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -59,7 +59,7 @@ class ParagraphSplitter:
         return [part.strip() for part in text.split("\n\n") if part.strip()]
 
 
-class Searched(NamedTuple):
+class SearchCall(NamedTuple):
     """The arguments of one search."""
 
     query: str
@@ -79,7 +79,7 @@ class InMemorySearch:
             MemoryVectors(), HashingEmbedder(), ParagraphSplitter(), matching
         )
         self._seeds: list[RetrievalResult] = []
-        self.searches: list[Searched] = []
+        self.searches: list[SearchCall] = []
 
     def seed(self, *results: tuple[str, float] | RetrievalResult) -> None:
         """Add results for every query: texts with scores, or `RetrievalResult` objects."""
@@ -98,7 +98,7 @@ class InMemorySearch:
         now: datetime | None = None,
     ) -> RetrievalResults:
         """The best added and seeded results."""
-        self.searches.append(Searched(query, top_k, min_relevance, filters))
+        self.searches.append(SearchCall(query, top_k, min_relevance, filters))
         found = await self._inner.search(
             query, top_k, min_relevance, filters, reader=reader, now=now
         )

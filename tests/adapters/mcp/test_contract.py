@@ -34,7 +34,7 @@ async def test_one_program_does_everything_over_stdio() -> None:
 
 
 async def test_a_program_is_closed() -> None:
-    for close in (ToolServerContract.test_closing_what_was_never_used, Used.test_closing):
+    for close in (ToolServerContract.test_closing_before_use, Used.test_closing):
         async with used(McpServer("offering", **offering())) as server:
             await close(Used(server))
 

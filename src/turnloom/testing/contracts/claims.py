@@ -16,7 +16,7 @@ class ClaimsContract:
         """The claims of two owners on one empty store; may be the same object twice."""
         raise NotImplementedError
 
-    async def test_a_held_run_is_busy_for_everybody(self) -> None:
+    async def test_a_claimed_run_is_busy_for_all_owners(self) -> None:
         """A run with an open claim cannot be claimed; afterwards every owner can claim it."""
         async with self.fresh() as (ours, theirs):
             async with ours.claim(key("a")):
@@ -39,7 +39,7 @@ class ClaimsContract:
             assert not await ours.held(key("a"))
             assert not await ours.held(key("b"))
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """A claim holds the run of one tenant; the same id of another tenant stays free."""
         async with self.fresh() as (ours, theirs):
             async with ours.claim(key("a")):

@@ -84,7 +84,7 @@ class DocumentStoreContract:
             ):
                 assert await store.newest(wanted) is None
 
-    async def test_databases_and_collections_are_apart(self) -> None:
+    async def test_databases_and_collections_are_separate(self) -> None:
         """Databases and collections with the same documents are separate."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x", "n": 1}])
@@ -164,13 +164,13 @@ class DocumentStoreContract:
                 await _expect(store, lookup(word, collection=word), {"key": word})
                 await store.index(lookup(collection=word))
 
-    async def test_everything_comes_back(self) -> None:
+    async def test_documents_are_returned_whole(self) -> None:
         """A document is returned whole, with its JSON values unchanged."""
         async with self.fresh() as (store, put):
             await put(None, "users", [EVERYTHING])
             await _expect(store, lookup("all"), EVERYTHING)
 
-    async def test_odd_names_do_no_harm(self) -> None:
+    async def test_hostile_names(self) -> None:
         """A hostile name finds nothing, or is rejected."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x", "secret": 1}])
@@ -182,7 +182,7 @@ class DocumentStoreContract:
                     assert await _found_or_refused(store, wanted) is None
             await _expect(store, lookup(), {"key": "x", "secret": 1})
 
-    async def test_keys_that_no_database_should_see(self) -> None:
+    async def test_invalid_keys(self) -> None:
         """An invalid key is rejected."""
         async with self.fresh() as (store, put):
             await put(None, "users", [{"key": "x"}])

@@ -20,7 +20,7 @@ from turnloom.testing.contracts.facts import (
     TENANT,
     Measured,
     Noted,
-    Unheard,
+    UnknownFact,
     event,
     events,
     key,
@@ -60,14 +60,14 @@ class EventLogContract:
             assert stored.at.tzinfo is not None
             assert type(stored.data) is Measured
 
-    async def test_runs_do_not_meet(self) -> None:
+    async def test_runs_are_separate(self) -> None:
         """Positions and ids are separate for each run."""
         async with self.fresh() as log:
             for run in ("a", "b"):
                 await log.append(key(run), [event(run, 1, id="same")], 0)
             assert [e.run for e in await log.read(key("b"))] == ["b"]
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Positions, ids and ends are separate for each tenant, even for runs with the same id."""
         async with self.fresh() as log:
             for number, tenant in enumerate((TENANT, OTHER, ""), 1):
@@ -89,7 +89,7 @@ class EventLogContract:
             with refused(UnknownRun):
                 await log.runs(TENANT, 5, before="b")
 
-    async def test_a_subscriber_is_not_told_of_another_tenant(self) -> None:
+    async def test_a_subscription_is_limited_to_its_tenant(self) -> None:
         """A subscription receives nothing of another tenant's run with the same id."""
         async with self.fresh() as log, anyio.create_task_group() as tasks:
             seen: list[Event] = []
@@ -172,7 +172,7 @@ class EventLogContract:
         """An event of an unknown kind is rejected, and nothing of its batch is stored."""
         async with self.fresh() as log:
             with refused(UnknownKind):
-                await log.append(key("a"), [event("a", 1), event("a", 2, Unheard())], 0)
+                await log.append(key("a"), [event("a", 1), event("a", 2, UnknownFact())], 0)
             assert not await log.read(key("a"))
             await log.append(key("a"), events("a", 1), 0)
 
@@ -288,7 +288,7 @@ class EventLogContract:
             await until(lambda: len(seen) == 2)
             assert seen == {0: list(range(1, 201)), 50: list(range(51, 201))}
 
-    async def test_an_append_lets_other_tasks_have_their_go(self) -> None:
+    async def test_appends_let_other_tasks_run(self) -> None:
         """Repeated appends let other tasks run."""
         async with self.fresh() as log:
             other = asyncio.ensure_future(asyncio.sleep(0))

@@ -39,7 +39,7 @@ class Measured(Fact, frozen=True):
     labels: dict[str, str] = {}
 
 
-class Unheard(Fact, frozen=True):
+class UnknownFact(Fact, frozen=True):
     """A fact of a kind that `CODEC` does not have."""
 
     kind = "test.unheard"

@@ -87,7 +87,7 @@ class InboxContract:
                 await inbox.offer(key(name), name, STOP)
                 assert list(await inbox.pending(key(name))) == [(name, STOP)]
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Messages are separate for each tenant, even with the same ids."""
         async with self.fresh() as (inbox, log):
             assert await inbox.offer(key("a"), "1", STOP)
@@ -100,7 +100,7 @@ class InboxContract:
             assert list(await inbox.pending(key("a", OTHER))) == [("1", REPLY)]
             assert not await inbox.pending(key("a", ""))
 
-    async def test_arrivals_say_whose_run_it_is(self) -> None:
+    async def test_arrivals_have_tenants(self) -> None:
         """Arrivals include the tenant of the run."""
         async with self.fresh() as (inbox, _):
             arrivals = inbox.arrivals()
@@ -115,16 +115,16 @@ class InboxContract:
             arrivals = inbox.arrivals()
             await inbox.offer(key("a"), "1", STOP)
             await inbox.offer(key("b"), "1", STOP)
-            assert await _told(arrivals, {"a", "b"}) == {"a", "b"}
+            assert await _arrived(arrivals, {"a", "b"}) == {"a", "b"}
 
-    async def test_arrivals_are_told_to_everybody(self) -> None:
+    async def test_arrivals_reach_every_reader(self) -> None:
         """Every reader receives all arrivals, including those of a run that it saw before."""
         async with self.fresh() as (inbox, _):
             readers = [inbox.arrivals(), inbox.arrivals()]
             for n in range(3):
                 async with anyio.create_task_group() as tasks:
                     for reader in readers:
-                        tasks.start_soon(_told, reader, {"a", f"b{n}"})
+                        tasks.start_soon(_arrived, reader, {"a", f"b{n}"})
                     await anyio.sleep(0.01)
                     await inbox.offer(key("a"), str(n), STOP)
                     await inbox.offer(key(f"b{n}"), str(n), STOP)
@@ -135,7 +135,7 @@ class InboxContract:
             arrivals = inbox.arrivals()
             for n in range(1, 6):
                 await inbox.offer(key("a"), f"m{n}", STOP)
-                assert await _told(arrivals, {"a"}) == {"a"}
+                assert await _arrived(arrivals, {"a"}) == {"a"}
                 await log.append(key("a"), [event("a", n, id=f"m{n}")], n - 1)
                 assert not await inbox.pending(key("a"))
 
@@ -147,12 +147,12 @@ class InboxContract:
             async with anyio.create_task_group() as tasks:
                 for run in runs:
                     tasks.start_soon(inbox.offer, key(run), "1", STOP)
-            assert await _told(arrivals, runs) == runs
+            assert await _arrived(arrivals, runs) == runs
             for run in runs:
                 assert len(await inbox.pending(key(run))) == 1
 
 
-async def _told(arrivals: AsyncIterator[RunKey], wanted: set[str]) -> set[str]:
+async def _arrived(arrivals: AsyncIterator[RunKey], wanted: set[str]) -> set[str]:
     """The runs that arrive, read until all wanted ones have."""
     seen: set[str] = set()
     with anyio.fail_after(PATIENCE):

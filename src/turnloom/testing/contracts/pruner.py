@@ -25,7 +25,7 @@ class PrunerContract:
         """An empty store with a pruner and with artifacts that follow its log."""
         raise NotImplementedError
 
-    async def test_runs_that_ended_come_last_one_first(self) -> None:
+    async def test_ended_runs_come_latest_first(self) -> None:
         """`ended` returns the runs that ended before an instant and with a given status, latest
         first."""
         async with self.fresh() as store:
@@ -44,7 +44,7 @@ class PrunerContract:
             assert early == ["b", "a"]
             assert [each.run async for each in pruner.ended(TENANT, THEN, ["failed"])] == ["b"]
 
-    async def test_a_run_goes_whole(self) -> None:
+    async def test_a_run_is_removed_completely(self) -> None:
         """Removing a run removes all of its data, and nothing of other runs."""
         async with self.fresh() as store:
             pruner = _pruner(store)
@@ -76,7 +76,7 @@ class PrunerContract:
             assert await _pruner(store).remove(key("a")) is None
             assert len(await store.log.read(key("a"))) == 2
 
-    async def test_what_a_run_took_that_stays_stays(self) -> None:
+    async def test_a_run_with_taken_artifacts_stays(self) -> None:
         """A run can be removed only after, or with, the runs that took its artifacts."""
         async with self.fresh() as store:
             pruner = _pruner(store)

@@ -231,7 +231,7 @@ class SchedulerContract:
             await begun(drives, 3)
             await until(scheduler, "a", "idle")
 
-    async def test_a_failing_drive_stops_nobody(self) -> None:
+    async def test_a_failing_drive_does_not_stop_others(self) -> None:
         """A drive that raises leaves its run idle, and other runs are driven."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.errors["a"] = ValueError("a drive that fails")

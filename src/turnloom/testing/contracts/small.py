@@ -60,7 +60,7 @@ class BeliefStoreContract:
             await store.observe([outcome("a"), outcome("a")._replace(run="another")])
             assert await store.beliefs(POOL, ["Ann"]) == {"Ann": Belief(2.0, 0.0)}
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Tenants have separate outcomes, even with the same event and run ids."""
         theirs = POOL._replace(tenant="globex")
         async with self.fresh() as store:
@@ -68,7 +68,7 @@ class BeliefStoreContract:
             assert await store.beliefs(POOL, ["Ann"]) == {"Ann": Belief(1.0, 0.0)}
             assert await store.beliefs(theirs, ["Ann"]) == {"Ann": Belief(0.0, 1.0)}
 
-    async def test_pools_are_apart(self) -> None:
+    async def test_pools_are_separate(self) -> None:
         """Pools of another tenant, workflow or category are separate, whatever their names."""
         pools = [
             POOL,
@@ -86,7 +86,7 @@ class BeliefStoreContract:
                 known = await store.beliefs(pool, ["Ann"])
                 assert known == {"Ann": Belief((number + 1) / 2, 0.0)}
 
-    async def test_what_fades(self) -> None:
+    async def test_decay(self) -> None:
         """Decay reduces the earlier outcomes of a pool, not the new one."""
         async with self.fresh() as store:
             await store.observe([outcome("a"), outcome("b", "Bob", 0.0)])
@@ -101,7 +101,7 @@ class BeliefStoreContract:
             await store.observe([outcome("1'", "x_y'", pool=pool)])
             assert await store.beliefs(pool, ["x_y'", "x"]) == {"x_y'": Belief(1.0, 0.0)}
 
-    async def test_nobody_overwrites_another(self) -> None:
+    async def test_concurrent_outcomes(self) -> None:
         """Concurrent outcomes all count, repeated ones once."""
         async with self.fresh() as store:
             async with anyio.create_task_group() as tasks:
@@ -158,7 +158,7 @@ class ResultsContract:
             assert await results.find(TENANT, "a", NOW + SECOND) == 1
             assert await results.find(TENANT, "a", NOW + SECOND + INSTANT) is None
 
-    async def test_what_is_over_hides_nothing(self) -> None:
+    async def test_expired_results_are_removed(self) -> None:
         """Storing a result removes only expired ones."""
         async with self.fresh() as results:
             await results.keep(TENANT, "a", 1, now=NOW, until=NOW + SECOND)
@@ -167,7 +167,7 @@ class ResultsContract:
             found = [await results.find(TENANT, key, NOW + 3 * SECOND) for key in "abc"]
             assert found == [None, 2, 3]
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Results and their expiry are separate for each tenant."""
         async with self.fresh() as results:
             await results.keep(TENANT, "a", "ours", now=NOW, until=NOW + SECOND)
@@ -207,7 +207,7 @@ class PlansContract:
             await plans.keep(TENANT, "a", StoredPlan("other", "{}"))
             assert await plans.find(TENANT, "a") == PLAN
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Plans are separate for each tenant."""
         theirs = StoredPlan("other", "{}")
         async with self.fresh() as plans:
@@ -239,7 +239,7 @@ class SnapshotsContract:
             assert await snapshots.load(key("a")) == (9, b"\x00nine\xff")
             assert await snapshots.load(key("b")) == (1, b"")
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Snapshots are separate for each tenant."""
         async with self.fresh() as snapshots:
             await snapshots.save(key("a"), 3, b"ours")
@@ -272,7 +272,7 @@ class VerifierContract:
         """The verifier of an empty store, and the store."""
         raise NotImplementedError
 
-    async def test_what_is_sound_has_no_problems(self) -> None:
+    async def test_sound_runs_have_no_problems(self) -> None:
         """Sound runs are returned with their number of events, oldest first."""
         async with self.fresh() as (verifier, store):
             assert not [run async for run in verifier.verify(TENANT)]
@@ -285,7 +285,7 @@ class VerifierContract:
             assert [run async for run in verifier.verify(TENANT, "a")] == [VerifiedRun("a", 4)]
             assert not [run async for run in verifier.verify(TENANT, "c")]
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Runs of other tenants are not verified."""
         async with self.fresh() as (verifier, store):
             await store.log.append(key("a", OTHER), events("a", 1), 0)

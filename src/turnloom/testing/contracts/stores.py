@@ -21,7 +21,7 @@ class SharedStoreContract:
         """A function that opens the same store, empty at first; the suite closes each result."""
         raise NotImplementedError
 
-    async def test_what_was_stored_is_there_for_the_next(self) -> None:
+    async def test_data_outlives_a_store(self) -> None:
         """Stored data is there when the store is closed and opened again."""
         async with self.fresh() as open:
             async with aclosing(open()) as store:
@@ -36,7 +36,7 @@ class SharedStoreContract:
                 assert await store.plans.find(TENANT, "digest") == PLAN
                 assert not await store.claims.held(key("a"))
 
-    async def test_what_one_stores_the_other_sees(self) -> None:
+    async def test_open_stores_see_each_others_appends(self) -> None:
         """Two open stores see each other's appends at once."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             for number in range(3):
@@ -58,7 +58,7 @@ class SharedStoreContract:
             assert list(await theirs.log.append(key("a"), events("a", 2), 0)) == events("a", 2)
             assert len(await ours.log.read(key("a"))) == 2
 
-    async def test_followers_see_what_others_write(self) -> None:
+    async def test_subscriptions_see_appends_of_other_stores(self) -> None:
         """A subscription receives the events that another store appends."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             seen: list[int] = []
@@ -77,7 +77,7 @@ class SharedStoreContract:
                         await ours.log.append(key("a"), events("a", 1, number), number)
             assert seen == [1, 2, 3, 4]
 
-    async def test_mail_reaches_everybody(self) -> None:
+    async def test_messages_reach_all_stores(self) -> None:
         """A message offered to one store arrives in the other, once."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             arrivals = theirs.inbox.arrivals()
@@ -88,7 +88,7 @@ class SharedStoreContract:
             await theirs.log.append(key("a"), [event("a", 1, id="1")], 0)
             assert not await ours.inbox.pending(key("a"))
 
-    async def test_a_run_is_held_for_everybody(self) -> None:
+    async def test_a_claim_counts_in_all_stores(self) -> None:
         """A run that one store claims is busy in the other until it is released."""
         async with self.fresh() as open, aclosing(open()) as ours, aclosing(open()) as theirs:
             async with ours.claims.claim(key("a")):

@@ -80,7 +80,7 @@ class ToolServerContract:
         """A server that offers `TOOLS`, which behave like `SampleTools`."""
         raise NotImplementedError
 
-    async def test_what_is_offered(self) -> None:
+    async def test_tools_are_listed(self) -> None:
         """`tools` lists all tools in order, at every call."""
         async with self.fresh() as server:
             for _ in range(2):
@@ -179,7 +179,7 @@ class ToolServerContract:
                 with refused(UsageError):
                     await asked
 
-    async def test_closing_what_was_never_used(self) -> None:
+    async def test_closing_before_use(self) -> None:
         """A server can be closed before its first call."""
         async with self.fresh() as server:
             await server.aclose()

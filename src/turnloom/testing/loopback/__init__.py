@@ -1,27 +1,27 @@
 """A scripted model behind a real HTTP server on loopback."""
 
 from turnloom.testing.loopback.script import (
-    Broken,
-    Endless,
-    Garbled,
-    Hollow,
+    BrokenReply,
+    EmptyReply,
     HttpRefusal,
-    Lingering,
+    InvalidReply,
+    LingeringReply,
     ModelRequest,
-    Paced,
-    Stalled,
+    SlowReply,
+    StalledReply,
+    UnfinishedReply,
 )
 from turnloom.testing.loopback.server import LoopbackModel
 
 __all__ = [
-    "Broken",
-    "Endless",
-    "Garbled",
-    "Hollow",
-    "Lingering",
+    "BrokenReply",
+    "EmptyReply",
+    "HttpRefusal",
+    "InvalidReply",
+    "LingeringReply",
     "LoopbackModel",
     "ModelRequest",
-    "Paced",
-    "HttpRefusal",
-    "Stalled",
+    "SlowReply",
+    "StalledReply",
+    "UnfinishedReply",
 ]

@@ -6,12 +6,12 @@ from typing import Any
 from turnloom.adapters.scripted import pieces
 from turnloom.agents.spec import Answer, ToolCall
 from turnloom.kernel.values import as_data
-from turnloom.testing.loopback.protocol import CREATED, halves, unnamed
+from turnloom.testing.loopback.protocol import CREATED, halves, name_problem
 
 PATH = "/v1/chat/completions"
 
 
-def misformed(body: Mapping[str, Any]) -> str | None:
+def problem_with(body: Mapping[str, Any]) -> str | None:
     """Why a provider would reject the request; None if it is valid."""
     messages: list[dict[str, Any]] = body.get("messages") or []
     if not messages:
@@ -19,10 +19,10 @@ def misformed(body: Mapping[str, Any]) -> str | None:
     calls = [call for message in messages for call in message.get("tool_calls") or ()]
     named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
     names = [each["function"]["name"] for each in named if "function" in each]
-    return unnamed(names) or _unanswered(messages)
+    return name_problem(names) or _call_problem(messages)
 
 
-def _unanswered(messages: Sequence[Mapping[str, Any]]) -> str | None:
+def _call_problem(messages: Sequence[Mapping[str, Any]]) -> str | None:
     """The first mismatch between tool calls and their results; None if they match."""
     due: set[str] = set()
     for message in messages:
@@ -71,30 +71,30 @@ class ChatReply:
             "usage": self._usage,
         }
 
-    def unended(self) -> dict[str, Any]:
+    def unfinished(self) -> dict[str, Any]:
         """The completion without a finish reason."""
         whole = self.whole()
         (choice,) = whole["choices"]
         return {**whole, "choices": [{**choice, "finish_reason": None}]}
 
-    def hollow(self) -> dict[str, Any]:
+    def empty(self) -> dict[str, Any]:
         """A completion without choices."""
         return self.whole() | {"choices": []}
 
-    def nothing(self) -> Iterator[dict[str, Any]]:
+    def empty_chunks(self) -> Iterator[dict[str, Any]]:
         """A chunk without choices."""
         yield self._chunk({}) | {"choices": [], "usage": self._usage}
 
     def chunks(self) -> Iterator[dict[str, Any]]:
         """All chunks of the answer."""
-        yield from self.endless()
+        yield from self.unfinished_chunks()
         yield self._chunk({}, self._ends)
         if self._is_counted:
             yield {**self._chunk({}), "choices": [], "usage": self._usage}
 
-    def endless(self) -> Iterator[dict[str, Any]]:
+    def unfinished_chunks(self) -> Iterator[dict[str, Any]]:
         """The chunks of the answer without the finish reason."""
-        yield from self.begun()
+        yield from self.text_chunks()
         for index, call in enumerate(self._calls):
             given = call["function"]["arguments"]
             opened = {**call, "function": {**call["function"], "arguments": ""}}
@@ -103,7 +103,7 @@ class ChatReply:
                 more = {"index": index, "function": {"arguments": part}}
                 yield self._chunk({"tool_calls": [more]})
 
-    def begun(self) -> Iterator[dict[str, Any]]:
+    def text_chunks(self) -> Iterator[dict[str, Any]]:
         """The chunks of the answer's text."""
         yield self._chunk({"role": "assistant", "content": ""})
         for piece in pieces(self._text):

@@ -30,7 +30,7 @@ async def read_request(stream: ByteStream) -> HttpRequest | None:
     try:
         head = await buffered.receive_until(b"\r\n\r\n", HEAD)
         first, *lines = head.decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in map(_parted, lines)}
+        headers = {name.lower(): value.strip() for name, _, value in map(_header, lines)}
         body = await buffered.receive_exactly(int(headers.get("content-length", "0")))
     except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
         return None
@@ -38,7 +38,7 @@ async def read_request(stream: ByteStream) -> HttpRequest | None:
     return HttpRequest(method, path.partition("?")[0], headers, body)
 
 
-def _parted(line: str) -> tuple[str, str, str]:
+def _header(line: str) -> tuple[str, str, str]:
     return line.partition(":")
 
 
@@ -65,7 +65,7 @@ def event(data: str) -> bytes:
     return f"{len(line):x}\r\n".encode() + line + b"\r\n"
 
 
-async def until_gone(stream: ByteStream) -> None:
+async def wait_closed(stream: ByteStream) -> None:
     """Wait until the client closes the connection."""
     try:
         while True:

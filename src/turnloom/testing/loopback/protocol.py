@@ -20,23 +20,23 @@ class ProtocolReply(Protocol):
         """All chunks of the answer."""
         ...
 
-    def begun(self) -> Iterator[dict[str, Any]]:
+    def text_chunks(self) -> Iterator[dict[str, Any]]:
         """The chunks of the answer's text."""
         ...
 
-    def endless(self) -> Iterator[dict[str, Any]]:
+    def unfinished_chunks(self) -> Iterator[dict[str, Any]]:
         """The chunks of the answer without the finish reason."""
         ...
 
-    def unended(self) -> dict[str, Any]:
+    def unfinished(self) -> dict[str, Any]:
         """The answer as one response without a finish reason."""
         ...
 
-    def hollow(self) -> dict[str, Any]:
+    def empty(self) -> dict[str, Any]:
         """One response without an answer."""
         ...
 
-    def nothing(self) -> Iterator[dict[str, Any]]:
+    def empty_chunks(self) -> Iterator[dict[str, Any]]:
         """Chunks without an answer."""
         ...
 
@@ -53,7 +53,7 @@ def models(name: str) -> dict[str, Any]:
     return {"object": "list", "data": [listed]}
 
 
-def unnamed(names: Iterable[str]) -> str | None:
+def name_problem(names: Iterable[str]) -> str | None:
     """The problem with the first invalid tool name; None if all are valid."""
     wrong = [name for name in names if not _NAME.fullmatch(name)]
     return f"Invalid function name {wrong[0]!r}." if wrong else None

@@ -6,13 +6,13 @@ from typing import Any
 from turnloom.adapters.scripted import pieces
 from turnloom.agents.spec import Answer, ToolCall
 from turnloom.kernel.values import as_data
-from turnloom.testing.loopback.protocol import CREATED, halves, unnamed
+from turnloom.testing.loopback.protocol import CREATED, halves, name_problem
 
 PATH = "/v1/responses"
 NONE: list[Any] = []
 
 
-def misformed(body: Mapping[str, Any]) -> str | None:
+def problem_with(body: Mapping[str, Any]) -> str | None:
     """Why a provider would reject the request; None if it is valid."""
     items: list[dict[str, Any]] = body.get("input") or []
     if not items:
@@ -23,7 +23,7 @@ def misformed(body: Mapping[str, Any]) -> str | None:
         return f"Tool calls and results do not match: {', '.join(sorted(called ^ given))}."
     calls = [item for item in items if item.get("type") == "function_call"]
     named: list[dict[str, Any]] = [*(body.get("tools") or ()), *calls]
-    return unnamed(each["name"] for each in named)
+    return name_problem(each["name"] for each in named)
 
 
 class ResponsesReply:
@@ -60,36 +60,36 @@ class ResponsesReply:
         cut = {"status": "incomplete", "incomplete_details": {"reason": self._reason}}
         return whole | cut if self._reason else whole
 
-    def unended(self) -> dict[str, Any]:
+    def unfinished(self) -> dict[str, Any]:
         """The response with the status `in_progress`."""
         return self.whole() | {"status": "in_progress"}
 
-    def hollow(self) -> dict[str, Any]:
+    def empty(self) -> dict[str, Any]:
         """A failed response without output."""
         return self.whole() | {"status": "failed", "output": NONE}
 
-    def nothing(self) -> Iterator[dict[str, Any]]:
+    def empty_chunks(self) -> Iterator[dict[str, Any]]:
         """The first event of a response."""
         opened: dict[str, Any] = {**self._head, "status": "in_progress", "output": NONE}
         yield {"type": "response.created", "response": opened}
 
     def chunks(self) -> Iterator[dict[str, Any]]:
         """All events of the answer."""
-        yield from self.endless()
+        yield from self.unfinished_chunks()
         kind = "response.incomplete" if self._reason else "response.completed"
         yield {"type": kind, "response": self.whole()}
 
-    def endless(self) -> Iterator[dict[str, Any]]:
+    def unfinished_chunks(self) -> Iterator[dict[str, Any]]:
         """The events of the answer without the last one."""
-        yield from self.begun()
+        yield from self.text_chunks()
         if self._text or self._refusal:
             yield from self._end_of_text()
         for place, call in enumerate(self._calls, int(bool(self._text or self._refusal))):
             yield from _events_of(call, place)
 
-    def begun(self) -> Iterator[dict[str, Any]]:
+    def text_chunks(self) -> Iterator[dict[str, Any]]:
         """The events of the answer's text."""
-        yield from self.nothing()
+        yield from self.empty_chunks()
         if not (self._text or self._refusal):
             return
         item: dict[str, Any] = {**self._message, "status": "in_progress", "content": NONE}

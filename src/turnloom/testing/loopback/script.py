@@ -32,8 +32,10 @@ class ModelRequest:
     @property
     def results(self) -> list[str]:
         """The tool results so far, as strings."""
-        given = [item.get("output", item.get("content")) for item in self.messages if _ends(item)]
-        return [each if isinstance(each, str) else as_data(each) for each in given]
+        results = [
+            item.get("output", item.get("content")) for item in self.messages if _is_result(item)
+        ]
+        return [each if isinstance(each, str) else as_data(each) for each in results]
 
     @property
     def text(self) -> str:
@@ -41,7 +43,7 @@ class ModelRequest:
         return as_data([self.body.get("instructions", ""), self.messages])
 
 
-def _ends(item: Mapping[str, Any]) -> bool:
+def _is_result(item: Mapping[str, Any]) -> bool:
     """Whether a message is a tool result."""
     return item.get("role") == "tool" or item.get("type") == "function_call_output"
 
@@ -58,21 +60,21 @@ class HttpRefusal:
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenReply:
     """Stream this text, then break the connection."""
 
     text: str = ""
 
 
 @dataclass(frozen=True)
-class Stalled:
+class StalledReply:
     """Stream this text, then send nothing more."""
 
     text: str = ""
 
 
 @dataclass(frozen=True)
-class Paced:
+class SlowReply:
     """Answer slowly: wait for some seconds before each chunk."""
 
     answer: str | Answer
@@ -80,7 +82,7 @@ class Paced:
 
 
 @dataclass(frozen=True)
-class Endless:
+class UnfinishedReply:
     """Send an answer without its finish reason.
 
     Without `is_closed`, a stream also lacks its last event, `[DONE]`.
@@ -91,26 +93,35 @@ class Endless:
 
 
 @dataclass(frozen=True)
-class Lingering:
+class LingeringReply:
     """Stream a complete answer, then keep the connection open."""
 
     answer: str | Answer
 
 
 @dataclass(frozen=True)
-class Hollow:
+class EmptyReply:
     """A valid reply without an answer."""
 
 
 @dataclass(frozen=True)
-class Garbled:
+class InvalidReply:
     """A reply that violates the protocol."""
 
     body: str = '{"choices": [{"index": 0, '
 
 
 Line = (
-    str | Answer | HttpRefusal | Broken | Stalled | Paced | Endless | Lingering | Hollow | Garbled
+    str
+    | Answer
+    | HttpRefusal
+    | BrokenReply
+    | StalledReply
+    | SlowReply
+    | UnfinishedReply
+    | LingeringReply
+    | EmptyReply
+    | InvalidReply
 )
 
 # The replies of a model: one for each request, in order, or a function of the request.

@@ -16,17 +16,17 @@ from turnloom.kernel.values import as_object, said
 from turnloom.testing.loopback import chat, http, protocol, responses
 from turnloom.testing.loopback.protocol import ProtocolReply
 from turnloom.testing.loopback.script import (
-    Broken,
-    Endless,
-    Garbled,
-    Hollow,
+    BrokenReply,
+    EmptyReply,
     HttpRefusal,
+    InvalidReply,
     Line,
     Lines,
-    Lingering,
+    LingeringReply,
     ModelRequest,
-    Paced,
-    Stalled,
+    SlowReply,
+    StalledReply,
+    UnfinishedReply,
 )
 
 
@@ -52,7 +52,7 @@ class LoopbackModel:
             listener = await stack.enter_async_context(await opening)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
-            tasks.start_soon(listener.serve, self._attend)
+            tasks.start_soon(listener.serve, self._serve)
             self._port = listener.listeners[0].extra(SocketAttribute.local_port)
             self._open = stack.pop_all()
         return self
@@ -80,7 +80,7 @@ class LoopbackModel:
             left = len(self._lines) - len(self.requests)
             raise EngineError(f"Unused lines of the loopback model: {left}.")
 
-    async def _attend(self, stream: ByteStream) -> None:
+    async def _serve(self, stream: ByteStream) -> None:
         """Answer the only request of a connection."""
         async with stream:
             request = await http.read_request(stream)
@@ -105,14 +105,14 @@ class LoopbackModel:
                 await stream.send(_refused(HttpRefusal(404, message)))
 
     async def _answer(self, asked: ModelRequest, number: int, stream: ByteStream) -> None:
-        wrong = _misformed(asked)
+        wrong = _problem_with(asked)
         line = HttpRefusal(400, wrong) if wrong else await self._line(asked, number)
         match line:
             case HttpRefusal():
                 await stream.send(_refused(line))
-            case Garbled(body) if not asked.body.get("stream"):
+            case InvalidReply(body) if not asked.body.get("stream"):
                 await stream.send(http.whole(200, body.encode()))
-            case Garbled(body):
+            case InvalidReply(body):
                 await stream.send(http.STREAM + http.event(body) + http.event("[DONE]") + http.END)
             case _ if asked.body.get("stream"):
                 await self._stream(line, _reply(line, asked, number), stream)
@@ -139,15 +139,15 @@ class LoopbackModel:
         body = json.dumps(reply.whole()).encode()
         response = http.whole(200, body)
         match line:
-            case Broken():
+            case BrokenReply():
                 await stream.send(response[: len(response) - len(body) // 2])
-            case Stalled():
+            case StalledReply():
                 await self._stall(stream)
-            case Endless():
-                await stream.send(_json(200, reply.unended()))
-            case Hollow():
-                await stream.send(_json(200, reply.hollow()))
-            case Paced(_, seconds):
+            case UnfinishedReply():
+                await stream.send(_json(200, reply.unfinished()))
+            case EmptyReply():
+                await stream.send(_json(200, reply.empty()))
+            case SlowReply(_, seconds):
                 await anyio.sleep(seconds)
                 await stream.send(response)
             case _:
@@ -156,23 +156,23 @@ class LoopbackModel:
     async def _stream(self, line: Line, reply: ProtocolReply, stream: ByteStream) -> None:
         await stream.send(http.STREAM)
         for chunk in _chunks(line, reply):
-            await anyio.sleep(line.seconds if isinstance(line, Paced) else 0)
+            await anyio.sleep(line.seconds if isinstance(line, SlowReply) else 0)
             await stream.send(http.event(json.dumps(chunk)))
         match line:
-            case Broken():
+            case BrokenReply():
                 return
-            case Stalled():
+            case StalledReply():
                 await self._stall(stream)
-            case Endless(is_closed=False):
+            case UnfinishedReply(is_closed=False):
                 await stream.send(http.END)
-            case Lingering():
+            case LingeringReply():
                 await stream.send(http.event("[DONE]"))
-                await http.until_gone(stream)
+                await http.wait_closed(stream)
             case _:
                 await stream.send(http.event("[DONE]") + http.END)
 
     async def _stall(self, stream: ByteStream) -> None:
-        await http.until_gone(stream)
+        await http.wait_closed(stream)
         self.abandoned += 1
 
 
@@ -184,9 +184,9 @@ def _body(data: bytes) -> dict[str, Any]:
         return {}
 
 
-def _misformed(asked: ModelRequest) -> str | None:
+def _problem_with(asked: ModelRequest) -> str | None:
     """Why a provider would reject the request; None if it is valid."""
-    check = chat.misformed if asked.path == chat.PATH else responses.misformed
+    check = chat.problem_with if asked.path == chat.PATH else responses.problem_with
     try:
         return check(asked.body)
     except (AttributeError, LookupError, TypeError) as error:
@@ -196,23 +196,23 @@ def _misformed(asked: ModelRequest) -> str | None:
 def _chunks(line: Line, reply: ProtocolReply) -> Iterator[dict[str, Any]]:
     """The chunks to stream for a line."""
     match line:
-        case Broken() | Stalled():
-            return reply.begun()
-        case Endless():
-            return reply.endless()
-        case Hollow():
-            return reply.nothing()
+        case BrokenReply() | StalledReply():
+            return reply.text_chunks()
+        case UnfinishedReply():
+            return reply.unfinished_chunks()
+        case EmptyReply():
+            return reply.empty_chunks()
         case _:
             return reply.chunks()
 
 
 def _reply(line: Line, asked: ModelRequest, number: int) -> ProtocolReply:
     match line:
-        case Paced(answer, _) | Endless(answer, _) | Lingering(answer):
+        case SlowReply(answer, _) | UnfinishedReply(answer, _) | LingeringReply(answer):
             given = answer
-        case Hollow():
+        case EmptyReply():
             given = ""
-        case Broken(text) | Stalled(text) | str(text):
+        case BrokenReply(text) | StalledReply(text) | str(text):
             given = text
         case Answer():
             given = line

@@ -8,8 +8,8 @@ from turnloom.testing.contracts.artifacts.querying import (
 )
 from turnloom.testing.contracts.artifacts.storing import (
     ArtifactStorageContract,
+    ConsumptionsContract,
     FollowingContract,
-    TakingContract,
 )
 from turnloom.testing.contracts.artifacts.visibility import (
     ArtifactVisibilityContract,
@@ -25,7 +25,7 @@ class ArtifactStoreContract(
     ArtifactQueryContract,
     IndexingContract,
     ArtifactVisibilityContract,
-    TakingContract,
+    ConsumptionsContract,
     CountingContract,
     TenantsContract,
 ):

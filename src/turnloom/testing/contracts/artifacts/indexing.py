@@ -89,7 +89,7 @@ class IndexingContract:
             assert await ids(store, ANN, **asked, tags=TagFilter(include={"t"})) == ["a", "c"]
             assert await ids(store, ANN, **asked, tags=TagFilter(exclude={"t"})) == []
 
-    async def test_what_is_indexed_is_no_content(self) -> None:
+    async def test_indexed_fields_are_not_content(self) -> None:
         """Indexed fields are not content: the same artifact with other ones is a repetition."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a", payload={"n": 1})])

@@ -251,7 +251,7 @@ class PagingContract:
             # Artifacts that the reader may not see do not add pages.
             assert await pages(store, FilterConfig(), BOB) == [["last"]]
 
-    async def test_pages_while_writes_go_on(self) -> None:
+    async def test_pages_during_writes(self) -> None:
         """Artifacts that exist when paging starts are returned once, despite writes between
         pages."""
         async with self.fresh() as store:

@@ -48,7 +48,7 @@ class ArtifactStorageContract:
         """An empty artifact store."""
         raise NotImplementedError
 
-    async def test_what_is_put_comes_back(self) -> None:
+    async def test_every_field_is_returned(self) -> None:
         """An artifact is returned with all of its fields."""
         whole = artifact(
             "whole",
@@ -69,7 +69,7 @@ class ArtifactStorageContract:
             for missing in ("other", "Whole", "", "a\0", "\ud800"):
                 assert await store.get(missing, ANN, LATER) is None
 
-    async def test_whoever_publishes_finds_what_is_there(self) -> None:
+    async def test_find_ignores_visibility(self) -> None:
         """`find` returns the whole row of an artifact, regardless of visibility."""
         hidden = artifact("a", tags={"t"}, visibility=After(LATER, Tenant("acme")))
         async with self.fresh() as store:
@@ -119,7 +119,7 @@ class ArtifactStorageContract:
             assert await ids(store) == ["a"]
             assert await store.get("a", ANN, LATER) == artifact("a", payload={"x": 1})
 
-    async def test_what_is_no_json_is_refused(self) -> None:
+    async def test_a_payload_that_is_not_json_is_refused(self) -> None:
         """A payload that would not survive JSON is rejected."""
         bad: list[Any] = [
             float("nan"),
@@ -171,7 +171,7 @@ class ArtifactStorageContract:
             for name in "xyz":
                 assert await ids(store, produced_by={name}) == [f"{name}{n}" for n in range(10)]
 
-    async def test_two_who_put_the_same(self) -> None:
+    async def test_concurrent_puts_of_the_same(self) -> None:
         """The same artifacts, put concurrently in different orders, are stored once."""
         async with self.fresh() as store:
             batch = [artifact(str(n)) for n in range(20)]
@@ -181,14 +181,14 @@ class ArtifactStorageContract:
             assert sorted(await ids(store)) == sorted(item.id for item in batch)
 
 
-class TakingContract:
+class ConsumptionsContract:
     """Storage of consumptions."""
 
     def fresh(self) -> AbstractAsyncContextManager[ArtifactStore]:
         """An empty artifact store."""
         raise NotImplementedError
 
-    async def test_who_took_it_comes_back(self) -> None:
+    async def test_envelopes_have_consumptions(self) -> None:
         """An envelope has all fields of its artifact, and its consumptions, oldest first."""
         async with self.fresh() as store:
             await store.put(
@@ -207,7 +207,7 @@ class TakingContract:
             assert [type(item) for item in page.items] == [Artifact] * 3
             assert await store.get("a", ANN, LATER) == plain(a)
 
-    async def test_of_one_moment_the_order_is_always_the_same(self) -> None:
+    async def test_the_order_within_an_instant_is_stable(self) -> None:
         """Consumptions of the same instant are sorted by run, turn and subscription."""
         several = [
             consumption("a", run=run, turn=turn, subscription=subscription)
@@ -222,7 +222,7 @@ class TakingContract:
             [found] = await envelopes(store)
             assert list(found.consumptions) == several
 
-    async def test_the_same_again_changes_nothing(self) -> None:
+    async def test_a_repeated_consumption_changes_nothing(self) -> None:
         """A repeated consumption by the same subscription, turn and run is ignored."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a")])
@@ -232,7 +232,7 @@ class TakingContract:
             [found] = await envelopes(store)
             assert found.consumptions == (consumption("a"), consumption("a", turn=2))
 
-    async def test_it_may_be_known_before_the_artifact_is(self) -> None:
+    async def test_a_consumption_before_its_artifact(self) -> None:
         """A consumption may be stored before its artifact."""
         async with self.fresh() as store:
             await store.consume(TENANT, [consumption("a"), consumption("never")])
@@ -240,7 +240,7 @@ class TakingContract:
             [found] = await envelopes(store)
             assert found.consumptions == (consumption("a"),)
 
-    async def test_who_may_not_see_it_is_not_told_who_took_it(self) -> None:
+    async def test_consumptions_of_invisible_artifacts_are_invisible(self) -> None:
         """Consumptions of invisible artifacts are invisible."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a"), artifact("b", visibility=Private({"bob"}))])
@@ -279,7 +279,7 @@ class TakingContract:
             assert [item.consumptions for item in found[: len(odd)]] == [(each,) for each in odd]
             assert all(len(item.consumptions) == 1 for item in found)
 
-    async def test_two_who_say_the_same(self) -> None:
+    async def test_concurrent_consumptions_of_the_same(self) -> None:
         """The same consumptions, added concurrently in different orders, are stored once."""
         async with self.fresh() as store:
             await store.put(TENANT, [artifact("a")])
@@ -329,7 +329,7 @@ class FollowingContract:
         """An empty log, and the artifact store that follows it."""
         raise NotImplementedError
 
-    async def test_what_the_log_holds_is_on_the_board(self) -> None:
+    async def test_artifacts_follow_their_events(self) -> None:
         """Artifacts and consumptions are stored with their events."""
         async with self.fresh() as (log, store):
             assert store.follows_log
@@ -342,7 +342,7 @@ class FollowingContract:
             assert (taking.run, taking.turn, taking.at) == ("r", 2, event("r", 4).at)
             assert len(b.consumptions) == 1
 
-    async def test_who_takes_in_another_run(self) -> None:
+    async def test_a_consumption_by_another_run(self) -> None:
         """A consumption belongs to the run that its event names, or to the run of the event."""
         async with self.fresh() as (log, store):
             taking = consumed("a", run="other")
@@ -381,7 +381,7 @@ class FollowingContract:
             await log.append(key("other"), batch("other", published("b"), published("a")), 0)
             assert await ids(store) == ["a", "b"]
 
-    async def test_what_the_log_refuses_is_not_on_the_board(self) -> None:
+    async def test_a_refused_batch_adds_no_artifact(self) -> None:
         """A batch that the log rejects adds no artifact."""
         async with self.fresh() as (log, store):
             await log.append(key("r"), batch("r", Noted("x")), 0)

@@ -155,7 +155,7 @@ class TenantsContract:
         """An empty artifact store."""
         raise NotImplementedError
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Tenants may have artifacts with the same id; each finds only its own."""
         async with self.fresh() as store:
             for tenant in (TENANT, OTHER):
@@ -173,7 +173,7 @@ class TenantsContract:
                 taken = {each.agent for item in page.items for each in _consumptions(item)}
                 assert taken == {reader.tenant}
 
-    async def test_what_is_not_there_for_a_tenant_is_not_told(self) -> None:
+    async def test_other_tenants_are_invisible(self) -> None:
         """Ids and instants of another tenant are invisible, and its ids are free."""
         async with self.fresh() as store:
             opening = After(LATER + SECOND, Public())
@@ -195,7 +195,7 @@ class TenantsContract:
             assert await ids(store, Reader(tenant="")) == ["a"]
             assert await ids(store, OURS) == ["b"]
 
-    async def test_what_is_shared_is_seen_by_all(self) -> None:
+    async def test_shared_artifacts_are_visible_to_all(self) -> None:
         """Every tenant finds shared artifacts, without their consumptions."""
         async with self.fresh() as store:
             later = After(LATER + SECOND, Shared())

@@ -11,12 +11,19 @@ from turnloom.testing.contracts.engines.stage import (
     PLAIN,
     RETRIES,
     TALKING,
-    Conversed,
     EngineSuite,
-    written,
+    FinishedRun,
+    workflow_folder,
 )
 from turnloom.testing.contracts.facts import PATIENCE
-from turnloom.testing.loopback import Endless, Hollow, Lingering, LoopbackModel, ModelRequest, Paced
+from turnloom.testing.loopback import (
+    EmptyReply,
+    LingeringReply,
+    LoopbackModel,
+    ModelRequest,
+    SlowReply,
+    UnfinishedReply,
+)
 from turnloom.testing.loopback.script import Line
 
 SUM = {"total": 5, "remark": "easy"}
@@ -38,7 +45,7 @@ class AnswersContract(EngineSuite):
         (answered,) = done.facts("model.answered")
         assert answered.usage == Usage(21, 7)
 
-    async def test_what_is_shown(self) -> None:
+    async def test_the_request(self) -> None:
         """The model gets the instructions and messages, and no tools."""
         async with LoopbackModel(["Five."]) as model:
             await self.converse(model)
@@ -47,10 +54,10 @@ class AnswersContract(EngineSuite):
         assert "Add two and three." in request.text
         assert not request.tools
 
-    async def test_what_was_said_before(self) -> None:
+    async def test_earlier_messages(self) -> None:
         """In a later turn, the model gets the earlier messages of both sides, in order."""
         async with LoopbackModel(["Five.", "Nine."]) as model, self.app(model) as app:
-            async with written(TALKING) as folder:
+            async with workflow_folder(TALKING) as folder:
                 run = await app.start(folder)
                 with anyio.fail_after(PATIENCE):
                     async for event in run.events():
@@ -58,14 +65,14 @@ class AnswersContract(EngineSuite):
                             await run.answer(None, "Now add four.")
                         elif event.kind == "question.asked":
                             await run.cancel()
-        shown = model.requests[1].text
-        places = [shown.index(said) for said in ("Add two", "Five.", "Now add four.")]
+        sent = model.requests[1].text
+        places = [sent.index(text) for text in ("Add two", "Five.", "Now add four.")]
         assert places == sorted(places)
 
     async def test_pieces(self) -> None:
         """An answer is streamed in several deltas, which add up to its text."""
         text = "One and two and three\nand so on."
-        async with LoopbackModel([Paced(text, 0.01)]) as model:
+        async with LoopbackModel([SlowReply(text, 0.01)]) as model:
             done = await self.converse(model)
         assert done.texts == [text]
         assert done.heard == (text if self.streams else "")
@@ -81,7 +88,7 @@ class AnswersContract(EngineSuite):
 
     async def test_a_connection_that_stays_open(self) -> None:
         """A finished answer is accepted, even if the connection stays open."""
-        async with LoopbackModel([Lingering("It is five.")]) as model:
+        async with LoopbackModel([LingeringReply("It is five.")]) as model:
             done = await self.converse(model, silence=SOON)
         assert done.end.kind == "run.finished", done.end.data
         assert done.texts == ["It is five."]
@@ -116,25 +123,25 @@ class AnswersContract(EngineSuite):
     async def test_runs_at_once(self) -> None:
         """Concurrent runs get their own answers."""
 
-        def echo(request: ModelRequest) -> Paced:
+        def echo(request: ModelRequest) -> SlowReply:
             number = request.text.partition("number ")[2].partition("!")[0]
-            return Paced(f"It is {number}.", 0.01)
+            return SlowReply(f"It is {number}.", 0.01)
 
         async with LoopbackModel(echo) as model, self.app(model) as app:
             runs: list[Any] = []
             for number in range(8):
                 opening = f"initial_message: Say number {number}!\n"
-                async with written(TALKING | {"orchestrator.yaml": opening}) as folder:
+                async with workflow_folder(TALKING | {"orchestrator.yaml": opening}) as folder:
                     runs.append(await app.start(folder))
             with anyio.fail_after(PATIENCE):
                 for number, run in enumerate(runs):
                     await run.finished()
-                    said = [
+                    texts = [
                         e.data.text
                         for e in await app.history.events(run.id)
                         if e.kind == "agent.text"
                     ]
-                    assert said == [f"It is {number}."]
+                    assert texts == [f"It is {number}."]
 
 
 def _plain(request: ModelRequest) -> str:
@@ -152,7 +159,7 @@ class EndingContract(EngineSuite):
         """A text without a finish reason is retried, with and without the last event of the
         stream."""
         for is_closed in (True, False):
-            done = await self._asked_again(Endless("It is six and", is_closed), TEXT)
+            done = await self._retried(UnfinishedReply("It is six and", is_closed), TEXT)
             assert done.texts == [TEXT]
             assert done.heard == (TEXT if self.streams else "")
 
@@ -160,19 +167,19 @@ class EndingContract(EngineSuite):
         """An output without a finish reason is retried, even if it is valid."""
         wrong = Answer(output={"total": 6, "remark": "hard"})
         for is_closed in (True, False):
-            line = Endless(wrong, is_closed)
-            done = await self._asked_again(line, Answer(output=SUM), PLAIN | FORMED)
+            line = UnfinishedReply(wrong, is_closed)
+            done = await self._retried(line, Answer(output=SUM), PLAIN | FORMED)
             assert [fact.output for fact in done.facts("agent.output")] == [SUM]
 
     async def test_a_reply_without_an_answer(self) -> None:
         """A reply without an answer is retried."""
-        assert (await self._asked_again(Hollow(), TEXT)).texts == [TEXT]
-        done = await self._asked_again(Hollow(), Answer(output=SUM), PLAIN | FORMED)
+        assert (await self._retried(EmptyReply(), TEXT)).texts == [TEXT]
+        done = await self._retried(EmptyReply(), Answer(output=SUM), PLAIN | FORMED)
         assert [fact.output for fact in done.facts("agent.output")] == [SUM]
 
     async def test_no_answer_ever(self) -> None:
         """The run fails after the last retry, and no text of the answers is recorded."""
-        for line in (Endless("It is six."), Hollow()):
+        for line in (UnfinishedReply("It is six."), EmptyReply()):
             async with LoopbackModel([line] * 9) as model:
                 done = await self.converse(model)
             assert done.end.kind == "run.failed", done.end.data
@@ -209,9 +216,9 @@ class EndingContract(EngineSuite):
             assert len(model.requests) == 1
             assert says in done.end.data.message
 
-    async def _asked_again(
+    async def _retried(
         self, wrong: Line, right: Line, files: Mapping[str, str] = PLAIN
-    ) -> Conversed:
+    ) -> FinishedRun:
         """A run in which the first reply is retried, and the second one succeeds."""
         async with LoopbackModel([wrong, right]) as model:
             done = await self.converse(model, files)

@@ -73,7 +73,7 @@ FORMED = {
 }
 
 
-class Conversed(NamedTuple):
+class FinishedRun(NamedTuple):
     """A finished run: its events, and its text deltas."""
 
     events: list[Event]
@@ -126,14 +126,14 @@ class EngineSuite:
 
     async def converse(
         self, model: LoopbackModel, files: Mapping[str, str] = PLAIN, *, silence: float = PATIENCE
-    ) -> Conversed:
+    ) -> FinishedRun:
         """Run a workflow with the engine, to its end."""
         pieces: list[Delta] = []
-        async with self.app(model, silence=silence) as app, written(files) as folder:
+        async with self.app(model, silence=silence) as app, workflow_folder(files) as folder:
             run = await app.start(folder)
             with run.listening(pieces.append), anyio.fail_after(PATIENCE):
                 await run.finished()
-            return Conversed([*await app.history.events(run.id)], pieces)
+            return FinishedRun([*await app.history.events(run.id)], pieces)
 
     @asynccontextmanager
     async def app(
@@ -153,7 +153,7 @@ class EngineSuite:
 
 
 @asynccontextmanager
-async def written(files: Mapping[str, str]) -> AsyncGenerator[str]:
+async def workflow_folder(files: Mapping[str, str]) -> AsyncGenerator[str]:
     """A temporary folder with these files."""
     async with anyio.TemporaryDirectory() as folder:
         for name, text in files.items():

@@ -13,12 +13,12 @@ from turnloom.testing.contracts.engines.stage import (
     EQUIPPED,
     FORMED,
     PLAIN,
-    Conversed,
     EngineSuite,
-    written,
+    FinishedRun,
+    workflow_folder,
 )
 from turnloom.testing.contracts.facts import PATIENCE
-from turnloom.testing.loopback import Endless, LoopbackModel, ModelRequest
+from turnloom.testing.loopback import LoopbackModel, ModelRequest, UnfinishedReply
 from turnloom.testing.loopback.script import Line
 
 ADDED = ToolCall("add", {"a": 2, "b": 3})
@@ -44,7 +44,7 @@ class CallingContract(EngineSuite):
         assert [fact.result for fact in done.facts("tool.returned")] == [5]
         assert model.requests[-1].results == ["5"]
 
-    async def test_words_beside_a_call(self) -> None:
+    async def test_a_text_with_a_call(self) -> None:
         """A text that comes with a tool call is recorded."""
         async with LoopbackModel([calling(ADDED, text="Let me see."), "It is 5."]) as model:
             done = await self.converse(model, EQUIPPED)
@@ -72,34 +72,34 @@ class CallingContract(EngineSuite):
     async def test_a_tool_that_fails(self) -> None:
         """The model gets the error of a tool, and the run continues."""
         failing = ToolCall("fail", {"reason": "no such luck"})
-        done, told = await self._after(failing)
+        done, error = await self._after_failed_call(failing)
         assert done.texts == ["Too bad."]
-        assert "no such luck" in told
+        assert "no such luck" in error
         assert len(done.facts("tool.failed")) == 1
 
     async def test_a_tool_that_takes_too_long(self) -> None:
         """The model gets the timeout of a tool as an error, and the run continues."""
-        done, told = await self._after(ToolCall("wait"))
+        done, error = await self._after_failed_call(ToolCall("wait"))
         assert done.texts == ["Too bad."]
-        assert "0.2" in told or "Timeout" in told
+        assert "0.2" in error or "Timeout" in error
 
     async def test_arguments_that_do_not_fit(self) -> None:
         """The model gets an error that names the invalid argument."""
-        done, told = await self._after(ToolCall("add", {"a": 2, "c": 3}))
+        done, error = await self._after_failed_call(ToolCall("add", {"a": 2, "c": 3}))
         assert done.texts == ["Too bad."]
-        assert "`b`" in told
+        assert "`b`" in error
 
     async def test_a_tool_that_is_not_there(self) -> None:
         """The model gets an error that names the unknown tool."""
-        done, told = await self._after(ToolCall("subtract", {"a": 2}))
+        done, error = await self._after_failed_call(ToolCall("subtract", {"a": 2}))
         assert done.texts == ["Too bad."]
-        assert "subtract" in told
+        assert "subtract" in error
 
     async def test_a_tool_that_has_no_possible_name(self) -> None:
         """An invalid tool name is an unknown tool, and the next request has a valid name for it."""
-        done, told = await self._after(ToolCall("functions.subtract?", {"a": 2}))
+        done, error = await self._after_failed_call(ToolCall("functions.subtract?", {"a": 2}))
         assert done.texts == ["Too bad."]
-        assert "subtract" in told
+        assert "subtract" in error
 
     async def test_calls_that_their_provider_does_not_tell_apart(self) -> None:
         """Calls with the same id get their own results."""
@@ -126,7 +126,9 @@ class CallingContract(EngineSuite):
     async def test_calls_of_an_answer_without_an_end(self) -> None:
         """Calls of an answer without a finish reason are not made: the request is retried."""
         for is_closed in (True, False):
-            async with LoopbackModel([Endless(calling(ADDED), is_closed), "It is 5."]) as model:
+            async with LoopbackModel(
+                [UnfinishedReply(calling(ADDED), is_closed), "It is 5."]
+            ) as model:
                 done = await self.converse(model, EQUIPPED)
             assert done.texts == ["It is 5."]
             assert "tool.called" not in done.kinds
@@ -148,12 +150,12 @@ class CallingContract(EngineSuite):
         assert [fact.tool for fact in done.facts("tool.returned")] == ["2 + 3"]
         assert model.requests[-1].results == ["5"]
 
-    async def _after(self, call: ToolCall) -> tuple[Conversed, str]:
+    async def _after_failed_call(self, call: ToolCall) -> tuple[FinishedRun, str]:
         """A run in which a tool call fails, and the error that the model gets."""
         async with LoopbackModel([calling(call), "Too bad."]) as model:
             done = await self.converse(model, EQUIPPED)
-        (told,) = model.requests[-1].results
-        return done, told
+        (error,) = model.requests[-1].results
+        return done, error
 
 
 ALONE = {"agents.yaml": PLAIN["agents.yaml"]}
@@ -183,25 +185,25 @@ class ShowingContract(EngineSuite):
 
     async def test_nothing_is_added(self) -> None:
         """Instructions and messages are sent unchanged; those of other agents carry their names."""
-        (first, second) = await self._shown(["Five.", "Right."], PAIR)
+        (first, second) = await self._checked_calls(["Five.", "Right."], PAIR)
         assert "Adder: Five." in [*_texts(second.request)]
         assert not (first.answer.added or second.answer.added)
 
-    async def test_nobody_has_spoken(self) -> None:
+    async def test_no_message_yet(self) -> None:
         """A text sent in place of a missing first message is recorded as `added`."""
-        await self._shown(["Five."], ALONE)
+        await self._checked_calls(["Five."], ALONE)
 
     async def test_calls_and_what_they_gave(self) -> None:
         """Tool calls and results are sent as recorded, including errors."""
         failing = ToolCall("fail", {"reason": "no\nsuch „luck“"})
         lines = [calling(ADDED, failing, text="Let me see."), "It is 5."]
-        (_, second) = await self._shown(lines, EQUIPPED)
+        (_, second) = await self._checked_calls(lines, EQUIPPED)
         assert not second.answer.added
 
     async def test_a_form_and_what_was_wrong(self) -> None:
         """The text around the problem of an invalid output is recorded as `added`."""
         wrong, right = Answer(output={"total": "many"}), Answer(output={"total": 5, "remark": ""})
-        await self._shown([wrong, wrong, right], EQUIPPED | FORMED)
+        await self._checked_calls([wrong, wrong, right], EQUIPPED | FORMED)
 
     async def test_the_model_that_answered(self) -> None:
         """The model is recorded by the name that the provider reports, else by the requested
@@ -212,11 +214,13 @@ class ShowingContract(EngineSuite):
         assert first.model == model.requests[0].body["model"]
         assert second.model == "dated-1"
 
-    async def _shown(self, lines: Sequence[Line], files: Mapping[str, str]) -> list[ObservedCall]:
+    async def _checked_calls(
+        self, lines: Sequence[Line], files: Mapping[str, str]
+    ) -> list[ObservedCall]:
         """The calls of a run, with every text in their requests checked."""
         calls: list[tuple[Task, Answer]] = []
 
-        def kept(engine: Engine) -> Engine:
+        def observe(engine: Engine) -> Engine:
             async def ask(task: Task) -> Answer:
                 answer = await engine(task)
                 calls.append((task, answer))
@@ -224,8 +228,8 @@ class ShowingContract(EngineSuite):
 
             return ask
 
-        async with LoopbackModel(lines) as model, self.app(model, around=kept) as app:
-            async with written(files) as folder:
+        async with LoopbackModel(lines) as model, self.app(model, around=observe) as app:
+            async with workflow_folder(files) as folder:
                 run = await app.start(folder)
                 with anyio.fail_after(PATIENCE):
                     assert (await run.finished()).kind == "run.finished"
@@ -233,24 +237,25 @@ class ShowingContract(EngineSuite):
                 e.data.added for e in await app.history.events(run.id) if e.kind == "model.answered"
             ]
         assert added == [answer.added for _, answer in calls]
-        shown = [
-            ObservedCall(*call, asked) for call, asked in zip(calls, model.requests, strict=True)
+        observed = [
+            ObservedCall(*call, request)
+            for call, request in zip(calls, model.requests, strict=True)
         ]
-        for each in shown:
-            _account(each)
-        return shown
+        for each in observed:
+            _check_texts(each)
+        return observed
 
 
-def _account(shown: ObservedCall) -> None:
+def _check_texts(call: ObservedCall) -> None:
     """Check that every text comes from the task or from `added`, and that every added text was
     sent."""
-    pieces = {*_pieces(shown.task), *shown.answer.added} - {""}
+    pieces = {*_pieces(call.task), *call.answer.added} - {""}
     # Libraries may add blank lines between texts of the same role.
     spelled = "|".join(re.escape(each) for each in sorted(pieces, key=len, reverse=True))
-    known, texts = re.compile(rf"(?:{spelled}|\s)*"), [*_texts(shown.request)]
+    known, texts = re.compile(rf"(?:{spelled}|\s)*"), [*_texts(call.request)]
     strange = [text for text in texts if not known.fullmatch(text)]
     assert not strange, f"Texts neither in the task nor in `added`: {strange}"
-    missing = [each for each in shown.answer.added if not any(each in text for text in texts)]
+    missing = [each for each in call.answer.added if not any(each in text for text in texts)]
     assert not missing, f"Texts in `added` that were not sent: {missing}"
 
 
@@ -261,9 +266,9 @@ def _pieces(task: Task) -> Iterator[str]:
         yield message.text
         yield f"{message.author}: {message.text}"
     for tool in task.tools:
-        yield from (tool.name, tool.description, *_words(tool.parameters))
+        yield from (tool.name, tool.description, *_descriptions(tool.parameters))
     if task.output is not None:
-        yield from (task.output.name, *_words(task.output.schema))
+        yield from (task.output.name, *_descriptions(task.output.schema))
     for exchange in task.exchanges:
         yield from _exchanged(exchange)
 
@@ -279,27 +284,27 @@ def _exchanged(exchange: Exchange) -> Iterator[str]:
 
 def _texts(request: ModelRequest) -> Iterator[str]:
     """The texts of a request: instructions, messages, and descriptions of tools and schemas."""
-    yield from _said([request.body.get("instructions") or "", request.messages])
+    yield from _strings([request.body.get("instructions") or "", request.messages])
     for tool in request.body.get("tools") or ():
-        yield from (tool.get("function", tool)["name"], *_words(tool))
+        yield from (tool.get("function", tool)["name"], *_descriptions(tool))
     form: Any = request.body.get("text") or request.body.get("response_format")
-    yield from _words(form)
+    yield from _descriptions(form)
 
 
-def _said(value: Json, key: str = "") -> Iterator[str]:
+def _strings(value: Json, key: str = "") -> Iterator[str]:
     """Every string in the messages; arguments in our JSON format."""
     if isinstance(value, str) and key not in PROTOCOL:
         yield as_data(json.loads(value)) if key == "arguments" else value
     for name, inner in _inside(value):
-        yield from _said(inner, name)
+        yield from _strings(inner, name)
 
 
-def _words(value: Json, key: str = "") -> Iterator[str]:
+def _descriptions(value: Json, key: str = "") -> Iterator[str]:
     """The descriptions and titles in a schema."""
     if isinstance(value, str) and key in ("description", "title"):
         yield value
     for name, inner in _inside(value):
-        yield from _words(inner, name)
+        yield from _descriptions(inner, name)
 
 
 def _inside(value: Json) -> Iterable[tuple[str, Json]]:

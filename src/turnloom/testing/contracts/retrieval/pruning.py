@@ -2,13 +2,13 @@
 
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import Document
-from turnloom.testing.contracts.retrieval.samples import Collecting, ids
+from turnloom.testing.contracts.retrieval.samples import CollectionSuite, ids
 
 
-class PruningContract(Collecting):
+class PruningContract(CollectionSuite):
     """The suite for `PrunableStore`, behind an `EmbeddingSearch`."""
 
-    async def test_what_is_gone_from_a_root_is_removed(self) -> None:
+    async def test_missing_documents_of_a_root_are_removed(self) -> None:
         """Pruning removes missing documents of one root and tenant only."""
         async with self.fresh() as search:
             assert isinstance(search, EmbeddingSearch)

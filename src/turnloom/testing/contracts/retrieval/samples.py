@@ -23,7 +23,7 @@ HOSTILE = ("it's", 'a"b', "a; DROP TABLE chunks", "%s %(x)s", "a'); --", "走る
 NEARLY = 1e-5
 
 
-class Collecting:
+class CollectionSuite:
     """The common part of the suites for collections."""
 
     def fresh(self, matching: Matching = "vector") -> AbstractAsyncContextManager[VectorSearch]:

@@ -10,7 +10,7 @@ from turnloom.testing.contracts.facts import refused
 from turnloom.testing.contracts.retrieval.samples import (
     HOSTILE,
     QUERIES,
-    Collecting,
+    CollectionSuite,
     agree,
     everything,
     ids,
@@ -18,7 +18,7 @@ from turnloom.testing.contracts.retrieval.samples import (
 )
 
 
-class CollectionDocumentsContract(Collecting):
+class CollectionDocumentsContract(CollectionSuite):
     """Adding and removing documents."""
 
     async def test_the_same_again_changes_nothing(self) -> None:
@@ -56,7 +56,7 @@ class CollectionDocumentsContract(Collecting):
             assert await search.add(library(5)) == AddedDocuments(2, 0, 3, 2)
             assert len(await ids(search, "the")) == 5
 
-    async def test_chunks_of_one_document_are_told_apart(self) -> None:
+    async def test_chunks_of_one_document_have_numbers(self) -> None:
         """Chunks have numbers, which order equal scores of one document."""
         async with self.fresh() as search:
             await search.add([Document("b", "red fish\n\nred fish"), Document("a", "red fish")])
@@ -82,7 +82,7 @@ class CollectionDocumentsContract(Collecting):
                 assert (found.source_id, found.content) == (word, text)
                 assert found.metadata == metadata
 
-    async def test_what_cannot_be_kept_is_refused(self) -> None:
+    async def test_invalid_documents_are_refused(self) -> None:
         """An invalid document is rejected, with all documents of the call."""
         bad: list[Any] = [
             Document("", "text"),
@@ -136,7 +136,7 @@ class CollectionDocumentsContract(Collecting):
                 await search.search("red fish")
 
 
-class CollectionSearchContract(Collecting):
+class CollectionSearchContract(CollectionSuite):
     """Searching."""
 
     async def test_the_best_come_first(self) -> None:
@@ -161,7 +161,7 @@ class CollectionSearchContract(Collecting):
                         found = await search.search(query, top_k, floor)
                         assert agree(found, wanted, top_k, floor), (query, top_k, floor)
 
-    async def test_what_is_not_relevant_enough_is_dropped(self) -> None:
+    async def test_irrelevant_results_are_dropped(self) -> None:
         """Results below `min_relevance` are dropped; those equal to it are kept."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish swim"), Document("b", "red fish sleep")])
@@ -183,7 +183,7 @@ class CollectionSearchContract(Collecting):
             assert found == [] and not getattr(found, "is_empty", False)
             assert await ids(search, "red fish") == ["a"]
 
-    async def test_nonsense_is_refused(self) -> None:
+    async def test_invalid_arguments_are_refused(self) -> None:
         """Invalid arguments are rejected with `UsageError`."""
         nonsense: list[dict[str, Any]] = [
             *({"top_k": each} for each in (0, -1, 1.5, True, "5", None)),
@@ -198,7 +198,7 @@ class CollectionSearchContract(Collecting):
                 with refused(UsageError):
                     await search.search(**words)
 
-    async def test_any_query_is_a_query(self) -> None:
+    async def test_any_characters_in_a_query(self) -> None:
         """Queries may have any characters."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
@@ -229,7 +229,7 @@ def _empty() -> Document:
     return Document("empty", "")
 
 
-class FilteringContract(Collecting):
+class FilteringContract(CollectionSuite):
     """Filtering."""
 
     async def test_filtered_searches_equal_a_comparison_with_what_passes(self) -> None:
@@ -298,7 +298,7 @@ class FilteringContract(Collecting):
                 for asked in ({word: "v"}, {"word": word}, {word: "v", "word": word}):
                     assert await ids(search, "red fish", filters=asked) == [word]
 
-    async def test_filters_follow_what_documents_become(self) -> None:
+    async def test_filters_follow_changed_metadata(self) -> None:
         """Changed metadata replaces the document."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", {"tenant": "t1"})])
@@ -307,7 +307,7 @@ class FilteringContract(Collecting):
             assert await ids(search, "red fish", filters={"tenant": "t2"}) == ["a"]
 
 
-class WordsContract(Collecting):
+class WordsContract(CollectionSuite):
     """The suite for collections that match by keyword; a separate suite, as this is optional."""
 
     async def test_words_are_found_whatever_their_case(self) -> None:
@@ -334,7 +334,7 @@ class WordsContract(Collecting):
             for query, id in {**asked, "draft_plan": "c", "οδυσσευς": "d"}.items():
                 assert await ids(search, query, min_relevance=0.9) == [id], query
 
-    async def test_what_does_not_pass_counts_for_nothing(self) -> None:
+    async def test_filtered_chunks_do_not_weigh_words(self) -> None:
         """The weight of a word depends only on chunks that pass the filters."""
         asked: dict[str, Any] = {"filters": {"tenant": "t1"}, "top_k": 100, "min_relevance": 0.01}
         async with self.fresh("keyword") as search:
@@ -356,7 +356,7 @@ class WordsContract(Collecting):
                         assert found[each.source_id] >= each.score - 1e-5
                 assert max(found.values()) <= 1
 
-    async def test_words_of_what_is_gone_are_not_found(self) -> None:
+    async def test_keywords_of_removed_documents_are_not_found(self) -> None:
         """Keywords of replaced and removed documents are not found."""
         async with self.fresh("keyword") as search:
             await search.add([Document("a", "red fish"), Document("b", "red fish")])

@@ -20,7 +20,7 @@ from turnloom.testing.contracts.facts import OTHER, TENANT
 from turnloom.testing.contracts.retrieval.samples import (
     HOSTILE,
     QUERIES,
-    Collecting,
+    CollectionSuite,
     agree,
     everything,
     ids,
@@ -49,7 +49,7 @@ READERS = (
 )
 
 
-class CollectionVisibilityContract(Collecting):
+class CollectionVisibilityContract(CollectionSuite):
     """Visibility of documents."""
 
     async def test_searches_equal_a_comparison_with_what_may_be_seen(self) -> None:
@@ -73,7 +73,7 @@ class CollectionVisibilityContract(Collecting):
                         assert agree(found, wanted, top_k), (reader, now, query, filters, top_k)
                         assert all(e.visibility == by_id[e.source_id].visibility for e in found)
 
-    async def test_whoever_does_not_say_who_is_looking_sees_what_is_public(self) -> None:
+    async def test_a_search_without_a_reader_finds_public_documents(self) -> None:
         """A search without a reader finds public documents only."""
         async with self.fresh() as search:
             await search.add(
@@ -81,7 +81,7 @@ class CollectionVisibilityContract(Collecting):
             )
             assert await ids(search, "red fish") == ["0"]
 
-    async def test_visibility_follows_what_documents_become(self) -> None:
+    async def test_searches_follow_changed_visibility(self) -> None:
         """A changed visibility replaces the document, with all of its chunks."""
         ann = Reader("ann")
         async with self.fresh() as search:
@@ -102,7 +102,7 @@ class CollectionVisibilityContract(Collecting):
             for word in HOSTILE:
                 assert await ids(search, "red fish", reader=Reader(labels={word})) == [word]
 
-    async def test_it_is_told_whether_everybody_finds_the_same(self) -> None:
+    async def test_results_say_whether_all_readers_get_the_same(self) -> None:
         """`for_all` is true while no document of the tenant is restricted."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
@@ -129,10 +129,10 @@ KINDS: tuple[Visibility, ...] = (
 )
 
 
-class TenantDocumentsContract(Collecting):
+class TenantDocumentsContract(CollectionSuite):
     """Tenants in one collection."""
 
-    async def test_tenants_do_not_meet(self) -> None:
+    async def test_tenants_are_separate(self) -> None:
         """Tenants may have documents with the same id; each finds only its own."""
         async with self.fresh() as search:
             for tenant in (TENANT, OTHER):
@@ -186,7 +186,7 @@ class TenantDocumentsContract(Collecting):
             assert await _texts(search, THEIRS) == {}
             assert await _texts(search, OURS) == {"a": "blue birds"}
 
-    async def test_who_names_no_tenant_is_local(self) -> None:
+    async def test_the_default_tenant_is_local(self) -> None:
         """Without a tenant, documents belong to the tenant `local`."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish")])
@@ -196,7 +196,7 @@ class TenantDocumentsContract(Collecting):
             assert await search.remove(["a"], TENANT) == 0
             assert await search.remove(["a"]) == 1
 
-    async def test_what_is_shared_is_found_by_all(self) -> None:
+    async def test_shared_documents_are_found_by_all(self) -> None:
         """Every tenant finds shared documents; with the same id and score, its own comes first."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", visibility=Shared())], TENANT)
@@ -218,7 +218,7 @@ class TenantDocumentsContract(Collecting):
             assert await ids(search, "red fish", reader=Reader()) == []
             assert len(await ids(search, "red fish", reader=THEIRS)) == 1
 
-    async def test_what_is_shared_from_an_instant_on_is_found_then(self) -> None:
+    async def test_documents_shared_from_an_instant_on(self) -> None:
         """A document shared from an instant on is found then; earlier only by developers of its
         tenant."""
         async with self.fresh() as search:
@@ -240,7 +240,7 @@ class TenantDocumentsContract(Collecting):
             found = await ids(search, "red fish", reader=DEVELOPER)
             assert found == [f"{OTHER}{n}" for n in range(7)]
 
-    async def test_whether_all_find_the_same_goes_by_the_tenant(self) -> None:
+    async def test_restrictions_of_other_tenants_do_not_matter(self) -> None:
         """`for_all` does not depend on restricted documents of other tenants."""
         async with self.fresh() as search:
             await search.add([Document("a", "red fish", visibility=Private({"ann"}))], OTHER)

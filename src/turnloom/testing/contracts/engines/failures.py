@@ -9,23 +9,29 @@ import anyio
 
 from turnloom.agents.spec import Answer, Engine, Task
 from turnloom.runtime.spec import Delta
-from turnloom.testing.contracts.engines.stage import PLAIN, RETRIES, Conversed, EngineSuite, written
+from turnloom.testing.contracts.engines.stage import (
+    PLAIN,
+    RETRIES,
+    EngineSuite,
+    FinishedRun,
+    workflow_folder,
+)
 from turnloom.testing.contracts.facts import PATIENCE, until
 from turnloom.testing.loopback import (
-    Broken,
-    Garbled,
+    BrokenReply,
     HttpRefusal,
+    InvalidReply,
     LoopbackModel,
     ModelRequest,
-    Stalled,
+    StalledReply,
 )
 from turnloom.testing.loopback.script import Line
 
 TEXT = "It is five."
 
 # An error event within a stream, valid in both protocols.
-TROUBLE = {"type": "server_error", "code": "server_error", "message": "Overloaded."}
-GIVEN_UP = json.dumps(TROUBLE | {"type": "error", "error": TROUBLE})
+ERROR = {"type": "server_error", "code": "server_error", "message": "Overloaded."}
+ERROR_EVENT = json.dumps(ERROR | {"type": "error", "error": ERROR})
 
 # A date beyond every retry delay.
 FAR_OFF = "Wed, 21 Oct 2099 07:28:00 GMT"
@@ -34,7 +40,7 @@ FAR_OFF = "Wed, 21 Oct 2099 07:28:00 GMT"
 SOON = 0.5
 
 
-class Holding:
+class HeldAnswer:
     """Holds back the answer of an engine until the process ends."""
 
     def __init__(self) -> None:
@@ -43,16 +49,16 @@ class Holding:
     def around(self, engine: Engine) -> Engine:
         """An engine that never returns its answer."""
 
-        async def answer(task: Task) -> Answer:
-            given = await engine(task)
+        async def call(task: Task) -> Answer:
+            answer = await engine(task)
             self.has_answer = True
             await anyio.sleep_forever()
-            return given
+            return answer
 
-        return answer
+        return call
 
 
-class TroubleContract(EngineSuite):
+class FailuresContract(EngineSuite):
     """A call is recorded once with its result, or not at all."""
 
     async def test_a_rate_limit(self) -> None:
@@ -65,20 +71,20 @@ class TroubleContract(EngineSuite):
 
         async with LoopbackModel(limited) as model:
             done = await self.converse(model)
-        self._said_once(done)
+        self._assert_answered_once(done)
         first, second = arrivals
         assert second - first >= 1
         (retried,) = done.facts("model.retried")
         assert retried.error and retried.pause >= 1
         assert "429" in retried.message and "Too many." in retried.message
 
-    async def test_a_server_in_trouble(self) -> None:
+    async def test_a_server_error(self) -> None:
         """A server error is retried."""
         for status in (408, 500, 502, 503):
             async with LoopbackModel([HttpRefusal(status), TEXT]) as model:
-                self._said_once(await self.converse(model))
+                self._assert_answered_once(await self.converse(model))
 
-    async def test_a_server_that_stays_in_trouble(self) -> None:
+    async def test_a_server_error_that_lasts(self) -> None:
         """After the last retry the run fails with the message of the provider."""
         done, model = await self._failed([HttpRefusal(503, "Out for lunch.")] * 9)
         assert len(model.requests) == 1 + RETRIES
@@ -116,52 +122,52 @@ class TroubleContract(EngineSuite):
         assert len(model.requests) == 1
         assert "429" in done.end.data.message
 
-    async def test_an_event_that_is_no_data(self) -> None:
+    async def test_an_invalid_event(self) -> None:
         """An invalid event in a stream is retried."""
-        async with LoopbackModel([Garbled(), TEXT]) as model:
-            self._said_once(await self.converse(model))
+        async with LoopbackModel([InvalidReply(), TEXT]) as model:
+            self._assert_answered_once(await self.converse(model))
 
-    async def test_a_server_that_gives_up(self) -> None:
+    async def test_an_error_event(self) -> None:
         """An error event in a stream is retried."""
-        async with LoopbackModel([Garbled(GIVEN_UP), TEXT]) as model:
-            self._said_once(await self.converse(model))
+        async with LoopbackModel([InvalidReply(ERROR_EVENT), TEXT]) as model:
+            self._assert_answered_once(await self.converse(model))
 
     async def test_a_stream_that_breaks(self) -> None:
         """A broken stream is retried: listeners receive the text from the start, and it is recorded
         once."""
-        async with LoopbackModel([Broken("It is six and "), TEXT]) as model:
+        async with LoopbackModel([BrokenReply("It is six and "), TEXT]) as model:
             done = await self.converse(model)
-        self._said_once(done)
+        self._assert_answered_once(done)
         assert done.heard == (TEXT if self.streams else "")
         assert len(model.requests) == 2
 
     async def test_a_stream_that_breaks_again_and_again(self) -> None:
         """After the last retry the run fails, and no partial text is recorded."""
-        done, model = await self._failed([Broken("It is six and ")] * 9)
+        done, model = await self._failed([BrokenReply("It is six and ")] * 9)
         assert len(model.requests) == 1 + RETRIES
         assert done.end.data.message
 
-    async def test_an_answer_that_makes_no_sense(self) -> None:
+    async def test_invalid_answers(self) -> None:
         """An invalid answer fails the run after the last retry."""
-        done, _ = await self._failed([Garbled()] * 9)
+        done, _ = await self._failed([InvalidReply()] * 9)
         assert done.end.data.message
 
     async def test_an_answer_that_does_not_come(self) -> None:
         """A request without an answer times out and is retried."""
-        async with LoopbackModel([Stalled(), TEXT]) as model:
-            self._said_once(await self.converse(model, silence=SOON))
+        async with LoopbackModel([StalledReply(), TEXT]) as model:
+            self._assert_answered_once(await self.converse(model, silence=SOON))
             await until(lambda: model.abandoned == 1)
 
     async def test_an_answer_that_stops_coming(self) -> None:
         """An answer that stalls times out and is retried."""
-        async with LoopbackModel([Stalled("It is six and "), TEXT]) as model:
+        async with LoopbackModel([StalledReply("It is six and "), TEXT]) as model:
             done = await self.converse(model, silence=SOON)
-        self._said_once(done)
+        self._assert_answered_once(done)
         assert done.heard == (TEXT if self.streams else "")
 
     async def test_an_answer_that_never_comes(self) -> None:
         """After the last timeout the run fails."""
-        done, model = await self._failed([Stalled()] * 9, silence=SOON)
+        done, model = await self._failed([StalledReply()] * 9, silence=SOON)
         assert len(model.requests) == 1 + RETRIES
         assert done.end.data.message
 
@@ -174,9 +180,9 @@ class TroubleContract(EngineSuite):
 
     async def test_cancelling(self) -> None:
         """Cancelling a run during an answer ends it at once and closes the connection."""
-        async with LoopbackModel([Stalled("It is ")]) as model, self.app(model) as app:
+        async with LoopbackModel([StalledReply("It is ")]) as model, self.app(model) as app:
             heard: list[Delta] = []
-            async with written(PLAIN) as folder:
+            async with workflow_folder(PLAIN) as folder:
                 run = await app.start(folder)
                 with run.listening(heard.append):
                     await until(lambda: bool(heard if self.streams else model.requests))
@@ -186,45 +192,45 @@ class TroubleContract(EngineSuite):
             await until(lambda: model.abandoned == 1)
             assert len(model.requests) == 1
 
-    async def test_leaving_and_coming_back(self) -> None:
+    async def test_a_process_that_ends_during_a_call(self) -> None:
         """A call interrupted by the end of its process is repeated by the next process."""
-        async with anyio.TemporaryDirectory() as kept, written(PLAIN) as folder:
+        async with anyio.TemporaryDirectory() as kept, workflow_folder(PLAIN) as folder:
             store = str(Path(kept, "turnloom.db"))
-            async with LoopbackModel([Stalled("It is "), TEXT]) as model:
+            async with LoopbackModel([StalledReply("It is "), TEXT]) as model:
                 async with self.app(model, store=store) as app:
                     run = (await app.start(folder)).id
                     await until(lambda: bool(model.requests))
                 async with self.app(model, store=store) as app:
-                    await self._goes_on(app, run)
+                    await self._assert_resumes(app, run)
             assert len(model.requests) == 2
 
-    async def test_leaving_with_the_answer_in_hand(self) -> None:
+    async def test_a_process_that_ends_before_recording(self) -> None:
         """An answer that was not recorded is requested again, with the same messages."""
-        async with anyio.TemporaryDirectory() as kept, written(PLAIN) as folder:
-            store, holding = str(Path(kept, "turnloom.db")), Holding()
+        async with anyio.TemporaryDirectory() as kept, workflow_folder(PLAIN) as folder:
+            store, held = str(Path(kept, "turnloom.db")), HeldAnswer()
             async with LoopbackModel(["It is six.", TEXT]) as model:
-                async with self.app(model, store=store, around=holding.around) as app:
+                async with self.app(model, store=store, around=held.around) as app:
                     run = (await app.start(folder)).id
-                    await until(lambda: holding.has_answer)
+                    await until(lambda: held.has_answer)
                 async with self.app(model, store=store) as app:
-                    await self._goes_on(app, run)
+                    await self._assert_resumes(app, run)
             first, second = model.requests
             assert first.messages == second.messages
 
-    async def _goes_on(self, app: Any, run: str) -> None:
+    async def _assert_resumes(self, app: Any, run: str) -> None:
         resumed = await app.resume(run)
         with anyio.fail_after(PATIENCE):
             await resumed.finished()
-        self._said_once(Conversed([*await app.history.events(run)], []))
+        self._assert_answered_once(FinishedRun([*await app.history.events(run)], []))
 
-    def _said_once(self, done: Conversed) -> None:
+    def _assert_answered_once(self, done: FinishedRun) -> None:
         assert done.end.kind == "run.finished", done.end.data
         assert done.texts == [TEXT]
         assert done.kinds.count("model.answered") == 1
 
     async def _failed(
         self, lines: Sequence[Line], *, silence: float = PATIENCE
-    ) -> tuple[Conversed, LoopbackModel]:
+    ) -> tuple[FinishedRun, LoopbackModel]:
         """A run that fails with these replies, and records no text."""
         async with LoopbackModel(lines) as model:
             done = await self.converse(model, silence=silence)
