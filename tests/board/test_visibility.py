@@ -13,7 +13,7 @@ from turnloom.board.logic.matching import ALWAYS, may_see, visible_from
 from turnloom.board.logic.rows import read_visibility, rows_of
 from turnloom.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
 from turnloom.errors import InvalidArtifact
-from turnloom.testing.contracts.artifacts.samples import ANN, BOB, NOBODY, NOON, SECOND, SEEN_BY
+from turnloom.testing.contracts.artifacts.samples import ANN, BOB, NOON, SECOND, SEEN_BY, UNNAMED
 from turnloom.testing.contracts.artifacts.samples import artifact as sample
 
 
@@ -57,10 +57,10 @@ def test_it_can_be_seen_from_the_instant_that_is_told(
 
 def test_each_kind_is_open_to_whom_it_says() -> None:
     for visibility, readers_ in SEEN_BY:
-        for reader in (ANN, BOB, NOBODY):
+        for reader in (ANN, BOB, UNNAMED):
             assert may_see(visibility, reader, NOON) == (reader in readers_), visibility
-    assert visible_from(Public(), NOBODY) == ALWAYS
-    assert visible_from(After(NOON, After(NOON - SECOND)), NOBODY) == NOON
+    assert visible_from(Public(), UNNAMED) == ALWAYS
+    assert visible_from(After(NOON, After(NOON - SECOND)), UNNAMED) == NOON
     assert visible_from(After(NOON, Tenant("globex")), BOB) is None
 
 
@@ -141,6 +141,6 @@ def test_nesting_that_no_store_can_write_is_refused() -> None:
     visibility: Visibility = Public()
     for _ in range(100_000):
         visibility = After(NOON, visibility)
-    assert may_see(visibility, NOBODY, NOON)
+    assert may_see(visibility, UNNAMED, NOON)
     with pytest.raises(InvalidArtifact):
         rows_of("acme", [sample("a", visibility=visibility)])

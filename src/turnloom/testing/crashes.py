@@ -133,7 +133,7 @@ class CrashingScheduler(InlineScheduler):
         """Run a program until it ends or is killed; returns whether it survived.
 
         Raises:
-            Exception: whatever the script raises.
+            Exception: the script raised it.
         """
         running, dying = asyncio.create_task(script), asyncio.create_task(self._died.wait())
         await asyncio.wait({running, dying}, return_when=asyncio.FIRST_COMPLETED)

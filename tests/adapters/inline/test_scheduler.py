@@ -17,7 +17,7 @@ from turnloom.adapters.system import SystemClock
 from turnloom.errors import UsageError
 from turnloom.testing.contracts import SchedulerContract, facts
 from turnloom.testing.contracts.facts import key
-from turnloom.testing.contracts.scheduler import begun, served, until
+from turnloom.testing.contracts.scheduler import served, until, wait_begun
 
 turn: ContextVar[str] = ContextVar("turn", default="none")
 
@@ -73,7 +73,7 @@ async def test_a_wake_during_a_drive_that_fails_is_not_lost() -> None:
         drives.hold("a")
         drives.errors["a"] = ValueError("fails once")
         await scheduler.wake(key("a"))
-        await begun(drives, 1)
+        await wait_begun(drives, 1)
         await scheduler.wake(key("a"))
         drives.release("a")
         await until(scheduler, "a", "idle")
@@ -86,7 +86,7 @@ async def test_a_timer_set_during_a_drive_is_kept() -> None:
     async with served(scheduler) as drives:
         drives.hold("a")
         await scheduler.wake(key("a"))
-        await begun(drives, 1)
+        await wait_begun(drives, 1)
         await scheduler.wake(key("a"), at=clock.now() + timedelta(hours=1))
         drives.release("a")
         await until(scheduler, "a", "timer")
@@ -127,7 +127,7 @@ async def test_a_clock_that_jumps_is_noticed() -> None:
     async with served(scheduler) as drives:
         await scheduler.wake(key("a"), at=clock.time + timedelta(days=3))
         clock.time += timedelta(days=4)
-        await begun(drives, 1)
+        await wait_begun(drives, 1)
 
 
 async def test_replaced_timers_do_not_pile_up() -> None:

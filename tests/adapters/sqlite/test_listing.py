@@ -16,7 +16,7 @@ from turnloom.adapters.sqlite.listing import chosen_ends
 from turnloom.errors import UnknownRun
 from turnloom.log.spec import RunFilter
 from turnloom.runtime.logic import codec
-from turnloom.testing.contracts.events import chosen_alike, filled
+from turnloom.testing.contracts.events import check_filters, write_runs
 from turnloom.testing.contracts.facts import CODEC, TENANT, events, key, started
 
 
@@ -83,7 +83,7 @@ EARLIER = """
 async def test_a_store_of_the_release_before_is_lifted(tmp_path: Path) -> None:
     path, spoiled = tmp_path / "turnloom.db", key("spoiled")
     async with aclosing(SqliteStore(path, CODEC)) as store:
-        await filled(store.log, 40)
+        await write_runs(store.log, 40)
         await store.log.append(spoiled, events("spoiled", 1), 0)
         before = await store.log.runs(TENANT, 100)
     with closing(sqlite3.connect(path)) as file:
@@ -91,12 +91,12 @@ async def test_a_store_of_the_release_before_is_lifted(tmp_path: Path) -> None:
         file.execute("UPDATE batches SET data = x'7b' WHERE pos = (SELECT max(pos) FROM batches)")
         file.commit()
     async with aclosing(SqliteStore(path, CODEC)) as store:
-        await chosen_alike(store.log)
+        await check_filters(store.log)
         assert [*await store.log.runs(TENANT, 100)][1:] == [*before][1:]
         (broken,) = await store.log.runs(TENANT, 9, which=RunFilter(frozenset({"broken"})))
         assert broken[0].run == "spoiled"
         await store.log.append(key("new"), [started("new", "shop", "ann", 0)], 0)
-        await chosen_alike(store.log)
+        await check_filters(store.log)
     with closing(sqlite3.connect(path)) as file:
         assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
 

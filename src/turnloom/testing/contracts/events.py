@@ -255,7 +255,7 @@ class EventLogContract:
                 await log.append(key("a"), events("a", 2, after=3), 3)
                 assert [e.seq for e in await _take(live, 2)] == [4, 5]
 
-    async def test_subscribe_to_what_is_not_there_yet(self) -> None:
+    async def test_subscribe_before_the_first_event(self) -> None:
         """A subscription waits for a run or a position that does not exist yet."""
         async with self.fresh() as log, anyio.create_task_group() as tasks:
             seen: list[int] = []
@@ -341,12 +341,11 @@ class EventLogContract:
             assert _places(behind) == [("run 3", 1, 2)]
             assert len(await log.runs(TENANT, 9)) == 6
 
-    async def test_runs_that_a_filter_chooses(self) -> None:
-        """A filter chooses by what the first and the last event say, also after every append; what
-        it chooses comes in pages as all runs do."""
+    async def test_filtered_runs(self) -> None:
+        """A filter uses the first and the latest event of a run, and its results have pages."""
         async with self.fresh() as log:
-            await filled(log, 80)
-            await chosen_alike(log)
+            await write_runs(log, 80)
+            await check_filters(log)
             which = RunFilter(frozenset({"failed", "waiting"}))
             whole = [run for run, *_ in _places(await log.runs(TENANT, 99, which=which))]
             seen = list[str]()
@@ -400,9 +399,9 @@ def _places(ends: Sequence[tuple[Event, Event] | None]) -> list[tuple[str, int, 
     return [(first.run, first.seq, last.seq) for first, last in filter(None, ends)]
 
 
-# How runs stand at the end of what a step of their lives says.
+# Events that give a run each status when they are its last.
 _STEPS = (
-    Noted("went on"),
+    Noted("continued"),
     RunPaused("boss"),
     RunPaused("", collected=1, wanted=2),
     RunFinished(),
@@ -412,20 +411,20 @@ _STEPS = (
 
 
 class _Draws:
-    """Draws the same in every process."""
+    """Deterministic choices."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._count = 0
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of some options."""
+        """One of the options."""
         self._count += 1
         return options[int(digest(f"{self._seed}/{self._count}"), 16) % len(options)]
 
 
-async def filled(log: EventLog, count: int) -> None:
-    """Write so many runs that differ in all that runs are chosen by, each in steps of its own."""
+async def write_runs(log: EventLog, count: int) -> None:
+    """Write a number of runs that differ in everything a `RunFilter` compares."""
     draws = _Draws(count)
     for number in range(count):
         run, position = f"run {number}", 0
@@ -441,8 +440,8 @@ async def filled(log: EventLog, count: int) -> None:
         await log.append(key(run), batch, position)
 
 
-async def chosen_alike(log: EventLog) -> None:
-    """Compare what filters choose in a log with what they choose of all its runs."""
+async def check_filters(log: EventLog) -> None:
+    """Check the results of many filters against filtering all runs in memory."""
     everything = await log.runs(TENANT, 10_000)
     draws = _Draws(len(everything))
     instants = [None, None, *(first.at for first, _ in everything)]

@@ -66,7 +66,7 @@ def event(
 
 
 def started(run: str, workflow: str, user: str, seconds: int) -> Event:
-    """The first event of a run of a workflow, so many seconds after the beginning of all."""
+    """The first event of a run of a workflow, some seconds after `BEGINNING`."""
     fact = RunStarted(workflow, "", "", "", files={}, code={}, tenant=TENANT, user=user)
     at = BEGINNING + timedelta(seconds=seconds)
     return Event(f"{run}/1", run, 1, at, kind=fact.kind, actor="tester", data=fact)

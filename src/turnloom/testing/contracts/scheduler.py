@@ -88,7 +88,7 @@ class SchedulerContract:
         async with self.fresh() as scheduler, served(scheduler) as drives:
             drives.hold("a")
             await scheduler.wake(key("a"))
-            await begun(drives, 1)
+            await wait_begun(drives, 1)
             for _ in range(5):
                 await scheduler.wake(key("a"))
             assert await scheduler.status(key("a")) == "driving"
@@ -104,7 +104,7 @@ class SchedulerContract:
             for run in runs:
                 await scheduler.wake(key(run))
             for n, run in enumerate(runs):
-                await begun(drives, min(n + 2, 6))
+                await wait_begun(drives, min(n + 2, 6))
                 drives.release(run)
             for run in runs:
                 await until(scheduler, run, "idle")
@@ -117,12 +117,12 @@ class SchedulerContract:
             drives.hold("big 1", "big 2", "small")
             for run, tenant in (("big 1", "big"), ("big 2", "big"), ("small", "small")):
                 await scheduler.wake(key(run, tenant))
-            await begun(drives, 2)
+            await wait_begun(drives, 2)
             await anyio.sleep(0.05)
             assert sorted(drives.begun) == ["big 1", "small"]
             assert await scheduler.status(key("big 2", "big")) == "queued"
             drives.release("big 1")
-            await begun(drives, 3)
+            await wait_begun(drives, 3)
             drives.release("big 2", "small")
             await until(scheduler, "big 2", "idle", "big")
 
@@ -134,7 +134,7 @@ class SchedulerContract:
             drives.hold(*(run for run, _ in runs))
             for run, tenant in runs:
                 await scheduler.wake(key(run, tenant))
-            await begun(drives, 3)
+            await wait_begun(drives, 3)
             assert sorted(drives.begun) == ["big 1", "big 2", "small 1"]
             for run, tenant in runs:
                 drives.release(run)
@@ -147,7 +147,7 @@ class SchedulerContract:
             drives.hold(many[0])
             for run in many:
                 await scheduler.wake(key(run, "big"))
-            await begun(drives, 1)
+            await wait_begun(drives, 1)
             await scheduler.wake(key("small", "small"))
             drives.release(many[0])
             await until(scheduler, "small", "idle", "small")
@@ -162,7 +162,7 @@ class SchedulerContract:
             await scheduler.wake(key("a"), at=at)
             assert await scheduler.status(key("a")) == "timer"
             assert not drives.begun
-            await begun(drives, 1)
+            await wait_begun(drives, 1)
             assert SystemClock().now() >= at
             await until(scheduler, "a", "idle")
 
@@ -172,18 +172,18 @@ class SchedulerContract:
             now = SystemClock().now()
             await scheduler.wake(key("a"), at=now + NEVER)
             await scheduler.wake(key("a"), at=now + SOON)
-            await begun(drives, 1)
+            await wait_begun(drives, 1)
             await until(scheduler, "a", "idle")
             await scheduler.wake(key("b"), at=now + NEVER)
             await scheduler.wake(key("b"))
-            await begun(drives, 2)
+            await wait_begun(drives, 2)
             await until(scheduler, "b", "idle")
 
     async def test_an_instant_in_the_past_is_now(self) -> None:
         """A timer in the past drives the run at once."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
             await scheduler.wake(key("a"), at=SystemClock().now() - NEVER)
-            await begun(drives, 1)
+            await wait_begun(drives, 1)
             await until(scheduler, "a", "idle")
 
     async def test_a_drive_gives_the_next_timer(self) -> None:
@@ -193,7 +193,7 @@ class SchedulerContract:
             drives.timers["b"] = SystemClock().now() + NEVER
             await scheduler.wake(key("a"))
             await scheduler.wake(key("b"))
-            await begun(drives, 3)
+            await wait_begun(drives, 3)
             await until(scheduler, "a", "idle")
             await until(scheduler, "b", "timer")
             assert drives.ended.count("a") == 2
@@ -211,7 +211,7 @@ class SchedulerContract:
                 await anyio.sleep(2 * SOON.total_seconds())
                 assert drives.begun == ["c"]
                 await scheduler.wake(key("a"))
-                await begun(drives, 2)
+                await wait_begun(drives, 2)
                 await until(scheduler, "a", "idle")
 
     async def test_cancel_interrupts_only_its_drive(self) -> None:
@@ -220,7 +220,7 @@ class SchedulerContract:
             drives.hold("a", "b")
             for run in ("a", "b"):
                 await scheduler.wake(key(run))
-            await begun(drives, 2)
+            await wait_begun(drives, 2)
             await scheduler.wake(key("a"))
             await scheduler.cancel(key("a"))
             await until(scheduler, "a", "idle")
@@ -228,7 +228,7 @@ class SchedulerContract:
             drives.release("a", "b")
             await until(scheduler, "b", "idle")
             await scheduler.wake(key("a"))
-            await begun(drives, 3)
+            await wait_begun(drives, 3)
             await until(scheduler, "a", "idle")
 
     async def test_a_failing_drive_does_not_stop_others(self) -> None:
@@ -237,10 +237,10 @@ class SchedulerContract:
             drives.errors["a"] = ValueError("a drive that fails")
             await scheduler.wake(key("a"))
             await scheduler.wake(key("b"))
-            await begun(drives, 2)
+            await wait_begun(drives, 2)
             await until(scheduler, "a", "idle")
             await scheduler.wake(key("a"))
-            await begun(drives, 3)
+            await wait_begun(drives, 3)
             await until(scheduler, "a", "idle")
 
     async def test_the_end_of_serving_interrupts_and_waits(self) -> None:
@@ -250,7 +250,7 @@ class SchedulerContract:
                 drives.hold("a", "b")
                 for run in ("a", "b"):
                     await scheduler.wake(key(run))
-                await begun(drives, 2)
+                await wait_begun(drives, 2)
             assert sorted(drives.ended) == ["a", "b"]
 
     async def test_serving_again(self) -> None:
@@ -261,7 +261,7 @@ class SchedulerContract:
                 await until(scheduler, "a", "idle")
             await scheduler.wake(key("a"))
             async with served(scheduler) as drives:
-                await begun(drives, 1)
+                await wait_begun(drives, 1)
                 await until(scheduler, "a", "idle")
 
 
@@ -286,7 +286,7 @@ async def until(scheduler: Scheduler, run: str, status: Status, tenant: str = fa
             await anyio.sleep(0.002)
 
 
-async def begun(drives: Drives, count: int) -> None:
+async def wait_begun(drives: Drives, count: int) -> None:
     """Wait until exactly this number of drives has begun."""
     await facts.until(lambda: len(drives.begun) >= count)
     assert len(drives.begun) == count

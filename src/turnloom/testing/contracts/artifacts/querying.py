@@ -22,9 +22,9 @@ from turnloom.testing.contracts.artifacts.samples import (
     BOB,
     HOSTILE,
     LATER,
-    NOBODY,
     NOON,
     SECOND,
+    UNNAMED,
     artifact,
     ids,
     pages,
@@ -326,10 +326,10 @@ class CountingContract:
                 by_visibility={"public": 1, "private": 1, "tenant": 1, "after": 1},
                 by_tag={"x": 1, "z": 1},
             )
-            assert (await store.summary(FilterConfig(), NOBODY, NOON)).total == 3
+            assert (await store.summary(FilterConfig(), UNNAMED, NOON)).total == 3
             assert (await store.summary(FilterConfig(), ANN, LATER)).total == 5
 
-    async def test_a_filter_says_what_is_counted(self) -> None:
+    async def test_summaries_use_filters(self) -> None:
         """A summary uses every part of a filter except its limit and order."""
         async with self.fresh() as store:
             await fill(store)

@@ -23,7 +23,7 @@ SECOND = timedelta(seconds=1)
 LATER = NOON + 100 * SECOND
 ANN = Reader("ann", {"staff", "audit"}, "acme")
 BOB = Reader("bob", {"staff"}, "acme")
-NOBODY = Reader(tenant="acme")
+UNNAMED = Reader(tenant="acme")
 EVERYTHING: dict[str, Any] = {
     "null": None,
     "flags": [True, False],
@@ -35,17 +35,17 @@ EVERYTHING: dict[str, Any] = {
 }
 HOSTILE = ("it's", 'a"b', "a; DROP TABLE artifacts", "%s %(x)s", "a'); --", "走る", "{}", "*", "\\")
 SEEN_BY: list[tuple[Visibility, list[Reader]]] = [
-    (Public(), [ANN, BOB, NOBODY]),
+    (Public(), [ANN, BOB, UNNAMED]),
     (Private({"ann", "eve"}), [ANN]),
     (Private({"ann", "bob"}), [ANN, BOB]),
     (Labelled({"staff"}), [ANN, BOB]),
     (Labelled({"staff", "audit"}), [ANN]),
     (Labelled({"audit", "board"}), []),
-    (Shared(), [ANN, BOB, NOBODY]),
-    (Tenant("acme"), [ANN, BOB, NOBODY]),
+    (Shared(), [ANN, BOB, UNNAMED]),
+    (Tenant("acme"), [ANN, BOB, UNNAMED]),
     (Tenant("globex"), []),
-    (After(NOON, Tenant("acme")), [ANN, BOB, NOBODY]),
-    (After(NOON, Shared()), [ANN, BOB, NOBODY]),
+    (After(NOON, Tenant("acme")), [ANN, BOB, UNNAMED]),
+    (After(NOON, Shared()), [ANN, BOB, UNNAMED]),
     (After(NOON + SECOND, Shared()), []),
     (After(NOON + 10 * SECOND, Public()), []),
     (After(NOON - SECOND, After(NOON, Labelled({"staff"}))), [ANN, BOB]),

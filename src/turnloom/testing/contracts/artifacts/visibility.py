@@ -25,10 +25,10 @@ from turnloom.testing.contracts.artifacts.samples import (
     ANN,
     BOB,
     LATER,
-    NOBODY,
     NOON,
     SECOND,
     SEEN_BY,
+    UNNAMED,
     artifact,
     consumption,
     ids,
@@ -51,7 +51,7 @@ class ArtifactVisibilityContract:
                 await store.put(
                     TENANT, [artifact(str(n), visibility=visibility, tags={"t"}, run="r")]
                 )
-            for reader in (ANN, BOB, NOBODY):
+            for reader in (ANN, BOB, UNNAMED):
                 seen = [str(n) for n, (_, readers) in enumerate(SEEN_BY) if reader in readers]
                 questions: list[dict[str, Any]] = [
                     *({}, {"types": {"test.Note"}}, {"runs": {"r"}, "produced_by": {"ann"}}),
@@ -83,7 +83,7 @@ class ArtifactVisibilityContract:
             for stranger in ("", "ann", "staff", "globex"):
                 assert await ids(store, Reader("ann", {"staff"}, stranger)) == []
 
-    async def test_a_limit_counts_what_is_seen(self) -> None:
+    async def test_a_limit_counts_visible_artifacts(self) -> None:
         """A limit counts visible artifacts only."""
         hidden = [Private({"bob"}), Labelled({"staff", "secret"}), Tenant("globex")]
         hidden += [After(NOON + timedelta(days=1), Public())]
@@ -244,7 +244,7 @@ class TenantsContract:
                 found = await store.get(str(n), DEVELOPER, NOON)
                 assert found is not None and found.produced_by == TENANT
 
-    async def test_what_others_share_later_does_not_end_a_page(self) -> None:
+    async def test_artifacts_shared_later_do_not_end_a_page(self) -> None:
         """Artifacts that other tenants will share later do not end a developer's page."""
         async with self.fresh() as store:
             soon = After(LATER + SECOND, Shared())

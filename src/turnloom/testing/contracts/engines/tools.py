@@ -193,14 +193,14 @@ class ShowingContract(EngineSuite):
         """A text sent in place of a missing first message is recorded as `added`."""
         await self._checked_calls(["Five."], ALONE)
 
-    async def test_calls_and_what_they_gave(self) -> None:
+    async def test_calls_and_results(self) -> None:
         """Tool calls and results are sent as recorded, including errors."""
         failing = ToolCall("fail", {"reason": "no\nsuch „luck“"})
         lines = [calling(ADDED, failing, text="Let me see."), "It is 5."]
         (_, second) = await self._checked_calls(lines, EQUIPPED)
         assert not second.answer.added
 
-    async def test_a_form_and_what_was_wrong(self) -> None:
+    async def test_an_invalid_output(self) -> None:
         """The text around the problem of an invalid output is recorded as `added`."""
         wrong, right = Answer(output={"total": "many"}), Answer(output={"total": 5, "remark": ""})
         await self._checked_calls([wrong, wrong, right], EQUIPPED | FORMED)

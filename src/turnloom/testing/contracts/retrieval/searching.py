@@ -232,7 +232,7 @@ def _empty() -> Document:
 class FilteringContract(CollectionSuite):
     """Filtering."""
 
-    async def test_filtered_searches_equal_a_comparison_with_what_passes(self) -> None:
+    async def test_filtered_searches_equal_a_comparison_with_passing_documents(self) -> None:
         """A search returns the best k of the chunks that pass the filters, however few pass."""
         documents = library(210)
         filters: list[dict[str, Any]] = [
@@ -310,7 +310,7 @@ class FilteringContract(CollectionSuite):
 class WordsContract(CollectionSuite):
     """The suite for collections that match by keyword; a separate suite, as this is optional."""
 
-    async def test_words_are_found_whatever_their_case(self) -> None:
+    async def test_keywords_ignore_case(self) -> None:
         """Keywords ignore case: a chunk with all of them scores 1, and rarer ones weigh more."""
         async with self.fresh("keyword") as search:
             texts = {"a": "The pump X-200 leaks.", "b": "The pump hums.", "c": "The Moon."}
@@ -323,7 +323,7 @@ class WordsContract(CollectionSuite):
             for query in ('" OR * NEAR(', "_", "__ __", "content:", "-", "…"):
                 assert await ids(search, query, min_relevance=0.01) == [], query
 
-    async def test_words_are_found_wherever_they_stand_and_however_they_are_spelt(self) -> None:
+    async def test_keywords_anywhere_and_in_any_alphabet(self) -> None:
         """Keywords are found late in a text, in any alphabet, and next to an underscore."""
         async with self.fresh("keyword") as search:
             long = " ".join(f"word{n}" for n in range(200))
@@ -344,7 +344,7 @@ class WordsContract(CollectionSuite):
             await search.add(hidden)
             assert before and await search.search("cat sees moon", **asked) == before
 
-    async def test_both_find_what_either_finds(self) -> None:
+    async def test_hybrid_scores(self) -> None:
         """A hybrid score is at least the better of the vector and the keyword score."""
         async with self.fresh("hybrid") as both, self.fresh() as meaning:
             async with self.fresh("keyword") as words:

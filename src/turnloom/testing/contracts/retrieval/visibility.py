@@ -52,7 +52,7 @@ READERS = (
 class CollectionVisibilityContract(CollectionSuite):
     """Visibility of documents."""
 
-    async def test_searches_equal_a_comparison_with_what_may_be_seen(self) -> None:
+    async def test_searches_equal_a_comparison_with_visible_documents(self) -> None:
         """A search returns the best k of the chunks that the reader may see, with their
         visibility."""
         documents = [
@@ -155,7 +155,7 @@ class TenantDocumentsContract(CollectionSuite):
                 )
             assert await ids(search, "red fish") == []
 
-    async def test_searches_equal_a_comparison_with_what_the_tenant_has(self) -> None:
+    async def test_searches_equal_a_comparison_with_the_tenants_documents(self) -> None:
         """A search returns the best k of the tenant's chunks among those of other tenants."""
         documents = library(120)
         parts = {f"t{k}": documents[k::3] for k in range(3)}
