@@ -12,7 +12,7 @@ from turnloom.assembly.events import Span
 from turnloom.assembly.logic import EMPTY, View, frame, view
 from turnloom.assembly.logic.frames import headed
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.service.assembling import Assembled, Assembler
+from turnloom.assembly.service.assembling import Assembler, AssemblyResult
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec.sources import Source
 
@@ -36,7 +36,7 @@ class Agent:
 
     def __init__(self) -> None:
         self._assembler = Assembler([_source(n) for n in range(SEGMENTS)], Estimate())
-        self._seen: tuple[Assembled, View] | None = None
+        self._seen: tuple[AssemblyResult, View] | None = None
 
     async def turn(self, number: int, texts: Sequence[str]) -> None:
         async def search(

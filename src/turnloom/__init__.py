@@ -167,7 +167,7 @@ if TYPE_CHECKING:
     from turnloom.flow.spec.builder import Complete as Complete
     from turnloom.flow.spec.builder import StepSettings as StepSettings
     from turnloom.flow.spec.nodes import ApprovalRequest as ApprovalRequest
-    from turnloom.flow.spec.progress import Decided as Decided
+    from turnloom.flow.spec.progress import DecisionRecord as DecisionRecord
     from turnloom.flow.spec.progress import FlowFailed as FlowFailed
     from turnloom.flow.spec.progress import Outcome as Outcome
     from turnloom.flow.spec.progress import OutcomeStatus as OutcomeStatus
@@ -401,7 +401,7 @@ _NAMES = {
     ),
     "turnloom.flow.spec.nodes": ("ApprovalRequest",),
     "turnloom.flow.spec.progress": (
-        "Decided",
+        "DecisionRecord",
         "FlowFailed",
         "Outcome",
         "OutcomeStatus",

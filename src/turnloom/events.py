@@ -47,7 +47,7 @@ from turnloom.board.events import (
     ArtifactRefused,
 )
 from turnloom.conversation.events import (
-    Considered,
+    ConsideredRule,
     RouteDecided,
 )
 from turnloom.flow.events import (
@@ -256,7 +256,7 @@ __all__ = [
     "Candidate",
     "CallsSettled",
     "ChanceDrawn",
-    "Considered",
+    "ConsideredRule",
     "ContextChanged",
     "ContextGathered",
     "ContextLoaded",

@@ -18,8 +18,8 @@ from turnloom.assembly.logic import estimate
 from turnloom.assembly.logic.composing import MARK
 from turnloom.assembly.logic.frames import headed
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.logic.slices import Witnessed
-from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
+from turnloom.assembly.logic.slices import WitnessedArtifacts
+from turnloom.assembly.service.assembling import Assembler, AssemblyResult, assemble
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import Message
 from turnloom.assembly.spec.formats import Budget, ContextFormat
@@ -59,7 +59,7 @@ class Order:
     customer: dict[str, Any]
 
 
-def reasons(assembled: Assembled) -> list[tuple[str, str]]:
+def reasons(assembled: AssemblyResult) -> list[tuple[str, str]]:
     return [(each.origin, each.reason) for each in assembled.context.withheld]
 
 
@@ -329,7 +329,7 @@ async def test_a_result_that_no_log_could_give_back_is_told(
 
 
 async def boarded(run: Run, **turn: Any) -> Situation:
-    witnessed = Witnessed()
+    witnessed = WitnessedArtifacts()
     board = BoardTurn(reader=ANN, now=LATER, **turn)
     return run.next(request=await board.request(witnessed.note), witnessed=witnessed)
 

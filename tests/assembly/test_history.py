@@ -10,7 +10,7 @@ from turnloom.assembly.events import HistorySummarised
 from turnloom.assembly.logic import estimate, spoken
 from turnloom.assembly.logic.drafts import span_of
 from turnloom.assembly.logic.retrieval import Estimate
-from turnloom.assembly.service.assembling import Assembled, Assembler, assemble
+from turnloom.assembly.service.assembling import Assembler, AssemblyResult, assemble
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import Message, Transcript
 from turnloom.assembly.spec.formats import Budget
@@ -34,7 +34,7 @@ class InShort:
         return f"{len(messages)} things were said"
 
 
-def withheld(assembled: Assembled) -> list[tuple[str, str]]:
+def withheld(assembled: AssemblyResult) -> list[tuple[str, str]]:
     return [(each.origin, each.reason) for each in assembled.context.withheld]
 
 

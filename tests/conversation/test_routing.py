@@ -6,7 +6,7 @@ import pytest
 
 from tests.conversation.talks import Talk, to
 from turnloom.agents.spec import Question
-from turnloom.conversation.events import Considered
+from turnloom.conversation.events import ConsideredRule
 from turnloom.runs.actions import Ask, Finish
 
 AGENTS = "agents: {A: {}, B: {}, C: {}}"
@@ -94,8 +94,10 @@ def test_rules_are_asked_in_their_order_and_all_that_were_asked_are_on_record() 
     route = this.after("A", "on to two")
     assert (route.source, route.target, route.reason) == ("A", "A", "condition rule 5")
     assert route.considered == (
-        Considered(3, "B", False, "${done} == True", {"done": False}, "done is False, not True"),
-        Considered(
+        ConsideredRule(
+            3, "B", False, "${done} == True", {"done": False}, "done is False, not True"
+        ),
+        ConsideredRule(
             4,
             "C",
             False,
@@ -103,7 +105,7 @@ def test_rules_are_asked_in_their_order_and_all_that_were_asked_are_on_record() 
             {"stage": "two", "done": False},
             "done is False, not True",
         ),
-        Considered(5, "A", True, '${stage} == "two"', {"stage": "two"}),
+        ConsideredRule(5, "A", True, '${stage} == "two"', {"stage": "two"}),
     )
 
 
@@ -120,7 +122,7 @@ def test_after_work_comes_after_all_conditions_and_without_a_condition_last() ->
     this.state.values["flag"] = False
     route = this.after("A")
     assert (route.target, route.reason) == ("terminate", "after_work rule 1")
-    assert route.considered[-1] == Considered(1, "terminate", True)
+    assert route.considered[-1] == ConsideredRule(1, "terminate", True)
     assert "flag" in route.considered[1].why_not
 
 
@@ -133,7 +135,7 @@ def test_what_an_agent_says_is_folded_before_its_route_is_decided() -> None:
 def test_only_the_rules_of_who_spoke_are_asked() -> None:
     this = talk("A > B if ${done} == True", "B > C after", "C > B after")
     assert this.after("B").target == "C"
-    assert this.after("C").considered == (Considered(2 + 1, "B", True),)
+    assert this.after("C").considered == (ConsideredRule(2 + 1, "B", True),)
 
 
 def test_a_suppressed_variable_makes_no_condition_true_and_the_route_says_why() -> None:

@@ -19,8 +19,13 @@ from turnloom.assembly.service.providers import (
 from turnloom.assembly.spec import ContextRequest, ContextSlice
 from turnloom.board.spec import FilterConfig, Private
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.spec.board import Chose, Published, ShownSlice, Unprovided
-from turnloom.explain.spec.steps import ModelAsked, ToolUsed
+from turnloom.explain.spec.board import (
+    ArtifactEntry,
+    ChoiceEntry,
+    ContextEntry,
+    FailedProviderEntry,
+)
+from turnloom.explain.spec.steps import ModelCallEntry, ToolEntry
 from turnloom.explain.spec.turn import TurnExplained
 
 PAID = FilterConfig(types={"Payment"})
@@ -93,7 +98,7 @@ async def test_a_turn_says_what_woke_it_who_was_asked_and_what_it_published() ->
     (input,) = woken.artifacts
     assert (input.id, input.type, input.produced_by) == (order.id, "shop.Order", "user")
     assert (input.run, input.parents) == (order.run, ())
-    (context,) = of(found, ShownSlice)
+    (context,) = of(found, ContextEntry)
     assert (context.provider, context.items, context.fallback) == ("RedactingProvider", 2, False)
     assert [(each.provider.rpartition("/")[2], each.items) for each in context.within] == [
         ("RedactingProvider", 2),
@@ -102,7 +107,7 @@ async def test_a_turn_says_what_woke_it_who_was_asked_and_what_it_published() ->
         ("DefaultCorrelationProvider", 0),
     ]
     assert context.seconds == context.within[0].micros / 1_000_000
-    (made,) = of(found, Published)
+    (made,) = of(found, ArtifactEntry)
     assert made.artifact.parents == (order.id,) and made.artifact.run == order.run
     assert [tells(each.says, "courier#1", "no: ", "out") for each in made.within] == [True]
     assert tells(str(found), "packer#1", woken.seq, "1 artifact")
@@ -150,14 +155,14 @@ async def test_a_fallback_and_a_failure_are_told() -> None:
         payment = await here.board.publish(Payment(number=1))
         assert await here.settle()
         calm, lost = await here.events(order.run), await here.events(payment.run)
-    (context,) = of(turn(calm), ShownSlice)
+    (context,) = of(turn(calm), ContextEntry)
     assert context.fallback and tells(context.says, "plain", "1 item")
     failed = context.within[0]
-    assert isinstance(failed, Unprovided) and failed.fallback == "plain"
+    assert isinstance(failed, FailedProviderEntry) and failed.fallback == "plain"
     assert tells(failed.says, "nobody", "LookupError: the shelf is empty", "plain")
     assert [each.kind for each in turn(calm).segments].count("artifact") == 1
     found = explain_turn(lost, 1)
-    (context,) = of(found, ShownSlice)
+    (context,) = of(found, ContextEntry)
     assert (found.status, context.outcome, found.seq) == ("failed", "failed", 0)
     assert tells(context.says, "nobody") and "LookupError" in found.error
 
@@ -184,7 +189,7 @@ async def test_each_engine_of_a_turn_is_told_with_its_own_frame_and_what_it_was_
     assert part.name == "engine 2" and part.frame is not None
     assert part.frame.prompt == task.prompt != found.prompt
     assert part.exchanges == task.exchanges and task.exchanges[0].text == '{"label":"draft"}'
-    calls = of(found, ModelAsked)
+    calls = of(found, ModelCallEntry)
     assert [(each.part, each.n, each.given) for each in calls] == [("", 1, 0), ("engine 2", 1, 1)]
     assert tells(str(found), "engine 2", "rain")
     called = seqs(events, "model.called")[1]
@@ -231,10 +236,10 @@ async def test_tries_are_told_one_by_one_and_which_of_them_counts() -> None:
         assert task.prompt == found.prompt
         part = found.parts[int(task.key.partition("/s")[2].partition("/")[0])]
         assert part.exchanges[: len(task.exchanges)] == task.exchanges
-    (chosen,) = of(found, Chose)
+    (chosen,) = of(found, ChoiceEntry)
     assert tells(chosen.says, "try 2", "3", "1, 2, failed")
-    assert sorted(each.part for each in of(found, ToolUsed)) == ["try 1", "try 2"]
-    assert len(of(found, Published)) == 1
+    assert sorted(each.part for each in of(found, ToolEntry)) == ["try 1", "try 2"]
+    assert len(of(found, ArtifactEntry)) == 1
 
 
 async def test_turns_side_by_side_are_kept_apart() -> None:
@@ -257,11 +262,11 @@ async def test_turns_side_by_side_are_kept_apart() -> None:
         assert (found.agent, found.onward) == (name, None)
         assert found.woken and found.woken.subscription == f"{name}#1"
         assert [type(step).__name__ for step in found.steps] == [
-            "ShownSlice",
-            "ModelAsked",
-            "Published",
+            "ContextEntry",
+            "ModelCallEntry",
+            "ArtifactEntry",
         ]
-        (made,) = of(found, Published)
+        (made,) = of(found, ArtifactEntry)
         assert made.artifact.produced_by == name
 
 
@@ -295,7 +300,7 @@ async def test_what_is_given_directly_and_not_published_is_told_as_such() -> Non
         (run,) = await here.runs()
         found = turn(await here.events(run))
     assert found.woken and not found.woken.subscription
-    (made,) = of(found, Published)
+    (made,) = of(found, ArtifactEntry)
     assert made.made and tells(made.says, "shop.Parcel")
 
 
@@ -338,5 +343,5 @@ async def test_the_time_that_providers_took_is_not_that_of_the_model() -> None:
     at = {event.kind: event.at for event in events}
     assert (at["context.gathered"] - at["turn.started"]).total_seconds() >= 0.05
     assert at["model.called"] >= at["context.gathered"]
-    (context,) = of(turn(events), ShownSlice)
+    (context,) = of(turn(events), ContextEntry)
     assert context.seconds >= 0.05

@@ -43,14 +43,14 @@ async def test_a_hook_that_asks_and_a_question_that_nobody_answers(tmp_path: Pat
                 await run.answer(None, "Yes.")
         found: Any = await app.explain.turn(run.id, 1)
         assert (before.seq, before.steps[0].status) == (0, "open")
-        (hook,) = of(found, steps.HookRan)
+        (hook,) = of(found, steps.HookEntry)
         assert (hook.status, hook.result) == ("success", "Yes.") and hook.waited >= 0
         (asked,) = said(hook.within)
         assert tells(asked, "local", "'May I?'", "local", '"Yes."')
-        (tool,) = of(found, steps.ToolUsed)
+        (tool,) = of(found, steps.ToolEntry)
         question, raised = tool.within
-        assert isinstance(raised, details.Raised)
-        assert isinstance(question, details.Questioned) and question.status == "expired"
+        assert isinstance(raised, details.StackEntry)
+        assert isinstance(question, details.QuestionEntry) and question.status == "expired"
         assert tool.error.startswith("QuestionExpired")
         assert tells(str(await app.explain.timeline(run.id)), "local", '"Yes."')
 
@@ -74,7 +74,7 @@ async def test_a_hook_that_ran_again_in_another_process_says_so(
                 await app.handle(run).answer(None, next(left))
         found: Any = await app.explain.turn(run, 1)
         timeline = str(await app.explain.timeline(run))
-    (again,) = [step for step in of(found, steps.HookRan) if step.restored]
+    (again,) = [step for step in of(found, steps.HookEntry) if step.restored]
     assert tells(again.says, "unlock", "before_chat", "restored", "success")
     assert found.verified and tells(timeline, "before_chat", "restored")
 
@@ -125,7 +125,9 @@ async def test_message_hooks_are_steps_and_what_they_made_is_the_frame(tell: Tel
         ("message", "hooks"),
         ("tool", "tools.look"),
     ]
-    ran = [(each.hook, each.trigger, each.status, each.result) for each in of(found, steps.HookRan)]
+    ran = [
+        (each.hook, each.trigger, each.status, each.result) for each in of(found, steps.HookEntry)
+    ]
     sent = "process_message_before_send"
     assert ran == [
         ("update", "update_agent_state", "success", "Speak up."),
@@ -135,7 +137,7 @@ async def test_message_hooks_are_steps_and_what_they_made_is_the_frame(tell: Tel
         ("polite", sent, "success", "Please: Done."),
         ("broken", sent, "error", None),
     ]
-    asked = of(found, steps.ModelAsked)
+    asked = of(found, steps.ModelCallEntry)
     (first,), (second,) = [said(each.within) for each in asked]
     assert tells(first, "'broken'") and tells(second, "'broken'")
     rows = [(row.depth, row.who, row.note) for row in timeline(told.events).rows]

@@ -8,7 +8,7 @@ import pytest
 from tests.parity.forms.stages import write
 from turnloom import Answer, Loom, Task, UsageError
 from turnloom.adapters.pydantic_ai import Patience, PydanticAIEngine
-from turnloom.explain.spec.steps import AttemptFailed, ModelAsked
+from turnloom.explain.spec.steps import ModelCallEntry, RetryEntry
 from turnloom.testing import HttpRefusal, LoopbackModel
 
 KEY = "sk-live-9a8b7c6d5e4f3a2b"
@@ -42,8 +42,8 @@ async def test_each_failed_attempt_has_a_row_in_the_turn_and_is_counted_in_the_t
     assert KEY not in str(turn) and "⟨hidden:key⟩" in first.message
     assert "Overloaded." in second.message and second.pause >= 0
     asked = turn.steps[0]
-    assert isinstance(asked, ModelAsked) and asked.outcome == "answered" and turn.verified
-    rows = [each for each in asked.within if isinstance(each, AttemptFailed)]
+    assert isinstance(asked, ModelCallEntry) and asked.outcome == "answered" and turn.verified
+    rows = [each for each in asked.within if isinstance(each, RetryEntry)]
     assert [(row.n, row.message) for row in rows] == [(1, first.message), (2, second.message)]
     assert rows[0].says in str(turn)
     (row,) = [row for row in timeline.rows if row.what == "turn 1"]
@@ -60,8 +60,8 @@ async def test_a_call_that_fails_for_good_shows_the_attempts_before(tmp_path: Pa
             turn = await app.explain.turn(run.id, 1)
             timeline = await app.explain.timeline(run.id)
     asked = turn.steps[0]
-    assert isinstance(asked, ModelAsked) and asked.outcome == "failed"
-    assert [isinstance(each, AttemptFailed) for each in asked.within[:2]] == [True, True]
+    assert isinstance(asked, ModelCallEntry) and asked.outcome == "failed"
+    assert [isinstance(each, RetryEntry) for each in asked.within[:2]] == [True, True]
     (row,) = [row for row in timeline.rows if row.what == "turn 1"]
     assert "2 retries" in row.note
 

@@ -36,7 +36,7 @@ async def test_the_prompt_with_tools_a_form_and_a_secret_is_the_engines_to_the_b
 
 
 async def test_each_model_call_says_with_what_it_was_asked(busy: Told) -> None:
-    asked = of(busy.turn(1), steps.ModelAsked)
+    asked = of(busy.turn(1), steps.ModelCallEntry)
     assert [(each.n, each.given, each.outcome) for each in asked] == [
         (1, 0, "answered"),
         (2, 1, "answered"),
@@ -58,7 +58,7 @@ async def test_each_model_call_says_with_what_it_was_asked(busy: Told) -> None:
 
 
 async def test_a_tool_says_what_it_wrote_asked_and_did(busy: Told) -> None:
-    plan, add, subtract = of(busy.turn(1), steps.ToolUsed)
+    plan, add, subtract = of(busy.turn(1), steps.ToolEntry)
     assert (plan.tool, plan.call, plan.arguments, plan.outcome, plan.result) == (
         "plan",
         1,
@@ -77,7 +77,7 @@ async def test_a_tool_says_what_it_wrote_asked_and_did(busy: Told) -> None:
     ]
     for line, values in zip(said(plan.within), told, strict=True):
         assert tells(line, *values), line
-    questions = [each for each in plan.within if isinstance(each, details.Questioned)]
+    questions = [each for each in plan.within if isinstance(each, details.QuestionEntry)]
     assert all(each.status == "answered" and each.at and each.by == "u1" for each in questions)
     assert plan.seconds is not None and 0 <= plan.waited <= plan.seconds
     assert plan.waited == pytest.approx(sum(each.waited or 0 for each in questions))
@@ -90,7 +90,7 @@ async def test_a_tool_says_what_it_wrote_asked_and_did(busy: Told) -> None:
 
 
 async def test_hooks_say_how_they_ended_and_why_they_were_skipped(busy: Told) -> None:
-    greet, check, praise = of(busy.turn(1), steps.HookRan)
+    greet, check, praise = of(busy.turn(1), steps.HookEntry)
     assert (greet.trigger, greet.status, greet.result) == ("before_agent", "success", "hello")
     assert (check.status, check.attempts, check.error) == (
         "error",
@@ -99,19 +99,22 @@ async def test_hooks_say_how_they_ended_and_why_they_were_skipped(busy: Told) ->
     )
     assert check.elapsed_ms and check.elapsed_ms >= 100 and not check.restored
     assert praise.status == "skipped" and tells(praise.says, "praise", "after_agent", "check")
-    (skipped,) = of(busy.turn(2), steps.HookRan)
+    (skipped,) = of(busy.turn(2), steps.HookEntry)
     assert tells(skipped.result, "${accepted} == False", "accepted")
 
 
 async def test_outputs_and_transfers_stand_where_they_happened(busy: Told) -> None:
-    (chosen,) = of(busy.turn(1), steps.Transferred)
+    (chosen,) = of(busy.turn(1), steps.TransferEntry)
     assert (chosen.rule, chosen.target) == (3, "Writer")
     second = busy.turn(2)
-    refused, thick, thin = (each.within[0] for each in of(second, steps.ModelAsked))
-    assert isinstance(refused, details.Rejected) and refused.raw == "No report."
-    assert isinstance(thick, details.Gave) and thick.output == {"title": "Sheds", "pages": 10}
-    assert isinstance(thin, details.Gave) and (thin.model, thin.hidden) == ("Report", False)
-    assert [(each.auto, each.call, each.outcome) for each in of(second, steps.ToolUsed)] == [
+    refused, thick, thin = (each.within[0] for each in of(second, steps.ModelCallEntry))
+    assert isinstance(refused, details.RefusedOutputEntry) and refused.raw == "No report."
+    assert isinstance(thick, details.OutputEntry) and thick.output == {
+        "title": "Sheds",
+        "pages": 10,
+    }
+    assert isinstance(thin, details.OutputEntry) and (thin.model, thin.hidden) == ("Report", False)
+    assert [(each.auto, each.call, each.outcome) for each in of(second, steps.ToolEntry)] == [
         (True, 2, "failed"),
         (True, 3, "returned"),
     ]
@@ -162,7 +165,7 @@ async def test_what_waits_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TURNLOOM_TEST_TOKEN", TOKEN)
     told = await tell(WORKSHOP, LINES, [])
     found = told.turn(1)
-    plan, add = of(found, steps.ToolUsed)
+    plan, add = of(found, steps.ToolEntry)
     assert (found.status, plan.outcome, add.outcome) == ("open", "open", "returned")
     assert tells(str(found), "plan", as_data(plan.arguments), "u1", "'Like this?'")
 
@@ -173,7 +176,7 @@ async def test_a_model_call_says_what_the_engine_called_itself(tell: Tell) -> No
     line = Answer("NEXT", before=(Exchange("Hm.", calls, results),))
     told = await tell(said={"Asker": [line], "Planner": ["DONE"]})
     found = told.turn(1)
-    (asked,) = of(found, steps.ModelAsked)
+    (asked,) = of(found, steps.ModelCallEntry)
     assert tells(said(asked.within)[0], "look", '{"at":"sky"}', '"blue"')
     assert tells(said(asked.within)[1], "look", '{"at":"sun"}', "too bright")
     assert said(asked.within)[0] in str(found)
@@ -186,18 +189,18 @@ async def test_a_model_call_says_who_answered_and_what_the_engine_added(tell: Te
     lines = {"Asker": [Answer("NEXT", model="gpt-5-2026", added=added)], "Planner": ["DONE"]}
     told = await tell(said=lines)
     found, later = told.turn(1), told.turn(2)
-    (asked,) = of(found, steps.ModelAsked)
+    (asked,) = of(found, steps.ModelCallEntry)
     assert asked.model == "gpt-5-2026" and tells(asked.says, "Engine", "gpt-5-2026")
-    assert asked.within[0] == details.ShownBeside(told.seq("model.answered"), added)
+    assert asked.within[0] == details.AddedTextEntry(told.seq("model.answered"), added)
     line = said(asked.within)[0]
     assert tells(line, r'"That is it.\u001b ", "\nAnswer again."') and line in str(found)
     shown = msgspec.json.decode(msgspec.json.encode(found))["steps"][0]
     assert shown["model"] == "gpt-5-2026"
     first = shown["within"][0]
     assert (first["type"], first["texts"]) == ("added by engine", [*added])
-    (plain,) = of(later, steps.ModelAsked)
+    (plain,) = of(later, steps.ModelCallEntry)
     assert plain.model == "" and "gpt" not in plain.says
-    assert not [each for each in plain.within if isinstance(each, details.ShownBeside)]
+    assert not [each for each in plain.within if isinstance(each, details.AddedTextEntry)]
     rows = {row.what: row.note for row in timeline(told.events).rows}
     assert (rows["turn 1"], rows["turn 2"]) == ("gpt-5-2026", "")
     assert tells(describe(told.events[told.seq("model.answered") - 1].data), "gpt-5-2026")

@@ -7,7 +7,7 @@ from tests.explain.conftest import FLOW, Tell, Told, tells
 from turnloom.assembly.events import FrameAssembled
 from turnloom.errors import UsageError
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.spec.steps import ModelAsked
+from turnloom.explain.spec.steps import ModelCallEntry
 from turnloom.log.spec import Event
 
 
@@ -54,7 +54,7 @@ async def test_a_turn_says_where_every_piece_is_from_and_what_came_of_it(told: T
     ]
     assert all(told.events[each.seq - 1].data.text == each.text for each in history)
     (asked,) = found.steps
-    assert isinstance(asked, ModelAsked) and (asked.n, asked.given) == (1, 0)
+    assert isinstance(asked, ModelCallEntry) and (asked.n, asked.given) == (1, 0)
     assert (asked.engine, asked.outcome, asked.request) == ("Engine", "answered", found.digest)
     assert asked.usage.input_tokens == 30 and found.usage == asked.usage
     spoke, known, stage = [each.says for each in asked.within]
@@ -117,13 +117,13 @@ async def test_turns_that_failed_or_stand_open_are_explained(tell: Tell) -> None
     told = await tell(said={"Asker": []}, answers=())
     failed = explain_turn(told.events, 1)
     (asked,) = failed.steps
-    assert isinstance(asked, ModelAsked) and asked.outcome == failed.status == "failed"
+    assert isinstance(asked, ModelCallEntry) and asked.outcome == failed.status == "failed"
     assert asked.error == failed.error == "ValueError: nothing left to say"
     assert failed.onward and failed.onward.kind == "run.failed"
     until_call = [event for event in told.events if event.seq <= told.seq("model.called")]
     still = explain_turn(until_call, 1)
     (asked,) = still.steps
-    assert isinstance(asked, ModelAsked) and asked.outcome == still.status == "open"
+    assert isinstance(asked, ModelCallEntry) and asked.outcome == still.status == "open"
     assert still.onward is None and still.prompt == told.tasks[0].prompt
     begun = explain_turn(until_call[: told.seq("turn.started")], 1)
     assert (begun.seq, begun.prompt, begun.steps) == (0, "", ()) and begun.verified

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.guards.runs import Says, go_on
 from turnloom.explain.logic.timeline import timeline
 from turnloom.explain.logic.turn import explain_turn
-from turnloom.explain.spec.steps import ModelAsked, ToolUsed
+from turnloom.explain.spec.steps import ModelCallEntry, ToolEntry
 
 LOOPS = {"window": 3, "similarity": None}
 
@@ -33,8 +33,8 @@ async def test_calls_are_told_with_what_they_reserved_and_used(tmp_path: Path) -
     guards = {"budget": {"model_calls": 9, "tool_calls": 9}}
     events = await go_on(tmp_path, guards, engine=Says(["look"], "Done."), max_turns=1)
     steps = explain_turn(events, 1).steps
-    asked = [step for step in steps if isinstance(step, ModelAsked)]
-    (used,) = [step for step in steps if isinstance(step, ToolUsed)]
+    asked = [step for step in steps if isinstance(step, ModelCallEntry)]
+    (used,) = [step for step in steps if isinstance(step, ToolEntry)]
     assert len(asked) == 2 and used.outcome == "returned"
     words = [detail.says for detail in used.within]
     assert [each.partition(":")[0] for each in words] == ["budget.reserved", "budget.spent"]

@@ -19,7 +19,7 @@ from turnloom.flow.spec.steps import StepAgent
 from turnloom.reaction.spec import Member
 from turnloom.reaction.spec.builder import AgentBuilder
 from turnloom.runs.brief import Brief
-from turnloom.runtime.spec import Staff
+from turnloom.runtime.spec import AgentRuntime
 
 ROWS = list(FORMS["conversation"])
 CELLS = [(form, row) for form, cells in FORMS.items() for row in cells]
@@ -175,7 +175,7 @@ WORDS: dict[str, dict[str, str]] = {
         "score": "best of several tries",
         "max_concurrency": "concurrency limits",
     },
-    "Staff": {
+    "AgentRuntime": {
         "engines": "engines one after the other",
         "context": "context providers",
         "contexts": "an engine's own context",
@@ -237,7 +237,7 @@ def found() -> dict[str, set[str]]:
         "Settings": set(StepSettings.__annotations__),
         "Member": {each.name for each in fields(Member)},
         "StepAgent": {each.name for each in fields(StepAgent)},
-        "Staff": {each.name for each in fields(Staff)},
+        "AgentRuntime": {each.name for each in fields(AgentRuntime)},
         "Guards": set(Guards.model_fields),
         "a folder": set(PARTS),
         "a board": {*signature(Loom.board).parameters} - {"self"},

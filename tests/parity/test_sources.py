@@ -21,8 +21,8 @@ from turnloom import (
     from_state,
     from_variables,
 )
-from turnloom.assembly.logic.slices import Witnessed
-from turnloom.assembly.service.assembling import Assembled, assemble
+from turnloom.assembly.logic.slices import WitnessedArtifacts
+from turnloom.assembly.service.assembling import AssemblyResult, assemble
 from turnloom.assembly.spec import ChosenProvider, Message
 from turnloom.assembly.spec.formats import PLAIN
 from turnloom.assembly.spec.sources import Share, Source
@@ -95,8 +95,8 @@ async def search(
 
 async def shown(
     *sources: Source, budget: Budget | None = None, format: ContextFormat = PLAIN
-) -> Assembled:
-    witnessed = Witnessed()
+) -> AssemblyResult:
+    witnessed = WitnessedArtifacts()
     situation = Run().next(
         state={"a": "A of the state.", "b": "B of the state."},
         values=values(tone="calm", stage=2),

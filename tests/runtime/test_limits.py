@@ -34,7 +34,7 @@ from turnloom.board.spec.queries import MOST_COMPARED
 from turnloom.kernel.contained import bare
 from turnloom.log.spec import RunKey
 from turnloom.runtime.calls import MOST_BYTES
-from turnloom.runtime.following import PIECES, Following
+from turnloom.runtime.following import PIECES, Subscriptions
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import Inbox
 from turnloom.runtime.spec import MOST_MAIL, Close, Delta, Stop
@@ -144,7 +144,7 @@ async def refuse_more(inbox: Inbox) -> None:
 
 def test_pieces_of_an_answer() -> None:
     heard = list[Delta]()
-    watchers = Following(SqliteStore(Path("unused"), codec()).log)
+    watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
     text = "".join(map(str, range(1000)))
     for n, letter in enumerate(text):
         watchers.spread(KEY, Delta("r", 1, "Ann", n, letter))
@@ -177,7 +177,7 @@ async def test_an_error_is_kept_without_its_frames() -> None:
             watchers.tell(KEY, error, "trace", aloud=False)
         return weakref.ref(held)
 
-    watchers = Following(SqliteStore(Path("unused"), codec()).log)
+    watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
     held = fail()
     gc.collect()
     assert held() is None
@@ -215,6 +215,6 @@ async def test_a_trace_in_the_log_is_masked(
         except RuntimeError as error:
             trace = driver.trace(run._key, error)
         with caplog.at_level(logging.ERROR):
-            parts.runs.following.tell(run._key, RuntimeError("no"), trace)
+            parts.runs.following.fail(run._key, RuntimeError("no"), trace)
         assert PASSWORD not in trace and "RuntimeError" in trace
         assert "RuntimeError" in caplog.text and PASSWORD not in caplog.text

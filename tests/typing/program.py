@@ -66,7 +66,7 @@ async def research(state: Draft, ctx: t.StepContext) -> t.Update[Draft]:
     where = [ctx.run_id, ctx.step, ctx.execution_id, ctx.idempotency_key, f"{ctx.attempt}"]
     failure: t.StepFailure | None = ctx.failure
     paths: Sequence[t.PathResult] = ctx.paths
-    decided: Mapping[str, t.Decided] = ctx.approvals
+    decided: Mapping[str, t.DecisionRecord] = ctx.approvals
     undone: t.Execution | None = ctx.undoes
     assert undone is None
     known = {**ctx.to_dict(), **ctx.data}

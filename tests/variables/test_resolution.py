@@ -13,7 +13,7 @@ from turnloom.variables.logic.resolution import (
     Gates,
     LookupResult,
     Readings,
-    Resolved,
+    ResolvedContext,
     flags,
     gates,
     lookups,
@@ -53,7 +53,7 @@ def wanted(declared: Variables, closed: Gates = OPEN) -> list[str]:
     return [source.env_var for _, source in flags(declared, closed)]
 
 
-def read(declared: Variables, closed: Gates = OPEN, **environment: str) -> Resolved:
+def read(declared: Variables, closed: Gates = OPEN, **environment: str) -> ResolvedContext:
     asked = {name: environment.get(name) for name in wanted(declared, closed)}
     return resolve(declared, IDS, Readings(closed, asked, {}))
 
@@ -64,7 +64,7 @@ def find(declared: Variables, **documents: Any) -> dict[str, InitialValue]:
     return by_name(resolve(declared, IDS, Readings(OPEN, {}, found)))
 
 
-def by_name(resolved: Resolved) -> dict[str, InitialValue]:
+def by_name(resolved: ResolvedContext) -> dict[str, InitialValue]:
     assert isinstance(resolved.loaded, ContextLoaded)
     loaded = {each.name: each for each in resolved.loaded.values}
     assert len(loaded) == len(resolved.loaded.values), "a name was loaded twice"

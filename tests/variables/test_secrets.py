@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnloom.agents.events import AgentText, QuestionAnswered, ToolReturned, TurnStarted
 from turnloom.assembly.events import FrameAssembled, Segment, Span
-from turnloom.conversation.events import Considered, RouteDecided
+from turnloom.conversation.events import ConsideredRule, RouteDecided
 from turnloom.kernel.marks import Mark, mark
 from turnloom.kernel.values import as_data, preview
 from turnloom.variables.events import ContextLoaded, InitialValue, TimerSet
@@ -70,7 +70,7 @@ def test_names_and_what_stands_for_bytes_stay_what_they_are() -> None:
         TurnStarted(1, "Asker"),
         TimerSet("2026", at),
         FrameAssembled(1, "Asker", "dead-beef", span, 1, "c", "beef", 0, segments),
-        RouteDecided("user", "Asker", "why", (Considered(1, "Asker", True),)),
+        RouteDecided("user", "Asker", "why", (ConsideredRule(1, "Asker", True),)),
     ):
         assert secrets.mask(fact) == fact
     said = secrets.mask(AgentText(1, "Asker", "Asker met 2026"))

@@ -170,12 +170,12 @@ class Loom:
         if isinstance(workflow, str | PathLike):
             path = _path(workflow, "The place of the workflow")
             return Run(await runs.start(path, user=user, tenant=tenant), runs)
-        from turnloom.runtime.runs import FlowGiven
+        from turnloom.runtime.runs import FlowStart
 
         parts = self._open()
         loaded = parts.flows.declare(workflow)
         parts.collections.open_named(each.context for each in loaded.staff.values())
-        given = FlowGiven(loaded, state if state is not None else workflow.state())
+        given = FlowStart(loaded, state if state is not None else workflow.state())
         return Run(await runs.start(given, user=user, tenant=tenant), runs)
 
     async def resume(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":

@@ -82,7 +82,7 @@ class Run(Generic[S_co]):
         """Call `listener` with the text deltas of answers made in this process, while the context
         is open."""
         hear = as_function(listener, "`listener`")
-        return self._runs.following.listening(self._key, hear)
+        return self._runs.following.listen(self._key, hear)
 
     async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
         """Cancel it; returns whether it was open.

@@ -8,7 +8,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.spec import Fact
 
 
-class Considered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ConsideredRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A rule considered for a route: the values it saw, whether it fired, and why not."""
 
     rule: int
@@ -27,4 +27,4 @@ class RouteDecided(Fact, frozen=True):
     source: str
     target: str
     reason: str
-    considered: tuple[Considered, ...] = ()
+    considered: tuple[ConsideredRule, ...] = ()

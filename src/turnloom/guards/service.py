@@ -11,7 +11,7 @@ from turnloom.guards.events import SelectionMade
 from turnloom.guards.logic.selection import SelectionRequest, observations, outcomes, select
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Pool, Selection
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 from turnloom.log.ports import EventLog
 from turnloom.log.service import all_runs
 from turnloom.log.spec import Event, RunKey
@@ -101,7 +101,7 @@ class Selector:
 
     def _why(self, error: Exception) -> str:
         is_late = isinstance(error, TimeoutError)
-        return f"no answer within {self._patience:g} s" if is_late else said(error)
+        return f"no answer within {self._patience:g} s" if is_late else error_text(error)
 
 
 async def rebuild(stored: EventLog, beliefs: BeliefStore, tenant: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from anyio import CapacityLimiter
 
 from turnloom.kernel.threads import in_thread
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 
 
 class Interrupted(BaseException):
@@ -26,7 +26,7 @@ class Quit(Exception):
         self.name = name
 
 
-def named(error: Exception) -> str:
+def error_name(error: Exception) -> str:
     """The name of an error raised by user code."""
     return error.name if isinstance(error, Quit) else type(error).__name__
 
@@ -38,7 +38,7 @@ def bare(error: Exception, depth: int = 8) -> Exception:
     try:
         copy: Exception = kind.__new__(kind, *error.args)
     except TypeError:
-        return Exception(f"{kind.__name__}: {said(error)}")
+        return Exception(f"{kind.__name__}: {error_text(error)}")
     copy.args = error.args
     copy.__dict__.update(error.__dict__)
     cause = error.__cause__
@@ -68,7 +68,7 @@ class _Contained:
             if current is None or not current.cancelling():
                 raise Quit("CancelledError", "It cancelled itself.") from error
             return
-        raise Quit(type(error).__name__, said(error)) from error
+        raise Quit(type(error).__name__, error_text(error)) from error
 
 
 def _is_signal(error: BaseException) -> bool:

@@ -86,7 +86,7 @@ def plain_string(value: object) -> object:
     return str.__str__(value) if isinstance(value, str) else value
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The message of an error, encodable as UTF-8 and without marks of secrets."""
     try:
         text = str(error)

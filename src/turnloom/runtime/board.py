@@ -18,9 +18,9 @@ from turnloom.board.logic.matching import value_at
 from turnloom.board.spec import Artifact, Public, TypeRegistry
 from turnloom.errors import UsageError
 from turnloom.guards.spec import Selection
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import as_data, canonical, said
+from turnloom.kernel.values import as_data, canonical, error_text
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import (
     ArtifactForwarded,
@@ -52,9 +52,9 @@ from turnloom.runs.brief import (
     contexts_of,
 )
 from turnloom.runtime.agent_turns import AgentTurns
-from turnloom.runtime.around.selection import Selections, Wanted
+from turnloom.runtime.around.selection import ChoiceRequest, Selections
 from turnloom.runtime.calls import as_json, opened
-from turnloom.runtime.drive.live import LiveRun, Post
+from turnloom.runtime.drive.live import LiveRun, RunDelivery
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.user_code import ask_condition, ask_user_code
 
@@ -106,7 +106,7 @@ async def _chosen(
     if not among:
         return [*to]
     about = types.read(artifact.type, artifact.payload)
-    wanted = Wanted(among, about, artifact=artifact.id)
+    wanted = ChoiceRequest(among, about, artifact=artifact.id)
     made = await selections.choose(f"offer/{artifact.id}/selection", selection, wanted)
     passed_over = {*among} - {made.chosen}
     why = f"{made.chosen or 'no agent'} was chosen"
@@ -149,7 +149,7 @@ async def _refused(
                     subscription.id, "where", f"condition {number} does not hold"
                 )
         except Exception as error:  # noqa: BLE001 - recorded: a failed condition is not a "no"
-            what = f"condition {number} failed: {named(error)}: {said(error)}"
+            what = f"condition {number} failed: {error_name(error)}: {error_text(error)}"
             return SubscriptionVerdict(subscription.id, WHERE_FAILED, what)
     return None
 
@@ -172,7 +172,9 @@ async def _keyed(
             value = types.read(artifact.type, artifact.payload)
             key = as_json(await ask_user_code(by, value, deadline=DEADLINE))
     except Exception as error:  # noqa: BLE001 - recorded
-        return SubscriptionVerdict(subscription.id, KEY_FAILED, f"{named(error)}: {said(error)}")
+        return SubscriptionVerdict(
+            subscription.id, KEY_FAILED, f"{error_name(error)}: {error_text(error)}"
+        )
     if key is None:
         return SubscriptionVerdict(subscription.id, "no_key", "it has no key to be joined by")
     return msgspec.structs.replace(verdict, key=canonical(key))
@@ -217,7 +219,7 @@ class BoardRuntime(AgentTurns):
         return None
 
     @property
-    def _post(self) -> Post:
+    def _post(self) -> RunDelivery:
         post = self._live.means.post
         if post is None:
             raise UsageError("Nothing here goes from one run to another. Use `Loom.board`.")

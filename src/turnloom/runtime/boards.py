@@ -139,7 +139,7 @@ class Starter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BoardPlace:
+class BoardPorts:
     """The ports and services that the runs of a board use."""
 
     log: EventLog
@@ -160,7 +160,7 @@ class BoardRuns:
     def __init__(
         self,
         name: str,
-        place: BoardPlace,
+        place: BoardPorts,
         load: Callable[[], LoadedWorkflow],
         user: str,
         tenant: str,

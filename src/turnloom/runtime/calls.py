@@ -46,10 +46,10 @@ from turnloom.board.spec import Artifact, Audience, Visibility
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_seconds, as_string
-from turnloom.kernel.contained import Interrupted, Quit, called, contained, named
+from turnloom.kernel.contained import Interrupted, Quit, called, contained, error_name
 from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
-from turnloom.kernel.values import Json, as_object, is_text, preview, said, writable
+from turnloom.kernel.values import Json, as_object, error_text, is_text, preview, writable
 from turnloom.log.spec import Fact
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import scope_of
@@ -58,7 +58,7 @@ from turnloom.variables.events import ContextChanged, ContextMissed
 from turnloom.variables.logic.exposure import names_of
 from turnloom.variables.logic.triggers import value_at
 from turnloom.variables.logic.types import apart, is_json
-from turnloom.variables.logic.writing import DraftValues, Held
+from turnloom.variables.logic.writing import DraftValues, HeldValues
 from turnloom.variables.spec import UNCHANGED, Context, Derived, UiResponse
 
 # The largest JSON, in bytes, that a tool, a hook or an effect may return.
@@ -119,7 +119,7 @@ class Call:
                 raise Parked from error  # whatever it did with the first exception
             if isinstance(error, Exception):
                 raise
-            raise Quit(type(error).__name__, said(error)) from error
+            raise Quit(type(error).__name__, error_text(error)) from error
         finally:
             refused = self.draft.close()
         if self.question is not None:
@@ -271,11 +271,11 @@ class Call:
                 self._journal.objects[name, self._caller.key] = value
 
 
-def _held(journal: Journal, shown: Mapping[str, Json]) -> Held:
+def _held(journal: Journal, shown: Mapping[str, Json]) -> HeldValues:
     """The variables of the run as its own code sees them: secrets in clear, objects live."""
     state = journal.state
     secrets = {name: value for name, value in journal.secrets.items() if name in state.values}
-    return Held(
+    return HeldValues(
         state.values,
         state.ephemeral,
         journal.objects,
@@ -437,10 +437,12 @@ async def _cut_off(tasks: Collection[asyncio.Task[Any]]) -> None:
         task.cancel()
     for error in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(error, Exception):
-            log.warning("A call that was cut off failed: %s: %s", named(error), said(error))
+            log.warning(
+                "A call that was cut off failed: %s: %s", error_name(error), error_text(error)
+            )
 
 
-class Abreast:
+class ConcurrentCalls:
     """The tool calls of one answer. A call that asked a person waits for the answer here while
     other calls run, which may take long."""
 

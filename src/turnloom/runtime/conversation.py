@@ -26,9 +26,9 @@ from turnloom.board.spec import Artifact
 from turnloom.conversation.spec import ConversationState
 from turnloom.errors import BudgetExceeded, ContextTooLarge, EngineError
 from turnloom.guards.logic.windows import HISTORY, CallSize, describe_size
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import chain_digest
-from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, said
+from turnloom.kernel.values import Json, as_data, as_object, error_text, is_text, preview
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Draw, Pick, Select, Work
 from turnloom.runs.brief import (
@@ -50,9 +50,9 @@ from turnloom.runtime.around.guards import (
     in_time,
     window_of,
 )
-from turnloom.runtime.around.selection import Wanted
+from turnloom.runtime.around.selection import ChoiceRequest
 from turnloom.runtime.calls import Retries, ask_engine
-from turnloom.runtime.drive.live import LiveRun, Means
+from turnloom.runtime.drive.live import LiveRun, RunResources
 from turnloom.runtime.journal import Diverged, Journal
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ReadOnlyValues
@@ -69,7 +69,9 @@ REMEDY = (
 )
 
 
-async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: Means) -> None:
+async def pick(
+    journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: RunResources
+) -> None:
     """Ask the selector, with components around the call, and record whom it picked, or that it
     failed."""
     history, selector = journal.state.history, loaded.selector
@@ -87,10 +89,10 @@ async def pick(journal: Journal, loaded: LoadedWorkflow, decision: Pick, means: 
             asking = ask_engine(around, task) if around else None
             answer = _checked(await in_time(journal, decision.id, asking) if asking else Answer())
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is recorded
-            message = without_keys(said(error))
+            message = without_keys(error_text(error))
             if isinstance(error, ContextTooLarge):
                 message = f"{message} {describe_size(size)} {REMEDY}"
-            return (ModelFailed(task.turn, SELECTOR, named(error), message),)
+            return (ModelFailed(task.turn, SELECTOR, error_name(error), message),)
         finally:
             retries.end()
         raw = answer.text or as_data(answer.output)
@@ -190,7 +192,7 @@ class TalkRuntime(AgentTurns):
                 selection = self._live.selections.own
                 assert selection is not None
                 values = ReadOnlyValues(self._journal.state.values)
-                wanted = Wanted(selection.candidates, values, meant)
+                wanted = ChoiceRequest(selection.candidates, values, meant)
                 await self._live.selections.choose(id, selection, wanted)
             case _:
                 raise AssertionError(f"a conversation does not decide on {action!r}")

@@ -44,7 +44,7 @@ from turnloom.flow.spec.progress import CompletedStep, Progress, Step, StepFailu
 from turnloom.flow.spec.steps import AgentStep, Execution, PathResult, Retry, StepInfo
 from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
-from turnloom.kernel.values import Json, as_object, canonical, said, writable
+from turnloom.kernel.values import Json, as_object, canonical, error_text, writable
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.calls import Waiting, as_json, ask, opened
@@ -168,7 +168,7 @@ def _shown(value: Any) -> Json:
     try:
         return as_json(value)
     except TypeError:
-        return said(value)
+        return error_text(value)
 
 
 class Failures:
@@ -285,7 +285,7 @@ class Failures:
 log = logging.getLogger("turnloom.flows")
 
 
-class Caching:
+class ResultCache:
     """Step result cache. If the store fails, steps are taken."""
 
     def __init__(self, journal: Journal, workflow: FlowForm, results: Results) -> None:
@@ -361,7 +361,7 @@ class FlowRuntime:
         self._steps = Steps(live, form)
         self._failures = Failures(live.journal, form.plan, self._steps, live.means.entropy)
         self._crossings = Branching(live.journal, form, self._steps)
-        self._caching = Caching(live.journal, form, live.means.results)
+        self._caching = ResultCache(live.journal, form, live.means.results)
         self._past: dict[int, StepExecution] = {}
 
     @property

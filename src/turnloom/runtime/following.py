@@ -152,7 +152,7 @@ log = logging.getLogger("turnloom.runs")
 PIECES = 1000
 
 
-class Following:
+class Subscriptions:
     """Subscriptions to the runs of a store."""
 
     def __init__(self, stored: EventLog) -> None:
@@ -163,15 +163,15 @@ class Following:
         self._troubles: dict[RunKey, Exception] = {}
         self._resting: dict[RunKey, asyncio.Future[RunState]] = {}
 
-    def begin(self, run: RunKey) -> None:
+    def clear_error(self, run: RunKey) -> None:
         """Drop the error of an earlier drive."""
         self._troubles.pop(run, None)
 
-    def end(self, run: RunKey) -> None:
+    def drop_deltas(self, run: RunKey) -> None:
         """Drop buffered deltas once the drive has ended."""
         self._spoken.pop(run, None)
 
-    def tell(self, run: RunKey, error: Exception, trace: str, *, aloud: bool = True) -> None:
+    def fail(self, run: RunKey, error: Exception, trace: str, *, log_it: bool = True) -> None:
         """Raise `error` in every follower of the run; log its trace if there is none."""
         self._troubles[run] = bare(error)
         self._fail_resting(run, error)
@@ -179,7 +179,7 @@ class Following:
         followers = [each for each in feed.followers if each.trouble is None] if feed else ()
         for follower in followers:
             follower.fail(error)
-        if not followers and aloud:
+        if not followers and log_it:
             log.error("run %s cannot be driven: %s", run.id, trace)
 
     def rest(self, run: RunKey, state: RunState) -> None:
@@ -266,7 +266,7 @@ class Following:
             feed = self._feeds[run] = Feed(self._stored, run)
         return feed
 
-    def spread(self, run: RunKey, delta: Delta) -> None:
+    def publish(self, run: RunKey, delta: Delta) -> None:
         """Send a text delta to the listeners of its run."""
         if delta.offset == 0:
             self._spoken[run] = []
@@ -278,7 +278,7 @@ class Following:
             listener(delta)
 
     @contextmanager
-    def listening(self, run: RunKey, listener: Callable[[Delta], None]) -> Generator[None]:
+    def listen(self, run: RunKey, listener: Callable[[Delta], None]) -> Generator[None]:
         """Call `listener` with each delta while the context is open.
 
         The answer in progress is replayed from its start.

@@ -52,7 +52,7 @@ class Appends(Protocol):
         ...
 
 
-class Telling:
+class NotifyingLog:
     """A log that calls others with what it stored, in order."""
 
     def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
@@ -74,7 +74,7 @@ class Telling:
 def telling(log: Appends, *tells: Tell | None) -> Appends:
     """A log that calls `tells` with what it stored; the log itself if there are none."""
     given = [tell for tell in tells if tell is not None]
-    return Telling(log, given) if given else log
+    return NotifyingLog(log, given) if given else log
 
 
 class Diverged(Exception):
@@ -320,7 +320,7 @@ class Journal:
     @property
     def stored(self) -> int:
         """The position up to which the log is known to hold what was recorded."""
-        return max(self._stored, self._log.stored if isinstance(self._log, Telling) else 0)
+        return max(self._stored, self._log.stored if isinstance(self._log, NotifyingLog) else 0)
 
     @property
     def is_unsettled(self) -> bool:

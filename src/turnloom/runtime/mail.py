@@ -33,7 +33,7 @@ RETRY = timedelta(milliseconds=200)
 log = logging.getLogger("turnloom.runs")
 
 
-class Mailing:
+class MailDelivery:
     """Delivers messages to the runs of a store, and wakes the runs that this program drives: those
     started or resumed here, and those it `serves`. `declares` says whether this program could
     continue a run."""
@@ -184,7 +184,7 @@ class Mailing:
         return ends is not None and self._serves(ends[0].data)
 
 
-class Posting:
+class BoardRegistry:
     """The boards of a program: delivery between their runs, and which of them are busy."""
 
     def __init__(self, artifacts: ArtifactStore) -> None:

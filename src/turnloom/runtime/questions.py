@@ -14,7 +14,7 @@ from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.drive.driver import Stores
-from turnloom.runtime.mail import Mailing
+from turnloom.runtime.mail import MailDelivery
 from turnloom.runtime.spec import Delivery, Reply
 from turnloom.variables.logic.types import same
 
@@ -22,7 +22,7 @@ from turnloom.variables.logic.types import same
 class Questions:
     """The questions of the runs of a store."""
 
-    def __init__(self, stores: Stores, clock: Clock, mailing: Mailing) -> None:
+    def __init__(self, stores: Stores, clock: Clock, mailing: MailDelivery) -> None:
         self._log = stores.log
         self._inbox = stores.inbox
         self._clock = clock

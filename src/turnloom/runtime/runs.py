@@ -33,14 +33,14 @@ from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
 from turnloom.runs.undriven import Undriven
-from turnloom.runtime.boards import BoardPlace, BoardRuns
+from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
 from turnloom.runtime.drive.plans import pin, plan_of
-from turnloom.runtime.following import Following
+from turnloom.runtime.following import Subscriptions
 from turnloom.runtime.journal import Journal, telling
 from turnloom.runtime.logic import ENDED, fresh
-from turnloom.runtime.mail import GRACE, RETRY, Mailing, Posting
+from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
 from turnloom.runtime.observers import Observers
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
 from turnloom.runtime.questions import Questions
@@ -102,14 +102,14 @@ def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
             )
 
 
-class FlowGiven(NamedTuple):
+class FlowStart(NamedTuple):
     """A flow, and the initial state of a run of it."""
 
     loaded: LoadedWorkflow
     state: BaseModel
 
 
-def first_facts(given: FlowGiven, user: str, now: datetime) -> list[tuple[str, Fact, str]]:
+def first_facts(given: FlowStart, user: str, now: datetime) -> list[tuple[str, Fact, str]]:
     """The first facts of a run of a flow.
 
     Raises:
@@ -143,7 +143,7 @@ log = logging.getLogger("turnloom.runs")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class RuntimePorts:
     """The ports that runs need."""
 
     stores: Stores
@@ -162,16 +162,16 @@ class Runs:
     """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
     process drives a run, and `questions` are those that are open."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: RuntimePorts) -> None:
         self._world = world
         self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
-        self._posting = Posting(world.stores.artifacts)
+        self._posting = BoardRegistry(world.stores.artifacts)
         watch = self._posting.watch
         self._driven: set[RunKey] = set()
-        self.following = Following(world.stores.log)
+        self.following = Subscriptions(world.stores.log)
         observe = world.observers.watch if world.observers else None
-        listeners = Listeners(self.following.spread, watch, self._posting, observe)
+        listeners = Listeners(self.following.publish, watch, self._posting, observe)
         chance = (world.clock, world.entropy)
         around = world.components, world.window
         self._driver = Driver(
@@ -179,7 +179,7 @@ class Runs:
         )
         declares = world.definitions.declares
         serves = self._posting.serves
-        self._mailing = Mailing(
+        self._mailing = MailDelivery(
             world.stores, world.scheduler, self._driver, declares, serves=serves
         )
         self.questions = Questions(world.stores, world.clock, self._mailing)
@@ -209,7 +209,7 @@ class Runs:
 
     async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; its error is raised in its followers only."""
-        self.following.begin(run)
+        self.following.clear_error(run)
         self._driven.add(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
@@ -223,10 +223,10 @@ class Runs:
             return self._world.clock.now() + RETRY
         except Exception as error:  # noqa: BLE001 - raised in the followers of the run
             self._mailing.rest(run, begun, is_over=False)
-            self.following.tell(run, error, self._driver.trace(run, error), aloud=not is_told)
+            self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
         finally:
             self._driven.discard(run)
-            self.following.end(run)
+            self.following.drop_deltas(run)
         return None
 
     def board(
@@ -235,7 +235,7 @@ class Runs:
         """The runs of a board; `load` returns the board as it is declared now."""
         world = self._world
         stores = world.stores
-        place = BoardPlace(
+        place = BoardPorts(
             stores.log,
             stores.plans,
             stores.inbox,
@@ -248,7 +248,7 @@ class Runs:
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
-    async def start(self, what: str | FlowGiven, *, user: str, tenant: str) -> RunKey:
+    async def start(self, what: str | FlowStart, *, user: str, tenant: str) -> RunKey:
         """Start a run of the workflow at a path, or of a flow with a state; returns its key.
 
         Raises:
@@ -311,7 +311,7 @@ class Runs:
         _, last = await self._ends(run)
         if last.kind not in ENDS:
             await self._check_free(run)
-            self.following.begin(run)
+            self.following.clear_error(run)
             await self._mailing.wake(run)
 
     async def _check_free(self, run: RunKey) -> None:

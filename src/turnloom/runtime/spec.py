@@ -186,7 +186,7 @@ class FormRuntime(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Staff:
+class AgentRuntime:
     """The code behind an agent. `engines` are asked in order; `context` is for all of them,
     `contexts` for each; `samples` tries of a turn are made, and the one with the best `score`
     counts. `most` turns are taken at the same time in all runs of the process. The agent reads as
@@ -222,7 +222,7 @@ class LoadedWorkflow:
     """
 
     workflow: Form
-    staff: Mapping[str, Staff]
+    staff: Mapping[str, AgentRuntime]
     root: str
     definition: str
     files: Mapping[str, str]

@@ -23,8 +23,8 @@ from turnloom.flow.spec.nodes import StepNode
 from turnloom.flow.spec.progress import Progress, Step
 from turnloom.flow.spec.steps import AgentStep, StepContext, StepInfo, function_of
 from turnloom.guards.events import SelectionMade
-from turnloom.kernel.contained import called, named
-from turnloom.kernel.values import Json, as_data, said, writable
+from turnloom.kernel.contained import called, error_name
+from turnloom.kernel.values import Json, as_data, error_text, writable
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import (
     Choice,
@@ -36,7 +36,7 @@ from turnloom.runs.brief import (
     contexts_of,
 )
 from turnloom.runtime.around.guards import STEP, in_time, settle
-from turnloom.runtime.around.selection import Wanted
+from turnloom.runtime.around.selection import ChoiceRequest
 from turnloom.runtime.calls import Call, Caller, Parked, opened, park
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.user_code import ask_user_code
@@ -174,7 +174,7 @@ class Steps:
         """
         if node.select is None:
             return None
-        wanted = Wanted(node.select.candidates, self.state(written), node.name)
+        wanted = ChoiceRequest(node.select.candidates, self.state(written), node.name)
         key = f"s{step.number}/a{step.attempt}/select"
         made = await self._live.selections.choose(key, node.select, wanted)
         if not made.chosen:
@@ -374,4 +374,4 @@ def told(error: Exception) -> tuple[str, str]:
     """The name and the message of a step's error; a turn's are recorded already."""
     if isinstance(error, TurnFailed):
         return error.name, str(error)
-    return named(error), said(error)
+    return error_name(error), error_text(error)

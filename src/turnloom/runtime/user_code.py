@@ -13,7 +13,7 @@ from anyio import CapacityLimiter
 from turnloom.kernel.contained import called, contained
 from turnloom.kernel.marks import neutral
 from turnloom.kernel.threads import in_thread, threads
-from turnloom.kernel.values import Json, preview, said, writable
+from turnloom.kernel.values import Json, error_text, preview, writable
 from turnloom.log.spec import Event
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.derivation import DerivationRule, settle
@@ -91,7 +91,7 @@ def _asked(function: Derivation, event: Event, values: Mapping[str, Json]) -> An
     except Exception:
         raise
     except BaseException as error:
-        raise GaveUp(f"{type(error).__name__}: {said(error)}") from error
+        raise GaveUp(f"{type(error).__name__}: {error_text(error)}") from error
 
 
 async def ask_function(
@@ -115,9 +115,9 @@ async def ask_function(
         if given is not UNCHANGED:
             return settle(rule.definition, neutral(given), rule.writer, values)
     except GaveUp as error:
-        return ContextRefused(name, rule.writer, said(error))
+        return ContextRefused(name, rule.writer, error_text(error))
     except Exception as error:  # noqa: BLE001 - all of it is recorded
-        return ContextRefused(name, rule.writer, f"{type(error).__name__}: {said(error)}")
+        return ContextRefused(name, rule.writer, f"{type(error).__name__}: {error_text(error)}")
     if scope.cancelled_caught:
         return ContextRefused(name, rule.writer, f"{trigger.function!r} took over {DEADLINE} s")
     return None

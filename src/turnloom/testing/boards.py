@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from turnloom.adapters.memory import MemoryStore
-from turnloom.assembly.logic.slices import GatheredSlice, Witnessed
+from turnloom.assembly.logic.slices import GatheredSlice, WitnessedArtifacts
 from turnloom.assembly.service.gathering import gather
 from turnloom.assembly.spec import (
     AgentRef,
@@ -43,7 +43,7 @@ class BoardTurn:
             ContextUnavailable: neither the provider nor a fallback returns a slice.
         """
         chosen = provider if isinstance(provider, ChosenProvider) else ChosenProvider(provider)
-        witnessed = Witnessed()
+        witnessed = WitnessedArtifacts()
         request = await self.request(witnessed.note)
         return await gather(chosen, request, witnessed=witnessed)
 

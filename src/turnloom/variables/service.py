@@ -14,7 +14,7 @@ from turnloom.variables.logic.resolution import (
     Gates,
     LookupResult,
     Readings,
-    Resolved,
+    ResolvedContext,
     flags,
     gates,
     lookups,
@@ -58,7 +58,7 @@ class ContextSource:
 
     async def load(
         self, variables: Variables, base: Mapping[str, Json], database: str | None
-    ) -> Resolved:
+    ) -> ResolvedContext:
         """The first values of a run.
 
         Raises:

@@ -28,7 +28,7 @@ from turnloom.reaction.spec import BoardPlan, ContextFilter, Member
 from turnloom.reaction.spec.builder import AgentBuilder
 from turnloom.runtime.board import BoardRuntime
 from turnloom.runtime.boards import collecting
-from turnloom.runtime.spec import LoadedWorkflow, Staff
+from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.collections import Collections, comparing, counter_for
@@ -40,7 +40,7 @@ from turnloom.wiring.declared import (
     warn_of,
 )
 from turnloom.wiring.doors import Capabilities
-from turnloom.wiring.models import ModelEngines, Unanswered, own_contexts
+from turnloom.wiring.models import ModelEngines, NoEngine, own_contexts
 
 # What the root of a run says that belongs to a board.
 ROOT = "board:"
@@ -198,13 +198,13 @@ class Boards:
             warnings=warnings,
         )
 
-    def _staff(self, member: Member, tenant: str) -> Staff:
+    def _staff(self, member: Member, tenant: str) -> AgentRuntime:
         try:
             given = [*map(self._models.answering, member.engines)] or self._common(member)
-        except Unanswered as error:
+        except NoEngine as error:
             message = f"Nothing answers for agent {member.agent.name!r}. {error.message}"
             raise UsageError(f"{message} {error.remedy}".rstrip()) from error
-        return Staff(
+        return AgentRuntime(
             tuple(given),
             _chosen(member.context),
             own_contexts(given),
@@ -225,7 +225,7 @@ class Boards:
         remedy = (
             "Give it one: `.with_engines(…)`, or one for all: `Loom(model=…)`, `Loom(engine=…)`."
         )
-        raise Unanswered("No engine is named.", remedy)
+        raise NoEngine("No engine is named.", remedy)
 
 
 def _plan(loaded: LoadedWorkflow) -> BoardPlan:

@@ -16,9 +16,9 @@ from turnloom.conversation.logic.rosters import (
 )
 from turnloom.errors import DefinitionError, Diagnostic
 from turnloom.guards.spec import Category, Guards
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.documents import Folder
-from turnloom.kernel.values import Json, as_array, as_object, said
+from turnloom.kernel.values import Json, as_array, as_object, error_text
 from turnloom.wiring.adapters import adapter
 
 # The diagnostic of a code file that is not there.
@@ -108,7 +108,7 @@ class Code:
         except Exception as error:  # noqa: BLE001 - whatever the function raises is told
             message = f"Function {choice.function!r} of {choice.file} makes no component: "
             remedy = "Let it take nothing, and give an object with `around_turn` or `around_call`."
-            self.note(place, "W073", f"{message}{named(error)}: {said(error)}", remedy)
+            self.note(place, "W073", f"{message}{error_name(error)}: {error_text(error)}", remedy)
             return None
 
     def derivations(self) -> dict[str, Callable[..., Any]]:

@@ -26,7 +26,7 @@ from turnloom.conversation.logic.rosters import PlacedChoice
 from turnloom.conversation.logic.sources import budget_of, format_of, make_source, stand_in
 from turnloom.errors import UsageError
 from turnloom.kernel.documents import Path
-from turnloom.kernel.values import nearest, said
+from turnloom.kernel.values import error_text, nearest
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import PROVIDERS, Code, Place
 from turnloom.wiring.collections import Collections
@@ -151,7 +151,7 @@ FALLBACKS: dict[str, Make] = {**SHIPPED, "nothing": lambda: nothing}
 _WRITE_IT = "Write `async def NAME(request: ContextRequest) -> ContextSlice`."
 
 
-class Unfit(Exception):
+class ContextProblem(Exception):
     """Something that cannot give context, or cannot be asked for: the code of the problem, what it
     is, and what to do."""
 
@@ -190,7 +190,7 @@ class FolderContexts:
             try:
                 _check_type(model, self._members["__name__"])
                 known.register(model)
-            except Unfit as unfit:
+            except ContextProblem as unfit:
                 self._code.note(self._place(model), *unfit.args)
             except UsageError as error:
                 self._code.note(self._place(model), "W051", str(error))
@@ -240,7 +240,7 @@ class FolderContexts:
             return None
         try:
             return self._find(name, known, arguments)
-        except Unfit as unfit:
+        except ContextProblem as unfit:
             self._code.note(place, *unfit.args)
             return None
 
@@ -257,7 +257,7 @@ class FolderContexts:
         meant = nearest(name, [*own, *known])
         remedy = f"Did you mean {meant!r}?" if meant else f"Define it in {PROVIDERS!r}."
         there = ", ".join([*own, *known])
-        raise Unfit("W048", f"There is no provider {name!r}. There is: {there}.", remedy)
+        raise ContextProblem("W048", f"There is no provider {name!r}. There is: {there}.", remedy)
 
 
 def _several(choices: Sequence[ChosenProvider]) -> ChosenProvider:
@@ -275,14 +275,14 @@ def _own(name: str, member: Any) -> ContextProvider:
     """A provider of the workflow's code: an async function, or one of what has an async call."""
     provider: Any = _instance(name, member) if isinstance(member, type) else member
     if not callable(provider):
-        raise Unfit("W051", f"Provider {name!r} cannot be called.", _WRITE_IT)
+        raise ContextProblem("W051", f"Provider {name!r} cannot be called.", _WRITE_IT)
     if not adapter("functions").is_async(provider):
-        raise Unfit("W051", f"Provider {name!r} is not async.", _WRITE_IT)
+        raise ContextProblem("W051", f"Provider {name!r} is not async.", _WRITE_IT)
     try:
         inspect.signature(provider).bind(None)
     except TypeError as error:
         message = f"Provider {name!r} cannot be called with a request alone: {error}."
-        raise Unfit("W051", message, _WRITE_IT) from error
+        raise ContextProblem("W051", message, _WRITE_IT) from error
     return cast(ContextProvider, provider)
 
 
@@ -290,9 +290,9 @@ def _instance(name: str, kind: type) -> Any:
     try:
         return kind()
     except Exception as error:
-        message = f"Provider {name!r} cannot be made: {type(error).__name__}: {said(error)}."
+        message = f"Provider {name!r} cannot be made: {type(error).__name__}: {error_text(error)}."
         remedy = f"Make one in {PROVIDERS!r} and name that, or let it be made without arguments."
-        raise Unfit("W051", message, remedy) from error
+        raise ContextProblem("W051", message, remedy) from error
 
 
 def _shipped(name: str, make: Make, arguments: Mapping[str, Any]) -> ContextProvider:
@@ -302,11 +302,13 @@ def _shipped(name: str, make: Make, arguments: Mapping[str, Any]) -> ContextProv
         if key not in known:
             meant = nearest(key, known)
             remedy = f"Did you mean {meant!r}?" if meant else f"Known: {', '.join(known)}."
-            raise Unfit("W051", f"Provider {name!r} knows no {key!r} in `config`.", remedy)
+            raise ContextProblem("W051", f"Provider {name!r} knows no {key!r} in `config`.", remedy)
     try:
         return make(**arguments)
     except (UsageError, TypeError) as error:
-        raise Unfit("W051", f"Provider {name!r}: {said(error)}", "Correct its `config`.") from error
+        raise ContextProblem(
+            "W051", f"Provider {name!r}: {error_text(error)}", "Correct its `config`."
+        ) from error
 
 
 def _check_type(model: type, module: str) -> None:
@@ -314,4 +316,4 @@ def _check_type(model: type, module: str) -> None:
     if type_name(model) == f"{module}.{model.__name__}":
         message = f"Type {model.__name__!r} has no name of its own, and its module none that lasts."
         remedy = "Give it the name that it has on the board: `@artifact_type(name=…)`."
-        raise Unfit("W051", message, remedy)
+        raise ContextProblem("W051", message, remedy)

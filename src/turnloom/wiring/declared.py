@@ -15,7 +15,7 @@ from turnloom.kernel.arguments import as_one_of, wrong
 from turnloom.kernel.code import qualified
 from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.models import DocumentEntry, Report
-from turnloom.kernel.values import as_data, preview, said
+from turnloom.kernel.values import as_data, error_text, preview
 from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.conditions import Condition, parse_condition
 from turnloom.variables.spec import Variables
@@ -193,14 +193,14 @@ def callee_of(function: Any, name: str) -> Callee:
     try:
         return adapter("functions.calls").FunctionCallee(function, name)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{name!r} cannot be called: {said(error)}.") from error
+        raise UsageError(f"{name!r} cannot be called: {error_text(error)}.") from error
 
 
 def _condition(report: Report, document: DeclarationFile, path: Any, text: str) -> Condition | None:
     try:
         return parse_condition(text)
     except ValueError as error:
-        report.add(document, path, "W030", said(error))
+        report.add(document, path, "W030", error_text(error))
         return None
 
 

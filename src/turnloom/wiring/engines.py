@@ -18,7 +18,7 @@ from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import Code
-from turnloom.wiring.models import ASKING, TAKING, ModelEngines, Unanswered
+from turnloom.wiring.models import ASKING, TAKING, ModelEngines, NoEngine
 from turnloom.wiring.schemes import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
@@ -62,7 +62,7 @@ class Engines:
                     engines.append(self._engine_of(agent, choice, code.modules, known, depth=depth))
                 except DefinitionError as error:
                     problems += code.named(error, _named(agent.name, choice, known), code_place)
-                except Unanswered as error:
+                except NoEngine as error:
                     unanswered.setdefault((error.message, error.remedy), []).append(agent.name)
             if len(made := [each for each in engines if each]) == max(1, len(agent.chain)):
                 found[agent.name] = tuple(made)
@@ -103,7 +103,7 @@ class Engines:
         model = agent.model or known.model or self._models.default
         if not model and kind in ASKING:
             lacks = "model" if agent.chain else "engine"
-            raise Unanswered(f"No {lacks} is named.", UNNAMED)
+            raise NoEngine(f"No {lacks} is named.", UNNAMED)
         return self._models.engine(model, kind) if depth == "run" else None
 
     def _usual(self, agent: Agent, known: Roster) -> str:
@@ -163,12 +163,12 @@ def _check_added(kind: str) -> None:
     try:
         found = plugin("engine", kind)
     except UsageError as error:
-        raise Unanswered(str(error)) from error
+        raise NoEngine(str(error)) from error
     if found is None:
         there_is = (*ENGINES, *added("engine"))
         hint = nearest(kind, there_is)
         remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(there_is)}."
-        raise Unanswered(f"Engine {kind!r} does not exist.", remedy)
+        raise NoEngine(f"Engine {kind!r} does not exist.", remedy)
 
 
 def _has_code(choice: EngineChoice | None) -> bool:
@@ -179,7 +179,7 @@ def _refuse_code(choice: EngineChoice | None) -> None:
     if choice is not None and _has_code(choice):
         reads = "reads script.yaml; it" if choice.type == "scripted" else "asks a model; it"
         message = f"The {choice.type} engine {reads} takes no file or function."
-        raise Unanswered(message, "Drop them, or choose the functions engine.")
+        raise NoEngine(message, "Drop them, or choose the functions engine.")
 
 
 def _function(choice: EngineChoice | None, modules: Any) -> Callable[..., Any]:
@@ -192,5 +192,5 @@ def _function(choice: EngineChoice | None, modules: Any) -> Callable[..., Any]:
     if choice is None or not (choice.file and choice.function):
         kind = choice.type if choice else "functions"
         message = f"The {kind} engine needs `file` and `function`."
-        raise Unanswered(message, "Say which function of which file it is.")
+        raise NoEngine(message, "Say which function of which file it is.")
     return modules.function(choice.file, choice.function)

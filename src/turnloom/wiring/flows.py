@@ -40,7 +40,7 @@ from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact
 from turnloom.runtime.flow import FlowRuntime
-from turnloom.runtime.spec import LoadedWorkflow, Staff
+from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
@@ -56,7 +56,7 @@ from turnloom.wiring.doors import Capabilities
 from turnloom.wiring.models import (
     ASKING,
     ModelEngines,
-    Unanswered,
+    NoEngine,
     UnaskedModels,
     own_contexts,
 )
@@ -211,18 +211,18 @@ class Flows:
             warnings=warnings,
         )
 
-    def _staffed(self, name: str, steps: Mapping[str, StepNode]) -> dict[str, Staff]:
+    def _staffed(self, name: str, steps: Mapping[str, StepNode]) -> dict[str, AgentRuntime]:
         """Who answers for each step.
 
         Raises:
             DefinitionError: nothing answers for some of them.
         """
-        found: dict[str, Staff] = {}
+        found: dict[str, AgentRuntime] = {}
         problems: list[Diagnostic] = []
         for step, node in steps.items():
             try:
                 found[step] = self._staff(node)
-            except Unanswered as error:
+            except NoEngine as error:
                 problems.append(_unanswered(node, error))
         if problems:
             raise DefinitionError(name, problems)
@@ -236,16 +236,16 @@ class Flows:
             try:
                 if not agent_of(node.step).engines:
                     self._engine_of(node)
-            except Unanswered as error:
+            except NoEngine as error:
                 problems.append(_unanswered(node, error))
         return problems
 
-    def _staff(self, node: StepNode) -> Staff:
+    def _staff(self, node: StepNode) -> AgentRuntime:
         step: AgentStep[Any, Any] = node.step
         declared = agent_of(step)
         given = declared.engines or (self._engine_of(node),)
         engines = tuple(self._models.answering(each) for each in given)
-        return Staff(
+        return AgentRuntime(
             engines,
             assembly_of(node) if node.context else None,
             own_contexts(engines),
@@ -266,7 +266,7 @@ class Flows:
         """What answers for a step that is given no engine."""
         given = self._engine or node.step.model or self._models.default
         if not given and self._models.kind in ASKING:
-            raise Unanswered("No engine is named.", UNNAMED)
+            raise NoEngine("No engine is named.", UNNAMED)
         return given or ""
 
 
@@ -281,7 +281,7 @@ def _agent_steps(plan: FlowPlan) -> dict[str, StepNode]:
     return {node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)}
 
 
-def _unanswered(node: StepNode, error: Unanswered) -> Diagnostic:
+def _unanswered(node: StepNode, error: NoEngine) -> Diagnostic:
     message = f"Nothing answers for step {node.name!r}. {error.message}"
     return Diagnostic(*node.site, "W050", message, remedy=error.remedy)
 

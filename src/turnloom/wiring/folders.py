@@ -21,7 +21,7 @@ from turnloom.kernel.documents import Folder
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.log.events import RunStarted
 from turnloom.runtime.conversation import TalkRuntime
-from turnloom.runtime.spec import LoadedWorkflow, Staff, TenantServer
+from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow, TenantServer
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
@@ -184,7 +184,7 @@ class Folders:
             self._collections.open_named(chosen.values())
         setup, script = conversation.orchestrator, conversation.script
         staff = {
-            name: Staff(
+            name: AgentRuntime(
                 engines.get(name, ()),
                 chosen.get(name),
                 own_contexts(engines.get(name, ())),

@@ -11,7 +11,7 @@ from turnloom.agents.spec import Answer, Engine, Task
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.errors import UsageError
 from turnloom.kernel.values import nearest
-from turnloom.runtime.spec import Staff
+from turnloom.runtime.spec import AgentRuntime
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.schemes import added, plugin
 
@@ -73,7 +73,7 @@ def own_contexts(engines: Sequence[Engine]) -> tuple[ChosenProvider | None, ...]
     return tuple(None if each is None else ChosenProvider(each) for each in own)
 
 
-class Unanswered(Exception):
+class NoEngine(Exception):
     """An agent that nothing makes answer."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -123,7 +123,7 @@ class ModelEngines:
             try:
                 self._made[kind, model] = _make_engine(kind, model)
             except UsageError as error:
-                raise Unanswered(str(error)) from error
+                raise NoEngine(str(error)) from error
         return self._made[kind, model]
 
     def common(self) -> Engine | None:
@@ -146,7 +146,7 @@ class ModelEngines:
         try:
             made = getattr(adapter(kind), TAKING[kind])(make, **model)
         except UsageError as error:
-            raise Unanswered(str(error)) from error
+            raise NoEngine(str(error)) from error
         self._taking[made] = (kind, self.default if model else "")
         return made
 
@@ -160,7 +160,7 @@ class ModelEngines:
             return adapter("functions").FunctionEngine(given)
         return self.engine(given) if isinstance(given, str) else given
 
-    def unheeded(self, staff: Iterable[Staff]) -> tuple[str, ...]:
+    def unheeded(self, staff: Iterable[AgentRuntime]) -> tuple[str, ...]:
         """What the program chose, and makes no difference to who answers: `model`, `engine`."""
         at_work = [engine for each in staff for engine in (*each.engines, *each.named.values())]
         keys = {id(made): key for key, made in self._made.items()}

@@ -27,7 +27,7 @@ from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
 from turnloom.runtime.observers import ObserverQueue, Observers
 from turnloom.runtime.ports import Artifacts, Plans, Store
-from turnloom.runtime.runs import Runs, World
+from turnloom.runtime.runs import Runs, RuntimePorts
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.checking import describe
 from turnloom.variables.ports import DocumentStore
@@ -53,7 +53,7 @@ from turnloom.wiring.settings import Settings, settings
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
-class Closing(Protocol):
+class Closable(Protocol):
     """Something that is closed."""
 
     async def aclose(self) -> None:
@@ -67,7 +67,7 @@ class Parts:
 
     settings: Settings
     clock: Clock
-    opened: Sequence[Closing]
+    opened: Sequence[Closable]
     store: Store
     artifacts: Artifacts
     beliefs: BeliefStore
@@ -207,7 +207,7 @@ def assemble(setup: Setup) -> Parts:
     return Parts(
         chosen,
         world.clock,
-        [cast(Closing, each) for each, is_ours in opened if is_ours],
+        [cast(Closable, each) for each, is_ours in opened if is_ours],
         store,
         artifacts=artifacts,
         beliefs=beliefs,
@@ -302,10 +302,10 @@ def _world(
     setup: Setup,
     observers: Observers,
     clock: Clock,
-) -> World:
+) -> RuntimePorts:
     """What the program gave, else the system's chance, and what the settings name."""
     system, doors = adapter("system"), setup.doors
-    return World(
+    return RuntimePorts(
         stores,
         clock,
         doors.entropy or system.SystemEntropy(),

@@ -6,10 +6,10 @@ from turnloom.assembly.logic.descriptions import by_agent, describe_assembly, de
 from turnloom.assembly.service.gathering import Choices
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly
-from turnloom.runtime.spec import Staff
+from turnloom.runtime.spec import AgentRuntime
 
 
-def describe_staff(staff: Mapping[str, Staff]) -> str:
+def describe_staff(staff: Mapping[str, AgentRuntime]) -> str:
     """What gives each agent of a folder its context."""
     return by_agent({agent: _described(each.context) for agent, each in staff.items()})
 

@@ -14,7 +14,7 @@ from turnloom.runs.undriven import CHAT, Undriven
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import base_context, fresh
 from turnloom.runtime.spec import LoadedWorkflow
-from turnloom.variables.logic.resolution import Resolved
+from turnloom.variables.logic.resolution import ResolvedContext
 from turnloom.variables.service import ContextSource
 from turnloom.variables.spec import Variables
 from turnloom.wiring.adapters import adapter
@@ -64,7 +64,7 @@ class ChatRecords:
         self._portal = None
         self._open.close()
 
-    def load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
+    def load(self, workflow: LoadedWorkflow, variables: Variables) -> ResolvedContext:
         """The first values of variables, as a run of the workflow would have them.
 
         Raises:
@@ -73,7 +73,7 @@ class ChatRecords:
         """
         return self._opened().call(self._load, workflow, variables)
 
-    async def _load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
+    async def _load(self, workflow: LoadedWorkflow, variables: Variables) -> ResolvedContext:
         base: dict[str, Json] = {**base_context("", _started(workflow, *self._whose))}
         async with aclosing(open_documents(self._chosen)) as documents:
             source = ContextSource(adapter("system").SystemEnvironment(), documents)

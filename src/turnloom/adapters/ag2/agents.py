@@ -23,7 +23,7 @@ from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.spec import Answer, Patience, Task, use_ui_tool
 from turnloom.errors import EngineError, TurnloomError, UsageError, WriteRefused
 from turnloom.kernel.contained import Interrupted, called
-from turnloom.kernel.values import as_data, preview, said
+from turnloom.kernel.values import as_data, error_text, preview
 
 
 class VariablesMirror(MutableMapping[str, Any]):
@@ -138,7 +138,9 @@ class AG2AgentEngine:
             if isinstance(error, HumanInputFailedError) and isinstance(error.cause, Interrupted):
                 raise error.cause from error
             who = f"The AG2 agent of {task.agent!r}"
-            raise EngineError(f"{who} failed: {type(error).__name__}: {said(error)}") from error
+            raise EngineError(
+                f"{who} failed: {type(error).__name__}: {error_text(error)}"
+            ) from error
         return model.completed(
             answer_of(task, names, reply.response, model.answered, ending=model.ending)
         )

@@ -42,7 +42,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.errors import EngineError, TurnloomError, UsageError
 from turnloom.kernel.threads import in_thread, threads
-from turnloom.kernel.values import as_data, preview, said
+from turnloom.kernel.values import as_data, error_text, preview
 from turnloom.variables.spec import Context
 
 # The name of the UI tool by which agents ask people.
@@ -294,7 +294,7 @@ class ConversableAgentEngine:
         except Exception as error:
             name = type(error).__name__
             raise EngineError(
-                f"The agent of {task.agent!r} failed: {name}: {said(error)}"
+                f"The agent of {task.agent!r} failed: {name}: {error_text(error)}"
             ) from error
 
     async def aclose(self) -> None:

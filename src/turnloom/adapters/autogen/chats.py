@@ -42,14 +42,14 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
 from turnloom.hooks.logic import hooks_after, hooks_at, skip_reason
 from turnloom.hooks.spec import Hook
-from turnloom.kernel.contained import contained, named
+from turnloom.kernel.contained import contained, error_name
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import Json, as_data, as_object, said, writable
+from turnloom.kernel.values import Json, as_data, as_object, error_text, writable
 from turnloom.log.spec import Fact
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import apart, is_json, same
-from turnloom.variables.logic.writing import DraftValues, Held
+from turnloom.variables.logic.writing import DraftValues, HeldValues
 from turnloom.variables.spec import RUN_STATUS, Context, VariableDefinition, Variables
 
 # The time of facts in a chat: no supported trigger uses it.
@@ -181,7 +181,7 @@ class HookCalls:
                 if ended.problem is None:
                     succeeded.add(hook.name)
 
-    async def _attempt(self, hook: Hook, held: Held) -> ChatHookEnd:
+    async def _attempt(self, hook: Hook, held: HeldValues) -> ChatHookEnd:
         """Call a hook, with its declared retries; its writes are kept between attempts."""
         began, attempts = anyio.current_time(), 1
         draft = DraftValues(held, f"hook:{hook.name}")
@@ -230,10 +230,10 @@ NO_RUN: Any = _NoRun()
 
 def _held(
     values: dict[str, Any], shown: Mapping[str, Json], definitions: Mapping[str, VariableDefinition]
-) -> Held:
+) -> HeldValues:
     """The values of a chat as hooks see them; values that are not JSON are kept in memory."""
     objects = {(name, CHAT): value for name, value in values.items() if not is_json(value)}
-    return Held(values, dict(objects.keys()), objects, shown, definitions=definitions)
+    return HeldValues(values, dict(objects.keys()), objects, shown, definitions=definitions)
 
 
 # A message with its sender, and whether that is an agent of the workflow.
@@ -372,7 +372,7 @@ class Chat:
         """End the current turn."""
         if agent := self._progress.open:
             self._run(hooks_at(self._hooks, "after_agent", agent), agent=agent)
-            self._put(self._now.finish(status or "done", said(error) if error else ""))
+            self._put(self._now.finish(status or "done", error_text(error) if error else ""))
 
     @property
     def _turn(self) -> int:
@@ -385,7 +385,7 @@ class Chat:
 
     def failed(self, tool: str, arguments: Json, error: Exception) -> None:
         """Record the failure of a tool."""
-        why = (named(error), said(error))
+        why = (error_name(error), error_text(error))
         self._follow(tool, arguments, ToolFailed(self._turn, self._progress.open, tool, *why))
 
     def _follow(self, tool: str, arguments: Json, outcome: ToolReturned | ToolFailed) -> None:

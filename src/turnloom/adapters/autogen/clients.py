@@ -14,7 +14,7 @@ from turnloom.adapters.autogen.asking import CallTransport, DeltaStream, LoopTra
 from turnloom.adapters.autogen.forms import Response
 from turnloom.agents.logic.endings import Ending
 from turnloom.errors import EngineError
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 
 # Finish reasons that AutoGen accepts; it fails on any other.
 KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter", "function_call")
@@ -95,7 +95,7 @@ class Client:
             with IOStream.set_default(deltas):
                 response: Any = self._wrapper.create(**request)
         except (JSONDecodeError, ValidationError) as error:
-            raise EngineError(f"The response is not valid: {said(error)}") from error
+            raise EngineError(f"The response is not valid: {error_text(error)}") from error
         if not _is_finished(response):
             raise EngineError("The answer is truncated: it has no finish reason.")
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)

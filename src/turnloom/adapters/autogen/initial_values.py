@@ -10,7 +10,7 @@ from turnloom.kernel.values import Json
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextSuppressed
 from turnloom.variables.events import InitialValue as First
-from turnloom.variables.logic.resolution import Gates, Readings, Resolved, resolve
+from turnloom.variables.logic.resolution import Gates, Readings, ResolvedContext, resolve
 from turnloom.variables.spec import (
     DatabaseSource,
     Derived,
@@ -64,7 +64,7 @@ def initial_values(
 
 def _resolved(
     wanted: Variables, workflow: LoadedWorkflow, records: ChatRunStore | None
-) -> Resolved:
+) -> ResolvedContext:
     if records is not None and any(map(has_external_source, wanted.definitions.values())):
         return records.load(workflow, wanted)
     return resolve(wanted, {}, NO_READINGS)

@@ -9,16 +9,16 @@ from autogen.agentchat.group.context_variables import ContextVariables
 from turnloom.conversation.events import RouteDecided
 from turnloom.hooks.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from turnloom.hooks.spec import Hook
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import digest
 from turnloom.kernel.marks import mark
-from turnloom.kernel.values import Json, said
+from turnloom.kernel.values import Json, error_text
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Fact
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextChanged, ContextLoaded, ContextRefused
 from turnloom.variables.events import InitialValue as First
-from turnloom.variables.logic.resolution import Resolved
+from turnloom.variables.logic.resolution import ResolvedContext
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, received_fact
 from turnloom.variables.logic.types import is_json
 from turnloom.variables.logic.writing import DraftValues, ephemeral
@@ -91,7 +91,7 @@ class ChatRun(Protocol):
 class ChatRunStore(Protocol):
     """Store for runs of chats."""
 
-    def load(self, workflow: LoadedWorkflow, variables: Variables) -> Resolved:
+    def load(self, workflow: LoadedWorkflow, variables: Variables) -> ResolvedContext:
         """The initial values of variables, as in a run of the workflow."""
         ...
 
@@ -160,7 +160,7 @@ class ChatRecorder:
         """Record how the chat ended."""
         fact: Fact = RunFinished()
         if status == "failed":
-            fact = RunFailed(type(error).__name__, said(error) if error else "")
+            fact = RunFailed(type(error).__name__, error_text(error) if error else "")
         elif status == "cancelled":
             fact = RunCancelled("chat")
         self.record(fact, id="end")
@@ -214,7 +214,7 @@ class HookRecorder:
         if ended.problem is None:
             fact = LifecycleToolResult(*about, "success", ended.took, None, ended.attempts)
         else:
-            why = (named(ended.problem), said(ended.problem))
+            why = (error_name(ended.problem), error_text(ended.problem))
             fact = LifecycleToolError(*about, "error", ended.took, *why, ended.attempts)
         self._recorder.record(fact, id=f"{self.key(hook)}.{written}")
 

@@ -41,7 +41,7 @@ from turnloom.agents.spec import Answer, OutputSchema, Patience, Task, Usage
 from turnloom.errors import EngineError, TurnloomError, UsageError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.threads import in_thread, threads
-from turnloom.kernel.values import Json, as_data, as_object, preview, said
+from turnloom.kernel.values import Json, as_data, as_object, error_text, preview
 
 # Parameters with these names receive the run's variables.
 INJECTED = ("context_variables", "ctx")
@@ -330,9 +330,11 @@ class DSPyProgramEngine:
             try:
                 given = await self._call(program, recording)
             except LMError as error:
-                raise recording.error or EngineError(said(error)) from error
+                raise recording.error or EngineError(error_text(error)) from error
             except DSPyError as error:
-                raise EngineError(f"The program of {task.agent!r} failed: {said(error)}") from error
+                raise EngineError(
+                    f"The program of {task.agent!r} failed: {error_text(error)}"
+                ) from error
             finally:
                 recording.cancel()
         return _answer(task, given, recording)

@@ -8,7 +8,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from turnloom.errors import ToolServerError
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 
 # The longest quotation of a server's message, in characters.
 MAX_QUOTED = 1000
@@ -124,7 +124,7 @@ def _ending(code: int | None) -> str:
 
 
 def _line(error: BaseException) -> str:
-    lines = [line.strip() for line in said(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in error_text(error).splitlines() if line.strip()]
     text = lines[0].rstrip(".") if lines else type(error).__name__
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 

@@ -28,7 +28,7 @@ from turnloom.adapters.mcp.http import SESSION_LOST, Endpoint
 from turnloom.adapters.mcp.process import ServerProcess
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import UsageError
-from turnloom.kernel.values import Json, said
+from turnloom.kernel.values import Json, error_text
 from turnloom.variables.logic.secrets import Secrets
 
 # Seconds until closing is forced; longer than the grace periods of a program.
@@ -197,7 +197,9 @@ class McpServer:
             plain = msgspec.json.decode(msgspec.json.encode(dict(arguments)))
         except (TypeError, ValueError, RecursionError) as error:
             # Failing in the transport would break the connection for all callers.
-            raise self._faults.failed(tool, f"its arguments are not JSON: {said(error)}") from error
+            raise self._faults.failed(
+                tool, f"its arguments are not JSON: {error_text(error)}"
+            ) from error
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=plain))
 
         async def ask(session: ClientSession) -> _Result:

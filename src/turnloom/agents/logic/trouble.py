@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from turnloom.agents.spec import Patience
 from turnloom.errors import ContextTooLarge, EngineError, TurnloomError
-from turnloom.kernel.values import as_object, said
+from turnloom.kernel.values import as_object, error_text
 
 # Transient client-error statuses: timeout, conflict, too early, rate limit.
 PASSING = (408, 409, 425, 429)
@@ -56,7 +56,7 @@ LACKED = re.compile(r"[`']([\w.-]+)[`'](?=.* to use )")
 
 def reason_of(error: BaseException) -> str:
     """Why a model cannot be called: the missing variable or package, or the client's message."""
-    words = said(error)
+    words = error_text(error)
     if found := LACKING.search(words):
         return unset(found[1])
     packages = INSTALLING.findall(words) or LACKED.findall(words)
@@ -188,7 +188,11 @@ def _reason(error: BaseException) -> str:
     """The message of an error and of its root cause: libraries report many errors as connection
     errors."""
     *_, first = causes(error)
-    reason = said(error) if said(first) in said(error) else f"{said(error)} {said(first)}"
+    reason = (
+        error_text(error)
+        if error_text(first) in error_text(error)
+        else f"{error_text(error)} {error_text(first)}"
+    )
     if is_untrusted(error):
         reason += " Correct the address, or trust the server's certificate on this machine."
     return reason

@@ -41,7 +41,7 @@ from turnloom.assembly.spec.sources import (
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.code import qualified
 from turnloom.kernel.digests import chain_digest
-from turnloom.kernel.values import Json, said
+from turnloom.kernel.values import Json, error_text
 from turnloom.variables.logic.exposure import ExposedText, VariableValues
 
 
@@ -217,7 +217,7 @@ def _called(read: Read, origin: str, state: Any) -> Any:
         return read(state)
     except Exception as error:
         raise ContextUnavailable(
-            f"{origin}: {qualified(read)} raised {type(error).__name__}: {said(error)}. "
+            f"{origin}: {qualified(read)} raised {type(error).__name__}: {error_text(error)}. "
             "Make it accept every state."
         ) from error
 

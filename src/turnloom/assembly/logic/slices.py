@@ -88,7 +88,7 @@ Path = tuple[str, ...]
 Leaf = tuple[Path, bytes]
 
 
-class Witnessed(Sequence[Artifact]):
+class WitnessedArtifacts(Sequence[Artifact]):
     """Artifacts as they were when the board returned them, regardless of later changes."""
 
     def __init__(self) -> None:

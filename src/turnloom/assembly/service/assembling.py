@@ -69,7 +69,7 @@ from turnloom.assembly.spec.sources import (
 from turnloom.board.spec import Public
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import said, writable
+from turnloom.kernel.values import error_text, writable
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.exposure import show_value
 
@@ -124,7 +124,7 @@ async def _summarised(summarise: Summarise, messages: Sequence[Message], key: st
         raise
     except Exception as error:
         raise ContextUnavailable(
-            f"{what} raised {type(error).__name__}: {said(error)}. Correct it."
+            f"{what} raised {type(error).__name__}: {error_text(error)}. Correct it."
         ) from error
 
 
@@ -250,7 +250,7 @@ class TokenCounts:
         return count
 
 
-class Assembled(NamedTuple):
+class AssemblyResult(NamedTuple):
     """The context of a turn, its pieces for the frame, the slices of its providers, and the token
     counter."""
 
@@ -266,7 +266,7 @@ async def assemble(
     budget: Budget | None = None,
     format: ContextFormat = PLAIN,
     counter: TokenCounter | None = None,
-) -> Assembled:
+) -> AssemblyResult:
     """Assemble the context of one turn.
 
     Raises:
@@ -295,9 +295,9 @@ class Assembler:
         self._made: dict[str, tuple[Any, SegmentDraft]] = {}
         self._searches = _Searches()
         self._pasts: dict[str, EarlierMessages] = {}
-        self._last: tuple[list[SegmentDraft], Assembled] | None = None
+        self._last: tuple[list[SegmentDraft], AssemblyResult] | None = None
 
-    async def assemble(self, situation: Situation) -> Assembled:
+    async def assemble(self, situation: Situation) -> AssemblyResult:
         """Assemble the context of the agent's next turn.
 
         Raises:
@@ -402,11 +402,11 @@ class Assembler:
 
     def _composed(
         self, drafts: list[SegmentDraft], gathered: tuple[ContextGathered, ...]
-    ) -> Assembled:
+    ) -> AssemblyResult:
         """The cached context if the drafts are unchanged, otherwise a new one."""
         if self._last is None or not all(map(is_, drafts, self._last[0])):
             composed = compose(drafts, self._budget, self._writer)
-            self._last = drafts, Assembled(*composed, gathered, self._counts.name)
+            self._last = drafts, AssemblyResult(*composed, gathered, self._counts.name)
         made = self._last[1]
         return made._replace(gathered=gathered) if made.gathered != gathered else made
 

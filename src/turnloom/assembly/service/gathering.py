@@ -23,9 +23,9 @@ from turnloom.assembly.service.trail import HERE, Trail, TrailPosition, ask, tra
 from turnloom.assembly.spec import ChosenProvider, ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact
 from turnloom.errors import ContextUnavailable
-from turnloom.kernel.contained import contained, named
+from turnloom.kernel.contained import contained, error_name
 from turnloom.kernel.deadlines import TimeLimit, in_time
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 
 
 async def gather(
@@ -147,8 +147,8 @@ async def _contained(provider: ContextProvider, request: ContextRequest, name: s
 
 
 def _failed(request: ContextRequest, name: str, error: Exception, fallback: str) -> ProviderFailed:
-    turn, agent, kind = request.ctx.turn, request.agent.name, named(error)
-    return ProviderFailed(turn, agent, name, kind, message=said(error), fallback=fallback)
+    turn, agent, kind = request.ctx.turn, request.agent.name, error_name(error)
+    return ProviderFailed(turn, agent, name, kind, message=error_text(error), fallback=fallback)
 
 
 def _gathered(request: ContextRequest, given: ChoiceResult, trail: Trail) -> GatheredSlice:

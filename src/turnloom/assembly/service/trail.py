@@ -17,7 +17,7 @@ from turnloom.assembly.logic.slices import CheckedSlice, KnownArtifacts, settle
 from turnloom.assembly.spec import ContextProvider, ContextRequest, ContextSlice
 from turnloom.board.spec import Artifact, Audience
 from turnloom.errors import ContextUnavailable
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 
 # Maximum audiences per provider; the least recently used one starts anew.
 MOST = 256
@@ -53,7 +53,7 @@ class _Instances:
         try:
             self._fresh = deepcopy(provider)
         except Exception as error:  # noqa: BLE001 - reported when a second audience needs a copy
-            self._copy_error = f"{type(error).__name__}: {said(error)}"
+            self._copy_error = f"{type(error).__name__}: {error_text(error)}"
         self.is_stateless = self._fresh is provider  # a function
 
     def of(self, audience: _Key, provider: ContextProvider) -> Instance:

@@ -16,7 +16,7 @@ from turnloom.runtime.spec import VerifiedRun
 from turnloom.wiring import missing_store
 
 
-class Deed(StrEnum):
+class StoreAction(StrEnum):
     """What can be done with a store."""
 
     verify = "verify"
@@ -35,7 +35,7 @@ class EndStatus(StrEnum):
 class StoreCommand(StoredRunsCommand):
     """Verify that a store still holds what was stored, or prune runs that ended long ago."""
 
-    deed: Annotated[Deed, typer.Argument(metavar="WHAT", help="`verify` or `prune`.")]
+    deed: Annotated[StoreAction, typer.Argument(metavar="WHAT", help="`verify` or `prune`.")]
     run: Annotated[
         str | None,
         typer.Argument(metavar="RUN", help="Only this run: its id, the beginning, or `last`."),
@@ -61,17 +61,19 @@ class StoreCommand(StoredRunsCommand):
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Verify the runs of the tenant, or prune them."""
         self._check_options()
-        if self.deed is Deed.prune:
+        if self.deed is StoreAction.prune:
             return await self._prune(app, terminal)
         return await self._verify(app, terminal)
 
     def _check_options(self) -> None:
         """Refuse options of the other action."""
-        if self.deed is Deed.verify and self._prunes:
+        if self.deed is StoreAction.verify and self._prunes:
             raise UsageError(
                 "`--older-than`, `--before`, `--status` and `--dry-run` are for `store prune`."
             )
-        if self.deed is Deed.prune and (self.run or bool(self.older_than) == bool(self.before)):
+        if self.deed is StoreAction.prune and (
+            self.run or bool(self.older_than) == bool(self.before)
+        ):
             raise UsageError(
                 "`store prune` takes no run, and needs to know which ones: `--older-than 30d` or "
                 "`--before 2026-01-31`."

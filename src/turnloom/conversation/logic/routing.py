@@ -27,7 +27,7 @@ from turnloom.agents.spec import (
     ToolSchema,
     Transfer,
 )
-from turnloom.conversation.events import Considered, RouteDecided
+from turnloom.conversation.events import ConsideredRule, RouteDecided
 from turnloom.conversation.logic.reach import candidates_of
 from turnloom.conversation.spec import Conversation, ConversationState, HandoffRule
 from turnloom.guards.events import SelectionMade
@@ -270,7 +270,7 @@ class ConversationForm:
             return RouteDecided("", target, f"startup: {setup.startup_mode}")
         if setup.max_turns is not None and state.turns >= setup.max_turns:
             return RouteDecided(floor.last, TERMINATE, f"max_turns: {setup.max_turns} reached")
-        considered: list[Considered] = []
+        considered: list[ConsideredRule] = []
         for rule in self._after_reply.get(floor.last, ()):
             entry = _consider(rule, state, floor.choice)
             considered.append(entry)
@@ -394,15 +394,15 @@ def _named(rule: HandoffRule) -> str:
     return f"{'string_llm' if rule.llm else rule.kind} rule {rule.number}"
 
 
-def _consider(rule: HandoffRule, state: RunState, choice: int) -> Considered:
+def _consider(rule: HandoffRule, state: RunState, choice: int) -> ConsideredRule:
     if rule.llm:
         chosen = rule.number == choice
         why_not = "" if chosen else "the agent's model did not choose it"
-        return Considered(rule.number, rule.target, chosen, rule.said, saw={}, why_not=why_not)
+        return ConsideredRule(rule.number, rule.target, chosen, rule.said, saw={}, why_not=why_not)
     if rule.condition is None:
-        return Considered(rule.number, rule.target, True)
+        return ConsideredRule(rule.number, rule.target, True)
     holds, saw, why_not = judge(rule.condition, state.values, state.absent)
-    return Considered(rule.number, rule.target, holds, rule.said, saw=saw, why_not=why_not)
+    return ConsideredRule(rule.number, rule.target, holds, rule.said, saw=saw, why_not=why_not)
 
 
 def _moment(state: RunState) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from turnloom.board.events import ArtifactConsumed, ArtifactMade, ArtifactPublished
 from turnloom.board.spec import Artifact
 from turnloom.explain.logic.describe import words_for
-from turnloom.explain.spec.board import ArtifactName, Offered
+from turnloom.explain.spec.board import ArtifactName, OfferEntry
 from turnloom.guards.events import SelectionMade
 from turnloom.log.spec import Event, Fact
 from turnloom.reaction.events import (
@@ -74,15 +74,15 @@ class ArtifactHistory:
         """Where a guard chose one of those whom an artifact would have woken."""
         return self._choices.get(id)
 
-    def verdicts(self, offer: Event) -> tuple[Offered, ...]:
+    def verdicts(self, offer: Event) -> tuple[OfferEntry, ...]:
         """What each subscription made of an artifact that was offered, and what came of that."""
         fact: ArtifactOffered = offer.data
-        found: list[Offered] = []
+        found: list[OfferEntry] = []
         for each in fact.to:
             between = self._between.get((fact.artifact, each.subscription), ())
             then = next((event for event in between if event.seq > offer.seq), None)
             said = (each.subscription, each.verdict, words_for(each, then), each.opens)
-            found.append(Offered(offer.seq, *said))
+            found.append(OfferEntry(offer.seq, *said))
         return tuple(found)
 
     def taken(self, consumed: Event) -> dict[str, Event]:

@@ -20,7 +20,7 @@ from turnloom.assembly.spec import Message
 from turnloom.log.spec import Event
 
 
-class Sighted(NamedTuple):
+class FrameView(NamedTuple):
     """A frame but for its history: what it shows and what it leaves out."""
 
     segments: tuple[Segment, ...]
@@ -33,7 +33,7 @@ class Frames:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.texts: dict[str, str] = {}
         self._heard = RunState("")
-        self._listed: dict[int, Sighted] = {}
+        self._listed: dict[int, FrameView] = {}
         for event in events:
             self.take(event)
 
@@ -46,7 +46,7 @@ class Frames:
         """Take in the next event of the run."""
         fact = event.data
         if isinstance(fact, FrameAssembled) and not fact.as_in:
-            self._listed[event.seq] = Sighted(fact.segments, fact.withheld)
+            self._listed[event.seq] = FrameView(fact.segments, fact.withheld)
             self._hold({each.digest: each.text for each in fact.segments if each.text is not None})
         elif isinstance(fact, ContextGathered):
             self._hold(texts_of(fact))
@@ -59,10 +59,10 @@ class Frames:
         for digest, text in texts.items():
             self.texts.setdefault(digest, text)
 
-    def sighted(self, frame: FrameAssembled) -> Sighted | None:
+    def sighted(self, frame: FrameAssembled) -> FrameView | None:
         """What a frame shows and leaves out; nothing when the frame it names is not there."""
         if not frame.as_in:
-            return Sighted(frame.segments, frame.withheld)
+            return FrameView(frame.segments, frame.withheld)
         return self._listed.get(frame.as_in)
 
     def heard(self, frame: FrameAssembled) -> list[Message]:

@@ -9,7 +9,7 @@ from turnloom.agents.events import ChanceDrawn, QuestionAnswered, QuestionAsked,
 from turnloom.agents.spec import SELECTOR, RunState, ToolSchema
 from turnloom.assembly.events import FrameAssembled
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
-from turnloom.conversation.events import Considered, RouteDecided
+from turnloom.conversation.events import ConsideredRule, RouteDecided
 from turnloom.conversation.logic.routing import ConversationForm, transfer
 from turnloom.conversation.spec import Conversation, HandoffRule
 from turnloom.errors import UsageError
@@ -17,9 +17,15 @@ from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
 from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import explain_flow_route, is_flow
 from turnloom.explain.logic.frames import Frames
-from turnloom.explain.spec.board import Arrived, ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.board import ArrivedArtifact, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.explanations import NOTHING_DECLARED, RouteExplanation, RunDeclarations
-from turnloom.explain.spec.route import Otherwise, Picked, RouteExplained, Selected, Weighed
+from turnloom.explain.spec.route import (
+    Alternative,
+    RouteExplained,
+    ShownSelection,
+    SpeakerPick,
+    WeighedRule,
+)
 from turnloom.guards.events import SelectionMade
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.log.events import RunStarted
@@ -49,7 +55,7 @@ ELSE = _Else()
 
 def alternatives(
     before: Sequence[Event], found: Event, conversation: Conversation | None
-) -> tuple[list[Otherwise], str]:
+) -> tuple[list[Alternative], str]:
     """Each single value that would have led elsewhere, and what makes that doubtful if anything.
 
     `before` are the events before the route that was found.
@@ -95,7 +101,7 @@ def _routes(workflow: ConversationForm, state: RunState) -> list[RouteDecided]:
 
 def _otherwise(
     workflow: ConversationForm, state: RunState, decided: Sequence[RouteDecided], place: int
-) -> Iterator[Otherwise]:
+) -> Iterator[Alternative]:
     """Every single change of a value after which the work goes elsewhere from this place."""
     values = state.values
     for change in _candidates(workflow.conversation, decided[place]):
@@ -162,12 +168,12 @@ def _parting(
 
 def _told(
     change: _Changed, values: Mapping[str, Json], route: RouteDecided | None, then: str
-) -> Otherwise:
+) -> Alternative:
     anything = change.value is ELSE
     becomes = None if anything else change.value
     wanted = "anything else" if anything else preview(becomes)
     was = preview(values[change.name]) if change.name in values else "absent"
-    return Otherwise(
+    return Alternative(
         change.name,
         values.get(change.name),
         becomes,
@@ -178,7 +184,7 @@ def _told(
     )
 
 
-def selection_at(events: Sequence[Event], moment: str) -> Selected | None:
+def selection_at(events: Sequence[Event], moment: str) -> ShownSelection | None:
     """The choice that was made at a moment: that is what ids of its events begin with."""
     for event in events:
         if isinstance(event.data, SelectionMade) and event.id.startswith(f"{moment}/"):
@@ -186,9 +192,9 @@ def selection_at(events: Sequence[Event], moment: str) -> Selected | None:
     return None
 
 
-def selected(event: Event, fact: SelectionMade) -> Selected:
+def selected(event: Event, fact: SelectionMade) -> ShownSelection:
     """A choice as it is told."""
-    return Selected(
+    return ShownSelection(
         event.seq,
         fact.chosen,
         fact.meant,
@@ -246,11 +252,13 @@ def _rules(conversation: Conversation | None) -> dict[int, HandoffRule]:
     return {rule.number: rule for rules in some for rule in rules}
 
 
-def _weighed(each: Considered, rule: HandoffRule | None, offered: Mapping[str, str]) -> Weighed:
+def _weighed(
+    each: ConsideredRule, rule: HandoffRule | None, offered: Mapping[str, str]
+) -> WeighedRule:
     model, pre = rule is not None and rule.llm, rule is not None and rule.pre
     words = offered.get(transfer(rule, {}, {}).schema.name, "") if rule and model else ""
     why_not = NOT_OFFERED if model and not words and not each.fired else each.why_not
-    return Weighed(
+    return WeighedRule(
         each.rule,
         each.target,
         each.condition,
@@ -263,7 +271,7 @@ def _weighed(each: Considered, rule: HandoffRule | None, offered: Mapping[str, s
     )
 
 
-def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[Weighed]:
+def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[WeighedRule]:
     """The rules behind the one that fired, which nobody had to ask."""
     fired = next((each.rule for each in fact.considered if each.fired), None)
     if fired is None or conversation is None:
@@ -274,7 +282,7 @@ def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[
     for rule in rules:
         if rule.pre == pre and rule.number not in asked:
             why_not = f"rule {fired} fired before it was asked"
-            yield Weighed(
+            yield WeighedRule(
                 rule.number,
                 rule.target,
                 rule.said,
@@ -301,22 +309,22 @@ def _offered(before: Sequence[Event], agent: str) -> dict[str, str]:
     return {tool.name: tool.description for tool in tools}
 
 
-def _picked(before: Sequence[Event]) -> Picked | None:
+def _picked(before: Sequence[Event]) -> SpeakerPick | None:
     """Who was picked since the last route, if somebody was."""
     asked: QuestionAsked | None = None
-    found: Picked | None = None
+    found: SpeakerPick | None = None
     for event in before:
         match event.data:
             case RouteDecided():
                 found = None
             case ChanceDrawn(among=among, drawn=drawn):
-                found = Picked(event.seq, "chance", drawn, among)
+                found = SpeakerPick(event.seq, "chance", drawn, among)
             case SpeakerPicked(among=among, picked=picked):
-                found = Picked(event.seq, "the model", picked, among)
+                found = SpeakerPick(event.seq, "the model", picked, among)
             case QuestionAsked():
                 asked = event.data
             case QuestionAnswered(tool=tool, by=by, value=value) if tool == SELECTOR:
-                found = Picked(event.seq, by, str(value), _choices(asked))
+                found = SpeakerPick(event.seq, by, str(value), _choices(asked))
             case _:
                 pass
     return found
@@ -379,7 +387,7 @@ def _consumption(
     fact: ArtifactConsumed = consumed.data
     offers, leading = artifacts.taken(consumed), artifacts.leading(consumed)
     arrived = [
-        Arrived(artifacts.named(id), offer.seq if offer else 0, offer.at if offer else None)
+        ArrivedArtifact(artifacts.named(id), offer.seq if offer else 0, offer.at if offer else None)
         for id in fact.artifacts
         for offer in (offers.get(id),)
     ]

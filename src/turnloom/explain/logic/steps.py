@@ -13,7 +13,13 @@ from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.frames import Part, call_of, model_call_of, number_of, part_of, place_of
 from turnloom.explain.spec import steps as details
 from turnloom.explain.spec import steps as spec
-from turnloom.explain.spec.board import Chose, Consulted, Published, ShownSlice, Unprovided
+from turnloom.explain.spec.board import (
+    ArtifactEntry,
+    ChoiceEntry,
+    ContextEntry,
+    FailedProviderEntry,
+    ProviderEntry,
+)
 from turnloom.guards.events import BudgetReserved
 from turnloom.hooks import events as lifecycle
 from turnloom.log.events import RunPaused
@@ -21,7 +27,7 @@ from turnloom.log.spec import Event
 from turnloom.reaction.events import SampleChosen
 from turnloom.variables import events as variables
 
-BoardStep = ShownSlice | Published | Chose
+BoardStep = ContextEntry | ArtifactEntry | ChoiceEntry
 
 
 def board_step(events: Sequence[Event], artifacts: ArtifactHistory) -> BoardStep | None:
@@ -33,21 +39,21 @@ def board_step(events: Sequence[Event], artifacts: ArtifactHistory) -> BoardStep
         case ArtifactPublished(artifact=artifact):
             return _published(first, artifact, artifacts)
         case ArtifactMade(artifact=artifact):
-            return Published(first.seq, artifacts.named(artifact.id), True, ())
+            return ArtifactEntry(first.seq, artifacts.named(artifact.id), True, ())
         case SampleChosen(scores=scores, chosen=chosen):
-            return Chose(first.seq, chosen + 1, scores)
+            return ChoiceEntry(first.seq, chosen + 1, scores)
         case _:
             return None
 
 
-def _gathered(events: Sequence[Event]) -> ShownSlice:
+def _gathered(events: Sequence[Event]) -> ContextEntry:
     last, within = events[-1], tuple(_consulted(events))
     if isinstance(last.data, ProviderFailed):
-        return ShownSlice(
+        return ContextEntry(
             events[0].seq, last.data.provider, "failed", 0, seconds=0, fallback=False, within=within
         )
     fact: ContextGathered = last.data
-    return ShownSlice(
+    return ContextEntry(
         events[0].seq,
         fact.provider,
         "gathered",
@@ -63,23 +69,23 @@ def seconds_of(fact: ContextGathered) -> float:
     return sum(each.micros for each in fact.calls if "/" not in each.provider) / 1_000_000
 
 
-def _consulted(events: Sequence[Event]) -> Iterator[Consulted | Unprovided]:
+def _consulted(events: Sequence[Event]) -> Iterator[ProviderEntry | FailedProviderEntry]:
     for event in events:
         match event.data:
             case ProviderFailed(provider=provider, error=error, message=message, fallback=fallback):
-                yield Unprovided(event.seq, provider, error, message, fallback=fallback)
+                yield FailedProviderEntry(event.seq, provider, error, message, fallback=fallback)
             case ContextGathered(calls=calls):
                 for call in calls:
                     said = (call.provider, call.items, call.micros, call.error)
-                    yield Consulted(event.seq, *said)
+                    yield ProviderEntry(event.seq, *said)
             case _:
                 pass
 
 
-def _published(event: Event, artifact: Artifact, artifacts: ArtifactHistory) -> Published:
+def _published(event: Event, artifact: Artifact, artifacts: ArtifactHistory) -> ArtifactEntry:
     offers = artifacts.offers(artifact.id)
     within = tuple(each for offer in offers for each in artifacts.verdicts(offer))
-    return Published(event.seq, artifacts.named(artifact.id), False, within)
+    return ArtifactEntry(event.seq, artifacts.named(artifact.id), False, within)
 
 
 T = TypeVar("T")
@@ -195,12 +201,12 @@ def _step(
         case lifecycle.MessageHookCalled():
             return _message_hook(call)
         case agents.TransferChosen(rule=rule, target=target):
-            return spec.Transferred(call.events[0].seq, rule, target, tuple(_details(call)))
+            return spec.TransferEntry(call.events[0].seq, rule, target, tuple(_details(call)))
         case _:
             return None
 
 
-def _model(call: CallEvents, given: int) -> spec.ModelAsked:
+def _model(call: CallEvents, given: int) -> spec.ModelCallEntry:
     first, number, part = call.events[0], number_of(call.key), part_of(call.key)
     outcome, usage, wanted, error, took, model = "open", Usage(), (), "", None, ""
     if answered := call.one(agents.ModelAnswered):
@@ -209,7 +215,7 @@ def _model(call: CallEvents, given: int) -> spec.ModelAsked:
     elif failed := call.one(agents.ModelFailed):
         outcome, error = "failed", f"{failed[1].error}: {failed[1].message}"
         took = _seconds(first, failed[0])
-    return spec.ModelAsked(
+    return spec.ModelCallEntry(
         first.seq,
         number,
         first.data.engine,
@@ -226,7 +232,7 @@ def _model(call: CallEvents, given: int) -> spec.ModelAsked:
     )
 
 
-def _tool(call: CallEvents, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
+def _tool(call: CallEvents, wanted: Sequence[ToolCall]) -> spec.ToolEntry:
     first, place = call.events[0], place_of(call.key)
     asked = wanted[place].arguments if place < len(wanted) else None
     outcome, result, error, took = "open", None, "", None
@@ -236,7 +242,7 @@ def _tool(call: CallEvents, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
         outcome, took = "failed", _seconds(first, failed[0])
         error = f"{failed[1].error}: {failed[1].message}"
     within = tuple(_details(call))
-    return spec.ToolUsed(
+    return spec.ToolEntry(
         first.seq,
         first.data.tool,
         number_of(model_call_of(call.key)),
@@ -252,13 +258,13 @@ def _tool(call: CallEvents, wanted: Sequence[ToolCall]) -> spec.ToolUsed:
     )
 
 
-def _hook(call: CallEvents) -> spec.HookRan:
+def _hook(call: CallEvents) -> spec.HookEntry:
     first = call.events[0]
     ended = call.one(lifecycle.LifecycleToolResult, lifecycle.LifecycleToolError)
     fact = ended[1] if ended else None
     failed = fact if isinstance(fact, lifecycle.LifecycleToolError) else None
     within = tuple(_details(call))
-    return spec.HookRan(
+    return spec.HookEntry(
         first.seq,
         first.data.hook,
         first.data.trigger,
@@ -273,12 +279,12 @@ def _hook(call: CallEvents) -> spec.HookRan:
     )
 
 
-def _message_hook(call: CallEvents) -> spec.HookRan:
+def _message_hook(call: CallEvents) -> spec.HookEntry:
     first = call.events[0]
     ended = call.one(lifecycle.MessageHooked, lifecycle.MessageHookFailed)
     fact = ended[1] if ended else None
     failed = fact if isinstance(fact, lifecycle.MessageHookFailed) else None
-    return spec.HookRan(
+    return spec.HookEntry(
         first.seq,
         first.data.function,
         first.data.hook_type,
@@ -294,7 +300,7 @@ def _message_hook(call: CallEvents) -> spec.HookRan:
 
 
 def _waited(within: Sequence[details.Detail]) -> float:
-    return sum(each.waited or 0 for each in within if isinstance(each, details.Questioned))
+    return sum(each.waited or 0 for each in within if isinstance(each, details.QuestionEntry))
 
 
 def _seconds(first: Event, last: Event) -> float:
@@ -309,23 +315,27 @@ def _details(call: CallEvents) -> Iterator[details.Detail]:
         elif isinstance(event.data, agents.ModelAnswered):
             yield from _beside(event.seq, event.data)
         elif isinstance(event.data, _FAILED):
-            yield from (details.Raised(event.seq, each) for each in event.data.stack.splitlines())
+            yield from (
+                details.StackEntry(event.seq, each) for each in event.data.stack.splitlines()
+            )
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
         elif not isinstance(event.data, (*_HEADS, *_APART)):
-            yield details.OtherEvent(event.seq, event.kind, describe(event.data))
+            yield details.EventEntry(event.seq, event.kind, describe(event.data))
 
 
 def _beside(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:
     """What an engine did and showed that the run did not have it do."""
     for exchange in answered.before:
         for call, given in zip(exchange.calls, exchange.results, strict=True):
-            yield details.OwnTool(seq, call.tool, call.arguments, given.value, error=given.error)
+            yield details.EngineToolEntry(
+                seq, call.tool, call.arguments, given.value, error=given.error
+            )
     if answered.added:
-        yield details.ShownBeside(seq, answered.added)
+        yield details.AddedTextEntry(seq, answered.added)
 
 
-def _question(call: CallEvents, event: Event, fact: agents.QuestionAsked) -> details.Questioned:
+def _question(call: CallEvents, event: Event, fact: agents.QuestionAsked) -> details.QuestionEntry:
     asked = (event.seq, fact.question, fact.tool, fact.to, fact.prompt, fact.payload)
     for later in call.events:
         ending = later.data
@@ -333,40 +343,42 @@ def _question(call: CallEvents, event: Event, fact: agents.QuestionAsked) -> det
             continue
         if isinstance(ending, agents.QuestionAnswered):
             how = (ending.by, later.at, ending.value, _seconds(event, later))
-            return details.Questioned(*asked, "answered", *how)
+            return details.QuestionEntry(*asked, "answered", *how)
         if isinstance(ending, agents.QuestionExpiredFact):
             how = ("", later.at, None, _seconds(event, later))
-            return details.Questioned(*asked, "expired", *how)
-    return details.Questioned(*asked, "open")
+            return details.QuestionEntry(*asked, "expired", *how)
+    return details.QuestionEntry(*asked, "open")
 
 
 def _refused(call: CallEvents, seq: int, fact: agents.OutputRefused) -> details.Detail:
     answered = call.one(agents.ModelAnswered)
-    return details.Rejected(seq, fact.model, answered[1].raw if answered else "", fact.problem)
+    return details.RefusedOutputEntry(
+        seq, fact.model, answered[1].raw if answered else "", fact.problem
+    )
 
 
 def _retried(call: CallEvents, seq: int, fact: agents.ModelRetried) -> details.Detail:
     before = [
         event for event in call.events if event.kind == agents.ModelRetried.kind and event.seq < seq
     ]
-    return details.AttemptFailed(seq, len(before) + 1, fact.error, fact.message, pause=fact.pause)
+    return details.RetryEntry(seq, len(before) + 1, fact.error, fact.message, pause=fact.pause)
 
 
 _DETAILS: dict[str, Callable[[CallEvents, int, Any], details.Detail]] = {
-    agents.AgentText.kind: lambda _, seq, fact: details.Spoken(seq, fact.text, fact.hidden),
-    agents.AgentOutput.kind: lambda _, seq, fact: details.Gave(
+    agents.AgentText.kind: lambda _, seq, fact: details.TextEntry(seq, fact.text, fact.hidden),
+    agents.AgentOutput.kind: lambda _, seq, fact: details.OutputEntry(
         seq, fact.model, fact.output, fact.hidden
     ),
     agents.OutputRefused.kind: _refused,
     agents.ModelRetried.kind: _retried,
-    agents.EffectDone.kind: lambda _, seq, fact: details.Effect(seq, fact.name, fact.result),
-    variables.ContextChanged.kind: lambda _, seq, fact: details.Became(
+    agents.EffectDone.kind: lambda _, seq, fact: details.EffectEntry(seq, fact.name, fact.result),
+    variables.ContextChanged.kind: lambda _, seq, fact: details.ChangeEntry(
         seq, fact.name, fact.previous, fact.value, writer=fact.writer, removed=fact.removed
     ),
-    variables.ContextRefused.kind: lambda _, seq, fact: details.Declined(
+    variables.ContextRefused.kind: lambda _, seq, fact: details.RefusedWriteEntry(
         seq, fact.name, fact.writer, fact.reason
     ),
-    variables.ContextMissed.kind: lambda _, seq, fact: details.Unset(
+    variables.ContextMissed.kind: lambda _, seq, fact: details.MissedWriteEntry(
         seq, fact.name, fact.tool, fact.key, value=fact.value
     ),
 }

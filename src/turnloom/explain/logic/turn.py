@@ -38,21 +38,21 @@ from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import after_turn, is_flow
 from turnloom.explain.logic.frames import (
     Frames,
+    FrameView,
     Part,
-    Sighted,
     model_call_of,
     part_of,
     place_of,
     turn_of,
 )
 from turnloom.explain.logic.steps import CallEvents, calls, exchanges_given, steps
-from turnloom.explain.spec.board import Woken
+from turnloom.explain.spec.board import WakeReason
 from turnloom.explain.spec.text import counted
 from turnloom.explain.spec.turn import (
     NO_FRAME,
-    Framed,
-    Onward,
+    NextMove,
     PartExplained,
+    ShownFrame,
     ShownMessage,
     ShownSegment,
     TurnExplained,
@@ -126,7 +126,7 @@ INPUT = frozenset({"input"})
 GIVEN = INPUT | {"context", "artifact"}
 
 
-class Opened(NamedTuple):
+class OpenedFrame(NamedTuple):
     """A recorded frame with everything it refers to.
 
     `given` is what it is to show of what was gathered and of what the agent was given; where the
@@ -135,7 +135,7 @@ class Opened(NamedTuple):
 
     seq: int
     recorded: FrameAssembled
-    sighted: Sighted
+    sighted: FrameView
     texts: list[str]
     heard: list[Message]
     given: list[list[Piece]]
@@ -143,7 +143,7 @@ class Opened(NamedTuple):
 
 def open_frames(
     events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact]
-) -> dict[int, Opened]:
+) -> dict[int, OpenedFrame]:
     """The frames of a turn that is given inputs, opened: the first, and those of engines that have
     their own, by the place of the engine."""
     frames = (event for event in own if isinstance(event.data, FrameAssembled))
@@ -152,10 +152,10 @@ def open_frames(
 
 def _open(
     events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact], at: Event
-) -> Opened:
+) -> OpenedFrame:
     recorded: FrameAssembled = at.data
     frames = Frames(event for event in events if event.seq <= at.seq)
-    sighted = frames.sighted(recorded) or Sighted((), ())
+    sighted = frames.sighted(recorded) or FrameView((), ())
     texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
     known = defaultdict(str, frames.texts)
     whole = not _is_sourced(sighted.segments)
@@ -166,7 +166,7 @@ def _open(
         ]
         for each in _gathered(own, at)
     ]
-    return Opened(at.seq, recorded, sighted, texts, heard=frames.heard(recorded), given=given)
+    return OpenedFrame(at.seq, recorded, sighted, texts, heard=frames.heard(recorded), given=given)
 
 
 def _is_sourced(segments: Sequence[Segment]) -> bool:
@@ -182,7 +182,7 @@ def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | Non
     return [event.data for event in exact or found] or (None,)
 
 
-def shown(opened: Opened) -> list[ShownSegment]:
+def shown(opened: OpenedFrame) -> list[ShownSegment]:
     """The segments as they were sent: the system text, what was said, the context, the schemas."""
     listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
     whole = opened.recorded.tokens or 1
@@ -204,7 +204,7 @@ def _share(tokens: int, whole: int) -> float:
     return round(100 * tokens / whole, 1)
 
 
-def _history(opened: Opened, whole: int) -> Iterator[ShownSegment]:
+def _history(opened: OpenedFrame, whole: int) -> Iterator[ShownSegment]:
     history, heard = opened.recorded.history, opened.heard
     if history.count:
         yield ShownSegment(
@@ -219,7 +219,7 @@ def _history(opened: Opened, whole: int) -> Iterator[ShownSegment]:
         )
 
 
-def frame_doubts(opened: Opened) -> Iterator[str]:
+def frame_doubts(opened: OpenedFrame) -> Iterator[str]:
     """Every way in which the record of a frame contradicts itself: digests are computed again."""
     recorded, sighted = opened.recorded, opened.sighted
     pairs = zip(sighted.segments, opened.texts, strict=True)
@@ -364,9 +364,9 @@ def _used(own: Sequence[Event]) -> Usage:
     return sum((answer.usage for answer in answers), Usage())
 
 
-def _framed(opened: Opened) -> Framed:
+def _framed(opened: OpenedFrame) -> ShownFrame:
     recorded, segments = opened.recorded, tuple(shown(opened))
-    return Framed(
+    return ShownFrame(
         opened.seq,
         recorded.as_in,
         segments,
@@ -379,18 +379,18 @@ def _framed(opened: Opened) -> Framed:
     )
 
 
-def _frame_of(part: Part, frames: Mapping[int, Opened]) -> Opened:
+def _frame_of(part: Part, frames: Mapping[int, OpenedFrame]) -> OpenedFrame:
     """The frame of a part: its engine's own, or that which all engines have."""
     return frames.get(part.engine) or frames[0]
 
 
-def _part(asking: EngineAttempt, frames: Mapping[int, Opened]) -> PartExplained:
+def _part(asking: EngineAttempt, frames: Mapping[int, OpenedFrame]) -> PartExplained:
     frame = _frame_of(asking.part, frames)
     own = None if frame.recorded.digest == frames[0].recorded.digest else _framed(frame)
     return PartExplained(asking.part.name, own, asking.exchanges)
 
 
-def _doubts(frames: Mapping[int, Opened], asked: Sequence[EngineAttempt]) -> Iterator[str]:
+def _doubts(frames: Mapping[int, OpenedFrame], asked: Sequence[EngineAttempt]) -> Iterator[str]:
     """Every way in which the record contradicts itself."""
     for opened in frames.values():
         yield from frame_doubts(opened)
@@ -398,25 +398,25 @@ def _doubts(frames: Mapping[int, Opened], asked: Sequence[EngineAttempt]) -> Ite
         yield from asking_doubts(each, _frame_of(each.part, frames).recorded.digest)
 
 
-def _woken(taken: Event, artifacts: ArtifactHistory) -> Woken:
+def _woken(taken: Event, artifacts: ArtifactHistory) -> WakeReason:
     fact: ArtifactConsumed = taken.data
     named = tuple(artifacts.named(id) for id in fact.artifacts)
-    return Woken(taken.seq, fact.subscription, named, fact.retry_of)
+    return WakeReason(taken.seq, fact.subscription, named, fact.retry_of)
 
 
-def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> Onward | None:
+def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> NextMove | None:
     """Where the work went after a turn; on a board its artifacts say it, unless it failed."""
     later = [event for event in events if event.seq > after]
     if is_board(events):
         return next((_again(event, later) for event in later if _is_retry(event, turn)), None)
     if is_flow(events):
         found = after_turn(events, later, turn.turn)
-        return found and Onward(found.seq, found.kind, "", describe(found.data))
+        return found and NextMove(found.seq, found.kind, "", describe(found.data))
     for event in later:
         if isinstance(event.data, RouteDecided) and event.data.source == turn.agent:
-            return Onward(event.seq, event.kind, event.data.target, event.data.reason)
+            return NextMove(event.seq, event.kind, event.data.target, event.data.reason)
         if event.kind in ENDS:
-            return Onward(event.seq, event.kind, "", describe(event.data))
+            return NextMove(event.seq, event.kind, "", describe(event.data))
     return None
 
 
@@ -424,8 +424,8 @@ def _is_retry(event: Event, turn: TurnStarted) -> bool:
     return isinstance(event.data, RetryAsked) and event.data.turn == turn.turn
 
 
-def _again(asked: Event, later: Sequence[Event]) -> Onward:
+def _again(asked: Event, later: Sequence[Event]) -> NextMove:
     """The turn that was taken in place of one that failed, if it has been."""
     taken = (event.data for event in later if isinstance(event.data, ArtifactConsumed))
     turn = next((fact.turn for fact in taken if fact.retry_of == asked.data.turn), 0)
-    return Onward(asked.seq, asked.kind, f"turn {turn}" if turn else "", describe(asked.data))
+    return NextMove(asked.seq, asked.kind, f"turn {turn}" if turn else "", describe(asked.data))

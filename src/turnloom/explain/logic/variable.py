@@ -15,8 +15,8 @@ from turnloom.explain.logic.frames import Frames, call_of, hook_of
 from turnloom.explain.spec.explanations import NOTHING_DECLARED, RunDeclarations
 from turnloom.explain.spec.variable import (
     FrameMention,
-    Gated,
-    Judged,
+    GatedHook,
+    JudgedRule,
     Omission,
     RefusedValue,
     VariableChange,
@@ -80,7 +80,7 @@ def _said(segment: Segment, texts: Mapping[str, str]) -> str:
 
 def conditions(
     events: Sequence[Event], name: str, conversation: Conversation | None
-) -> Iterator[Judged]:
+) -> Iterator[JudgedRule]:
     """The rules of routes whose conditions looked at a variable, each with whose it is."""
     declared = conversation.rules.items() if conversation else ()
     owners = {rule.number: source for source, rules in declared for rule in rules}
@@ -89,7 +89,7 @@ def conditions(
             continue
         for rule in event.data.considered:
             if _looked(name, rule.saw, rule.why_not):
-                yield Judged(
+                yield JudgedRule(
                     event.seq,
                     owners.get(rule.rule, event.data.source),
                     rule.target,
@@ -101,7 +101,9 @@ def conditions(
                 )
 
 
-def hooks(events: Sequence[Event], name: str, conversation: Conversation | None) -> Iterator[Gated]:
+def hooks(
+    events: Sequence[Event], name: str, conversation: Conversation | None
+) -> Iterator[GatedHook]:
     """The hooks that run on a condition which looked at a variable, each time it was judged."""
     gates = _gates(conversation)
     if conversation is None or not gates:
@@ -134,11 +136,11 @@ def _was_judged(event: Event) -> bool:
             return False
 
 
-def _gated(event: Event, hook: Hook, value: Json, why_not: str) -> Gated:
+def _gated(event: Event, hook: Hook, value: Json, why_not: str) -> GatedHook:
     fact: LifecycleToolCall | LifecycleToolResult = event.data
     ran = isinstance(fact, LifecycleToolCall)
     when = hook.declared.when or ""
-    return Gated(
+    return GatedHook(
         event.seq,
         hook.name,
         fact.trigger,

@@ -5,8 +5,15 @@ from datetime import datetime
 
 import msgspec
 
-from turnloom.explain.spec.route import Selected
-from turnloom.explain.spec.text import Explained, counted, lasting, moment, one_line, table
+from turnloom.explain.spec.route import ShownSelection
+from turnloom.explain.spec.text import (
+    ReadableExplanation,
+    counted,
+    lasting,
+    moment,
+    one_line,
+    table,
+)
 from turnloom.kernel.markup import visible
 
 
@@ -29,7 +36,7 @@ class ArtifactName(msgspec.Struct, frozen=True):
 NAMED = ("id", "type", "produced by", "in run", "made from")
 
 
-class Woken(msgspec.Struct, frozen=True):
+class WakeReason(msgspec.Struct, frozen=True):
     """Why a turn on a board was taken: which subscription took which artifacts.
 
     Without a subscription, somebody gave them to the agent directly. `retry_of` is the turn that
@@ -60,7 +67,7 @@ def indented(artifacts: Sequence[ArtifactName]) -> list[str]:
     return [f"  {line}" for line in (head, *rest)]
 
 
-class Consulted(msgspec.Struct, frozen=True, tag="provider"):
+class ProviderEntry(msgspec.Struct, frozen=True, tag="provider"):
     """One call of a provider, inside whom: how many items it gave in how many microseconds."""
 
     seq: int
@@ -77,7 +84,7 @@ class Consulted(msgspec.Struct, frozen=True, tag="provider"):
         return f"{self.provider} {gave} {took}"
 
 
-class Unprovided(msgspec.Struct, frozen=True, tag="failed provider"):
+class FailedProviderEntry(msgspec.Struct, frozen=True, tag="failed provider"):
     """A provider that gave nothing, and who was asked in its place."""
 
     seq: int
@@ -93,7 +100,7 @@ class Unprovided(msgspec.Struct, frozen=True, tag="failed provider"):
         return f"{self.provider} failed: {self.error}: {one_line(self.message, 200)}{instead}"
 
 
-class Offered(msgspec.Struct, frozen=True, tag="offer"):
+class OfferEntry(msgspec.Struct, frozen=True, tag="offer"):
     """What a subscription made of an artifact, and what came of that."""
 
     seq: int
@@ -118,7 +125,7 @@ class Offered(msgspec.Struct, frozen=True, tag="offer"):
         return f"{self.subscription}: {self.told}"
 
 
-class Chose(msgspec.Struct, frozen=True, tag="choice"):
+class ChoiceEntry(msgspec.Struct, frozen=True, tag="choice"):
     """Which of several tries of the turn counts; `chosen` is from 1."""
 
     seq: int
@@ -132,7 +139,7 @@ class Chose(msgspec.Struct, frozen=True, tag="choice"):
         return f"try {self.chosen} of {len(self.scores)} counts (scores: {scores})"
 
 
-class ShownSlice(msgspec.Struct, frozen=True, tag="context"):
+class ContextEntry(msgspec.Struct, frozen=True, tag="context"):
     """Context that was gathered from a provider, or from the `fallback` in its place.
 
     `outcome` is `gathered`, or `failed` if nobody gave any. Which items there are, and what each
@@ -145,7 +152,7 @@ class ShownSlice(msgspec.Struct, frozen=True, tag="context"):
     items: int
     seconds: float
     fallback: bool
-    within: tuple[Consulted | Unprovided, ...]
+    within: tuple[ProviderEntry | FailedProviderEntry, ...]
 
     @property
     def says(self) -> str:
@@ -157,13 +164,13 @@ class ShownSlice(msgspec.Struct, frozen=True, tag="context"):
         return f"context: {self.provider}{instead} {gave}"
 
 
-class Published(msgspec.Struct, frozen=True, tag="artifact"):
+class ArtifactEntry(msgspec.Struct, frozen=True, tag="artifact"):
     """An artifact that the turn made, and to whom it was offered; not if it was only `made`."""
 
     seq: int
     artifact: ArtifactName
     made: bool
-    within: tuple[Offered, ...]
+    within: tuple[OfferEntry, ...]
 
     @property
     def says(self) -> str:
@@ -178,7 +185,7 @@ def items(count: int) -> str:
     return counted(count, "item") if count else "no items"
 
 
-class OfferExplained(Explained, frozen=True):
+class OfferExplained(ReadableExplanation, frozen=True):
     """What every subscription made of an artifact, and why it was not for some of them.
 
     `seq` is where it was offered, or where it came if it was not.
@@ -189,8 +196,8 @@ class OfferExplained(Explained, frozen=True):
     asked: int
     artifact: ArtifactName
     offered: bool
-    to: tuple[Offered, ...]
-    selection: Selected | None = None
+    to: tuple[OfferEntry, ...]
+    selection: ShownSelection | None = None
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *indented([self.artifact]), *self._verdicts()]))
@@ -222,7 +229,7 @@ class OfferExplained(Explained, frozen=True):
         return self.selection.lines if self.selection else []
 
 
-class Arrived(msgspec.Struct, frozen=True):
+class ArrivedArtifact(msgspec.Struct, frozen=True):
     """An artifact of a set: where and when it was offered to the subscription."""
 
     artifact: ArtifactName
@@ -239,7 +246,7 @@ class Arrived(msgspec.Struct, frozen=True):
 ARRIVED = ("offered at", "when", *NAMED)
 
 
-class ConsumptionExplained(Explained, frozen=True):
+class ConsumptionExplained(ReadableExplanation, frozen=True):
     """Why a subscription took what it took when it took it, and into what.
 
     `because` is what completed the set, in words, and `cause` the event that did.
@@ -252,7 +259,7 @@ class ConsumptionExplained(Explained, frozen=True):
     subscription: str
     turn: int
     opened: str
-    artifacts: tuple[Arrived, ...]
+    artifacts: tuple[ArrivedArtifact, ...]
     cause: int
     because: str
 

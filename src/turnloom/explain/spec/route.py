@@ -2,14 +2,14 @@
 
 import msgspec
 
-from turnloom.explain.spec.text import Explained, table
+from turnloom.explain.spec.text import ReadableExplanation, table
 from turnloom.explain.spec.variable import Cause
 from turnloom.guards.events import Candidate
 from turnloom.kernel.markup import visible
 from turnloom.kernel.values import Json, preview
 
 
-class FlowRouteExplained(Explained, frozen=True):
+class FlowRouteExplained(ReadableExplanation, frozen=True):
     """Why a flow went where it went: what was decided, what that went by, what led to it and what
     came of it; `kind` is that of the event."""
 
@@ -44,7 +44,7 @@ class FlowRouteExplained(Explained, frozen=True):
         return lines if self.came_of else lines[:-1]
 
 
-class Selected(msgspec.Struct, frozen=True):
+class ShownSelection(msgspec.Struct, frozen=True):
     """Who was chosen for a turn, in place of whom it was `meant` for; nobody, if none was left."""
 
     seq: int
@@ -86,7 +86,7 @@ def belief_of(candidate: Candidate) -> str:
     return f"Beta({candidate.alpha:g}, {candidate.beta:g})"
 
 
-class Weighed(msgspec.Struct, frozen=True):
+class WeighedRule(msgspec.Struct, frozen=True):
     """A rule at the moment of the decision: what it wants, what it saw, and its verdict.
 
     One that the agent's model judges has the words with which it was `offered`; one that is
@@ -121,7 +121,7 @@ class Weighed(msgspec.Struct, frozen=True):
         return "fired" if self.fired else f"no: {self.why_not}"
 
 
-class Picked(msgspec.Struct, frozen=True):
+class SpeakerPick(msgspec.Struct, frozen=True):
     """Who was picked when no rule fired, by whom, and among whom."""
 
     seq: int
@@ -136,7 +136,7 @@ class Picked(msgspec.Struct, frozen=True):
         return f"Picked (seq {self.seq}): {self.picked}, by {self.by}, among {among}"
 
 
-class Otherwise(msgspec.Struct, frozen=True):
+class Alternative(msgspec.Struct, frozen=True):
     """One value that, had it been another, would have led elsewhere; `rule` 0 is no rule."""
 
     variable: str
@@ -148,7 +148,7 @@ class Otherwise(msgspec.Struct, frozen=True):
     says: str
 
 
-class RouteExplained(Explained, frozen=True):
+class RouteExplained(ReadableExplanation, frozen=True):
     """Why the work went where it went.
 
     `doubt` says what the declarations of the run decide at this place, if that is not this route;
@@ -161,11 +161,11 @@ class RouteExplained(Explained, frozen=True):
     source: str
     target: str
     reason: str
-    rules: tuple[Weighed, ...]
-    picked: Picked | None
-    otherwise: tuple[Otherwise, ...]
+    rules: tuple[WeighedRule, ...]
+    picked: SpeakerPick | None
+    otherwise: tuple[Alternative, ...]
     doubt: str
-    selection: Selected | None = None
+    selection: ShownSelection | None = None
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *self._rules(), *self.alternatives]))

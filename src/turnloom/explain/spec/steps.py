@@ -6,7 +6,14 @@ from datetime import datetime
 import msgspec
 
 from turnloom.agents.spec import ToolCall, Usage
-from turnloom.explain.spec.board import Chose, Consulted, Offered, Published, ShownSlice, Unprovided
+from turnloom.explain.spec.board import (
+    ArtifactEntry,
+    ChoiceEntry,
+    ContextEntry,
+    FailedProviderEntry,
+    OfferEntry,
+    ProviderEntry,
+)
 from turnloom.explain.spec.text import counted, lasting, moment, one_line
 from turnloom.kernel.values import Json, as_data, preview
 
@@ -19,7 +26,7 @@ def data(value: Json) -> str:
     return one_line(as_data(value), LINE)
 
 
-class Spoken(msgspec.Struct, frozen=True, tag="text"):
+class TextEntry(msgspec.Struct, frozen=True, tag="text"):
     """What the agent said; `hidden` from the user if it was a control word."""
 
     seq: int
@@ -32,7 +39,7 @@ class Spoken(msgspec.Struct, frozen=True, tag="text"):
         return f"said{_hidden(self.hidden)}: {one_line(self.text, LINE)}"
 
 
-class ShownBeside(msgspec.Struct, frozen=True, tag="added by engine"):
+class AddedTextEntry(msgspec.Struct, frozen=True, tag="added by engine"):
     """What the model was shown beside the frame and the exchanges, text by text."""
 
     seq: int
@@ -44,7 +51,7 @@ class ShownBeside(msgspec.Struct, frozen=True, tag="added by engine"):
         return f"added by engine: {', '.join(map(data, self.texts))}"
 
 
-class OwnTool(msgspec.Struct, frozen=True, tag="called by engine"):
+class EngineToolEntry(msgspec.Struct, frozen=True, tag="called by engine"):
     """A tool of the engine's own that it called itself, and what that gave or why it failed."""
 
     seq: int
@@ -60,7 +67,7 @@ class OwnTool(msgspec.Struct, frozen=True, tag="called by engine"):
         return f"called by engine: {self.tool} {data(self.arguments)} {came}"
 
 
-class Gave(msgspec.Struct, frozen=True, tag="output"):
+class OutputEntry(msgspec.Struct, frozen=True, tag="output"):
     """An output of the form that the agent was asked for."""
 
     seq: int
@@ -74,7 +81,7 @@ class Gave(msgspec.Struct, frozen=True, tag="output"):
         return f"gave {self.model}{_hidden(self.hidden)}: {data(self.output)}"
 
 
-class Rejected(msgspec.Struct, frozen=True, tag="refused output"):
+class RefusedOutputEntry(msgspec.Struct, frozen=True, tag="refused output"):
     """An answer that was not of the form that the agent was asked for."""
 
     seq: int
@@ -89,7 +96,7 @@ class Rejected(msgspec.Struct, frozen=True, tag="refused output"):
         return f"was refused, no {self.model}: {problem}; it said: {raw}"
 
 
-class Became(msgspec.Struct, frozen=True, tag="change"):
+class ChangeEntry(msgspec.Struct, frozen=True, tag="change"):
     """A variable that took another value, or lost it."""
 
     seq: int
@@ -106,7 +113,7 @@ class Became(msgspec.Struct, frozen=True, tag="change"):
         return f"{self.name}: {preview(self.previous)} → {now} by {self.writer}"
 
 
-class Declined(msgspec.Struct, frozen=True, tag="refused write"):
+class RefusedWriteEntry(msgspec.Struct, frozen=True, tag="refused write"):
     """A value that a variable could not have."""
 
     seq: int
@@ -120,7 +127,7 @@ class Declined(msgspec.Struct, frozen=True, tag="refused write"):
         return f"{self.name}: refused to {self.writer}: {one_line(self.reason, LINE)}"
 
 
-class Unset(msgspec.Struct, frozen=True, tag="missed write"):
+class MissedWriteEntry(msgspec.Struct, frozen=True, tag="missed write"):
     """A variable that a tool was to set from an answer, and did not."""
 
     seq: int
@@ -135,7 +142,7 @@ class Unset(msgspec.Struct, frozen=True, tag="missed write"):
         return f"{self.name}: not set by {self.tool}, and {self.key} was {preview(self.value)}"
 
 
-class Effect(msgspec.Struct, frozen=True, tag="effect"):
+class EffectEntry(msgspec.Struct, frozen=True, tag="effect"):
     """An effect that is not repeated when its call is entered again."""
 
     seq: int
@@ -148,7 +155,7 @@ class Effect(msgspec.Struct, frozen=True, tag="effect"):
         return f"did {self.name} once: {data(self.result)}"
 
 
-class AttemptFailed(msgspec.Struct, frozen=True, tag="retry"):
+class RetryEntry(msgspec.Struct, frozen=True, tag="retry"):
     """The `n`th attempt of a model call; it failed, and another one followed after `pause`
     seconds."""
 
@@ -165,7 +172,7 @@ class AttemptFailed(msgspec.Struct, frozen=True, tag="retry"):
         return f"attempt {self.n} failed, next one after {lasting(self.pause)}: {fault}"
 
 
-class Questioned(msgspec.Struct, frozen=True, tag="question"):
+class QuestionEntry(msgspec.Struct, frozen=True, tag="question"):
     """A question, and what became of it: `answered`, `expired`, or `open`."""
 
     seq: int
@@ -193,7 +200,7 @@ class Questioned(msgspec.Struct, frozen=True, tag="question"):
         return f"{asked}: {self.by} answered {data(self.value)} at {ended}"
 
 
-class Raised(msgspec.Struct, frozen=True, tag="frame"):
+class StackEntry(msgspec.Struct, frozen=True, tag="frame"):
     """A frame of the workflow's code in which a call failed; the innermost one comes last."""
 
     seq: int
@@ -205,7 +212,7 @@ class Raised(msgspec.Struct, frozen=True, tag="frame"):
         return f"raised in {one_line(self.frame, LINE)}"
 
 
-class OtherEvent(msgspec.Struct, frozen=True, tag="event"):
+class EventEntry(msgspec.Struct, frozen=True, tag="event"):
     """Anything else that happened meanwhile."""
 
     seq: int
@@ -218,9 +225,19 @@ class OtherEvent(msgspec.Struct, frozen=True, tag="event"):
         return f"{self.kind}: {self.what}" if self.what != self.kind else self.kind
 
 
-OnBoard = Consulted | Unprovided | Offered | Chose
-Told = OwnTool | ShownBeside | Spoken | Gave | Rejected | AttemptFailed
-Detail = Told | Became | Declined | Unset | Effect | Questioned | Raised | OtherEvent | OnBoard
+OnBoard = ProviderEntry | FailedProviderEntry | OfferEntry | ChoiceEntry
+Told = EngineToolEntry | AddedTextEntry | TextEntry | OutputEntry | RefusedOutputEntry | RetryEntry
+Detail = (
+    Told
+    | ChangeEntry
+    | RefusedWriteEntry
+    | MissedWriteEntry
+    | EffectEntry
+    | QuestionEntry
+    | StackEntry
+    | EventEntry
+    | OnBoard
+)
 
 
 def _hidden(hidden: bool) -> str:
@@ -231,7 +248,7 @@ def _called(tool: str, arguments: Json) -> str:
     return f"{tool} {data(arguments)}" if arguments else tool
 
 
-class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
+class ModelCallEntry(msgspec.Struct, frozen=True, tag="model call"):
     """The `n`th time that the engine was asked, with the frame and the exchanges `given`.
 
     `outcome` is `answered`, `failed`, or `open` if nothing came yet; `calls` are the tools that it
@@ -268,7 +285,7 @@ class ModelAsked(msgspec.Struct, frozen=True, tag="model call"):
         return f"{asked}{took} ({used}){calls}{error}"
 
 
-class ToolUsed(msgspec.Struct, frozen=True, tag="tool"):
+class ToolEntry(msgspec.Struct, frozen=True, tag="tool"):
     """A call of a tool, asked for in a model call or made with the agent's output (`auto`).
 
     `outcome` is `returned`, `failed`, or `open` while it goes on or waits; of its `seconds`, it
@@ -304,7 +321,7 @@ class ToolUsed(msgspec.Struct, frozen=True, tag="tool"):
         return f" ({lasting(self.seconds)}{waited})"
 
 
-class HookRan(msgspec.Struct, frozen=True, tag="hook"):
+class HookEntry(msgspec.Struct, frozen=True, tag="hook"):
     """A hook: `success`, `error`, `skipped` for a reason, or `open` while it goes on or waits.
 
     `restored` says that it ran again for objects that were lost with another process.
@@ -337,7 +354,7 @@ class HookRan(msgspec.Struct, frozen=True, tag="hook"):
         return f"{name} {self.status}{how}{gave}"
 
 
-class Transferred(msgspec.Struct, frozen=True, tag="transfer"):
+class TransferEntry(msgspec.Struct, frozen=True, tag="transfer"):
     """A handoff that the agent's model chose."""
 
     seq: int
@@ -351,7 +368,9 @@ class Transferred(msgspec.Struct, frozen=True, tag="transfer"):
         return f"chose to hand over to {self.target} (rule {self.rule})"
 
 
-Step = ModelAsked | ToolUsed | HookRan | Transferred | ShownSlice | Published | Detail
+Step = (
+    ModelCallEntry | ToolEntry | HookEntry | TransferEntry | ContextEntry | ArtifactEntry | Detail
+)
 
 
 def lines_of(steps: Sequence[Step]) -> list[str]:

@@ -51,7 +51,7 @@ def moment(at: datetime) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-class Explained(msgspec.Struct, frozen=True):
+class ReadableExplanation(msgspec.Struct, frozen=True):
     """An explanation that shows itself as the text that it is, in notebooks as HTML."""
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from turnloom.agents.spec import Usage
-from turnloom.explain.spec.text import Explained, counted, lasting, moment, table
+from turnloom.explain.spec.text import ReadableExplanation, counted, lasting, moment, table
 from turnloom.kernel.markup import grid, visible
 from turnloom.log.spec import progress_words
 
@@ -36,7 +36,7 @@ class TimelineRow(msgspec.Struct, frozen=True):
         return str(self.seq), what, self.who, lasting(self.seconds), tokens, used, self.note
 
 
-class Timeline(Explained, frozen=True):
+class Timeline(ReadableExplanation, frozen=True):
     """What happened in a run, when, for how long and at what cost.
 
     On a board: what the run is about, which runs it comes from (the first collected for it), and

@@ -16,9 +16,9 @@ from turnloom.board.spec import (
     Tenant,
     Visibility,
 )
-from turnloom.explain.spec.board import Woken
+from turnloom.explain.spec.board import WakeReason
 from turnloom.explain.spec.steps import Step, lines_of
-from turnloom.explain.spec.text import Explained, indent, lasting, moment, one_line, table
+from turnloom.explain.spec.text import ReadableExplanation, indent, lasting, moment, one_line, table
 from turnloom.kernel.markup import visible
 from turnloom.kernel.values import as_data
 
@@ -65,7 +65,7 @@ class ShownSegment(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: tuple[ShownMessage, ...] = ()
 
 
-class Onward(msgspec.Struct, frozen=True):
+class NextMove(msgspec.Struct, frozen=True):
     """Where the work went after the turn: a route, or the end of the run."""
 
     seq: int
@@ -74,7 +74,7 @@ class Onward(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Framed(msgspec.Struct, frozen=True):
+class ShownFrame(msgspec.Struct, frozen=True):
     """What an engine was shown, to the byte. `seq` is where the frame stands."""
 
     seq: int
@@ -88,7 +88,7 @@ class Framed(msgspec.Struct, frozen=True):
     visibility: Audience = ()
 
 
-NO_FRAME = Framed(0, 0, (), (), tokens=0, counter="", digest="", prompt="")
+NO_FRAME = ShownFrame(0, 0, (), (), tokens=0, counter="", digest="", prompt="")
 
 
 class PartExplained(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class PartExplained(msgspec.Struct, frozen=True):
     the turn, and the exchanges that its last model call was given."""
 
     name: str
-    frame: Framed | None
+    frame: ShownFrame | None
     exchanges: tuple[Exchange, ...]
 
     @property
@@ -113,7 +113,7 @@ class PartExplained(msgspec.Struct, frozen=True):
         return lines
 
 
-class TurnExplained(Explained, frozen=True):
+class TurnExplained(ReadableExplanation, frozen=True):
     """What one turn was shown, to the byte, and what it did.
 
     `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model
@@ -141,8 +141,8 @@ class TurnExplained(Explained, frozen=True):
     steps: tuple[Step, ...]
     usage: Usage
     seconds: float | None
-    onward: Onward | None
-    woken: Woken | None = None
+    onward: NextMove | None
+    woken: WakeReason | None = None
     parts: tuple[PartExplained, ...] = ()
     visibility: Audience = ()
 

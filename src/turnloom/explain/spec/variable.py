@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from turnloom.explain.spec.text import Explained, one_line, table
+from turnloom.explain.spec.text import ReadableExplanation, one_line, table
 from turnloom.kernel.markup import visible
 from turnloom.kernel.values import Json, preview
 
@@ -92,7 +92,7 @@ class FrameMention(msgspec.Struct, frozen=True):
     origin: str = ""
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedRule(msgspec.Struct, frozen=True):
     """A rule of a route whose condition looked at the variable."""
 
     seq: int
@@ -115,7 +115,7 @@ class Judged(msgspec.Struct, frozen=True):
         return f"fired → {self.target}" if self.fired else f"no: {self.why_not}"
 
 
-class Gated(msgspec.Struct, frozen=True):
+class GatedHook(msgspec.Struct, frozen=True):
     """A hook that runs on a condition which looked at the variable."""
 
     seq: int
@@ -139,7 +139,7 @@ class Gated(msgspec.Struct, frozen=True):
         return "ran" if self.ran else f"skipped: {self.why_not}"
 
 
-class VariableExplained(Explained, frozen=True):
+class VariableExplained(ReadableExplanation, frozen=True):
     """Why a variable has the value it has, as of an event."""
 
     run: str
@@ -161,8 +161,8 @@ class VariableExplained(Explained, frozen=True):
     refused: tuple[RefusedValue, ...]
     missed: tuple[Omission, ...]
     frames: tuple[FrameMention, ...]
-    conditions: tuple[Judged, ...]
-    hooks: tuple[Gated, ...]
+    conditions: tuple[JudgedRule, ...]
+    hooks: tuple[GatedHook, ...]
 
     def __str__(self) -> str:
         return visible("\n".join([self.headline, *self.origin, *self._history(), *self._readers()]))
@@ -195,7 +195,7 @@ class VariableExplained(Explained, frozen=True):
         return sorted((*self.changes, *self.refused, *self.missed), key=lambda write: write.seq)
 
     @property
-    def judged(self) -> list[Judged | Gated]:
+    def judged(self) -> list[JudgedRule | GatedHook]:
         """Every condition that looked at it, of routes and of hooks, in the order of the log."""
         return sorted((*self.conditions, *self.hooks), key=lambda each: each.seq)
 

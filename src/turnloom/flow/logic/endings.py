@@ -7,7 +7,7 @@ import msgspec
 from turnloom.flow.events import FlowStopped
 from turnloom.flow.logic.walking import FAILURE, enter, failed
 from turnloom.flow.spec.nodes import FlowPlan
-from turnloom.flow.spec.progress import Progress, StepFailure, Undoing
+from turnloom.flow.spec.progress import CompensationState, Progress, StepFailure
 
 # The causes of a stop, other than those of guards.
 FAILED, CANCELLED, TIMED_OUT = "step failed", "cancelled", "timed out"
@@ -22,7 +22,7 @@ def stop(plan: FlowPlan, progress: Progress, fact: FlowStopped) -> None:
     cut_off = [each for each in reversed(open) if each not in own]
     left = [*own, *cut_off, *reversed(progress.completed)]
     failure = _failure([each.failed for each in stuck if each.failed is not None], fact)
-    progress.undoing = Undoing(failure, fact.cause, progress.begun, left)
+    progress.undoing = CompensationState(failure, fact.cause, progress.begun, left)
     rescue(plan, progress, progress.undoing)
 
 
@@ -35,7 +35,7 @@ def _failure(failures: Sequence[StepFailure], fact: FlowStopped) -> StepFailure:
     return msgspec.structs.replace(at, error=fact.error, message=fact.message)
 
 
-def rescue(plan: FlowPlan, progress: Progress, undoing: Undoing) -> None:
+def rescue(plan: FlowPlan, progress: Progress, undoing: CompensationState) -> None:
     """Once everything is stopped and compensated, begin the flow's path for failures."""
     if undoing.left or undoing.is_handled or progress.steps:
         return

@@ -43,7 +43,14 @@ from turnloom.flow.logic.walking import (
     place_of,
 )
 from turnloom.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
-from turnloom.flow.spec.progress import CompletedStep, Frame, Progress, Step, Strand, Undoing
+from turnloom.flow.spec.progress import (
+    CompensationState,
+    CompletedStep,
+    Frame,
+    Progress,
+    Step,
+    Strand,
+)
 from turnloom.flow.spec.steps import AgentStep
 from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
@@ -207,7 +214,9 @@ class FlowForm:
         )
         return f"{place}/failed", fact
 
-    def _decide_end(self, state: RunState, progress: Progress, undoing: Undoing) -> Action | None:
+    def _decide_end(
+        self, state: RunState, progress: Progress, undoing: CompensationState
+    ) -> Action | None:
         """The next action in a flow that was stopped."""
         status = "cancelled" if undoing.cause == CANCELLED else "failed"
         end = Finish(status, at_once=True)

@@ -52,7 +52,7 @@ from turnloom.flow.logic.walking import (
 )
 from turnloom.flow.spec.nodes import FlowPlan
 from turnloom.flow.spec.progress import (
-    Decided,
+    DecisionRecord,
     OpenApproval,
     Progress,
     Step,
@@ -289,7 +289,7 @@ class Folding:
             strand.asking = OpenApproval(asked.level + 1, number=asked.number)
             return
         strand.asking = None
-        progress.approvals[fact.approval] = Decided(
+        progress.approvals[fact.approval] = DecisionRecord(
             fact.approver, fact.outcome, fact.option, fact.instructions, by=fact.by
         )
         if fact.path:

@@ -25,8 +25,15 @@ from turnloom.flow.logic.folding import Folding
 from turnloom.flow.logic.plans import deciding, planned_reducers, steps_of
 from turnloom.flow.logic.states import StateModel, apply_change
 from turnloom.flow.spec.nodes import FlowPlan, StepNode
-from turnloom.flow.spec.progress import CompletedStep, Progress, Step, StepFailure, Strand, Undoing
-from turnloom.kernel.values import Json, as_array, as_object, preview, said
+from turnloom.flow.spec.progress import (
+    CompensationState,
+    CompletedStep,
+    Progress,
+    Step,
+    StepFailure,
+    Strand,
+)
+from turnloom.kernel.values import Json, as_array, as_object, error_text, preview
 from turnloom.runs.actions import Action, Finish, Record, Work
 
 
@@ -69,7 +76,9 @@ def migrate(plan: FlowPlan, states: StateModel, written: Mapping[str, Json]) -> 
     try:
         given = plan.migrate({**written})
     except Exception as error:
-        raise InvalidUpdate(f"`migrate` failed: {type(error).__name__}: {said(error)}") from error
+        raise InvalidUpdate(
+            f"`migrate` failed: {type(error).__name__}: {error_text(error)}"
+        ) from error
     found = given if isinstance(given, BaseModel) else _as_state(states, given)
     return states.dump(found)
 
@@ -111,7 +120,7 @@ def _refused(states: StateModel, written: Mapping[str, Json]) -> str:
     try:
         states.load(written)
     except ValidationError as error:
-        return said(error)
+        return error_text(error)
     return ""
 
 
@@ -121,7 +130,7 @@ def _as_state(states: StateModel, given: Any) -> Any:
     try:
         return states.model.model_validate(given, by_name=True)
     except ValidationError as error:
-        raise InvalidUpdate(f"`migrate` returned an invalid state: {said(error)}") from error
+        raise InvalidUpdate(f"`migrate` returned an invalid state: {error_text(error)}") from error
 
 
 # The error of a step that cannot be compensated.
@@ -208,7 +217,7 @@ class SalvageForm(FlowForm):
             for number, step in progress.steps.items()
         ]
 
-    def _can_undo(self, undoing: Undoing, step: Step) -> bool:
+    def _can_undo(self, undoing: CompensationState, step: Step) -> bool:
         done = [each for each in undoing.left if each.place == step.undoes]
         return bool(done) and done[0].path in self._nodes
 
@@ -276,7 +285,7 @@ class SalvageForm(FlowForm):
         cut_off = [step.done for step in steps if step.acted and step.done is not None]
         left = [*own, *(each for each in cut_off if each not in own), *reversed(progress.completed)]
         failure = StepFailure("", fact.error, fact.message)
-        progress.undoing = Undoing(failure, fact.cause, progress.begun, left)
+        progress.undoing = CompensationState(failure, fact.cause, progress.begun, left)
 
 
 def _lose(progress: Progress, done: CompletedStep) -> Record:

@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError
 
 from turnloom.errors import InvalidUpdate
 from turnloom.flow.spec.steps import Update, append, merge
-from turnloom.kernel.values import Json, nearest, preview, said
+from turnloom.kernel.values import Json, error_text, nearest, preview
 
 # The reducers without user code.
 REPLACED, APPENDED, MERGED = "replaced", "appended", "merged"
@@ -61,7 +61,7 @@ class StateModel:
             back = self.load(written)
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
-                f"This {self.model.__name__} does not survive JSON: {said(error)}"
+                f"This {self.model.__name__} does not survive JSON: {error_text(error)}"
             ) from error
         if back != state:
             raise InvalidUpdate(
@@ -174,7 +174,8 @@ class StateModel:
             return written
         except (PydanticSerializationError, ValidationError, ValueError) as error:
             raise InvalidUpdate(
-                f"{preview(value)} is not valid for {self.model.__name__}.{name}: {said(error)}"
+                f"{preview(value)} is not valid for {self.model.__name__}.{name}: "
+                f"{error_text(error)}"
             ) from error
 
     @cached_property
@@ -202,7 +203,7 @@ class StateModel:
         try:
             self._check(now, {name for delta in deltas for name in delta})
         except ValueError as error:
-            raise InvalidUpdate(f"The step makes the state invalid: {said(error)}") from error
+            raise InvalidUpdate(f"The step makes the state invalid: {error_text(error)}") from error
         return reduced
 
     def _check(self, now: Mapping[str, Json], changed: Iterable[str]) -> None:
@@ -241,7 +242,7 @@ class StateModel:
             result = reducer(field.validate_python(now[name]), _meant(field, delta[name]))
             return field.dump_python(field.validate_python(result), mode="json")
         except Exception as error:
-            raise InvalidUpdate(f"The reducer of {name!r} failed: {said(error)}") from error
+            raise InvalidUpdate(f"The reducer of {name!r} failed: {error_text(error)}") from error
 
     def apply(
         self, state: dict[str, Json], delta: Mapping[str, Json], reduced: Mapping[str, Json]

@@ -5,7 +5,7 @@ from turnloom.flow.spec.builder import complete as complete
 from turnloom.flow.spec.builder import escalate_to as escalate_to
 from turnloom.flow.spec.nodes import FlowPlan as FlowPlan
 from turnloom.flow.spec.nodes import Option as Option
-from turnloom.flow.spec.progress import Decided as Decided
+from turnloom.flow.spec.progress import DecisionRecord as DecisionRecord
 from turnloom.flow.spec.progress import Progress as Progress
 from turnloom.flow.spec.progress import StepFailure as StepFailure
 from turnloom.flow.spec.steps import AgentStep as AgentStep

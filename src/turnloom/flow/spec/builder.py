@@ -27,7 +27,7 @@ from turnloom.flow.spec.nodes import (
 )
 from turnloom.flow.spec.steps import AnyStep, Cache, CodeStep, Retry, takes_context
 from turnloom.guards.spec import Selection
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 
 S = TypeVar("S", bound=BaseModel)
 # A path without steps does not determine its state.
@@ -286,7 +286,7 @@ def as_step(step: Any) -> Any:
     try:
         return step()
     except Exception as error:  # noqa: BLE001 - the check reports whatever a class raises
-        return Unmade(step, f"{type(error).__name__}: {said(error)}")
+        return Unmade(step, f"{type(error).__name__}: {error_text(error)}")
 
 
 def make_step(step: Any, site: Site, settings: StepSettings[Any]) -> StepNode:

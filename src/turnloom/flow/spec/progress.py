@@ -29,7 +29,7 @@ class StepFailure(msgspec.Struct, frozen=True):
     what: str = ""
 
 
-class Decided(msgspec.Struct, frozen=True):
+class DecisionRecord(msgspec.Struct, frozen=True):
     """Result of an approval: `approved`, `rejected` or `expired`, who decided, and their
     instructions; `option` is the chosen option."""
 
@@ -114,7 +114,7 @@ class Step(msgspec.Struct):
     done: CompletedStep | None = None
 
 
-class Undoing(msgspec.Struct):
+class CompensationState(msgspec.Struct):
     """Compensation of a stopped run: the failure and cause, the last step before it, the steps left
     to compensate, in order, and whether the flow's path for failures has begun."""
 
@@ -138,9 +138,9 @@ class Progress(msgspec.Struct):
     steps: dict[int, Step] = {}
     begun: int = 0
     completed: list[CompletedStep] = []
-    approvals: dict[str, Decided] = {}
+    approvals: dict[str, DecisionRecord] = {}
     threads: dict[str, list[Message]] = {}
-    undoing: Undoing | None = None
+    undoing: CompensationState | None = None
     is_late: bool = False
 
 

@@ -15,7 +15,7 @@ from turnloom.agents.spec.arguments import as_answerer, as_component, as_score
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import Message
 from turnloom.errors import UsageError
-from turnloom.flow.spec.progress import Decided, StepFailure
+from turnloom.flow.spec.progress import DecisionRecord, StepFailure
 from turnloom.kernel.arguments import as_count, as_names, need, refuse_repeats
 from turnloom.kernel.code import fits
 from turnloom.variables.spec import Context
@@ -124,7 +124,7 @@ class StepInfo:
     execution_id: str
     failure: StepFailure | None = None
     paths: Sequence[PathResult] = ()
-    approvals: Mapping[str, Decided] = field(default_factory=dict[str, Decided])
+    approvals: Mapping[str, DecisionRecord] = field(default_factory=dict[str, DecisionRecord])
     undoes: Execution | None = None
 
 
@@ -170,7 +170,7 @@ class StepContext(Context):
         return self._about.paths
 
     @property
-    def approvals(self) -> Mapping[str, Decided]:
+    def approvals(self) -> Mapping[str, DecisionRecord]:
         """The decisions of the run so far, by the name of the approval."""
         return self._about.approvals
 

@@ -13,7 +13,7 @@ from turnloom.assembly.logic.labels import combine
 from turnloom.board.spec import Audience, TypeRegistry
 from turnloom.board.spec.artifacts import is_shared, is_visibility, name, names
 from turnloom.errors import BoardError, UnknownType, UsageError
-from turnloom.kernel.values import Json, as_array, as_object, preview, said, writable
+from turnloom.kernel.values import Json, as_array, as_object, error_text, preview, writable
 from turnloom.reaction.spec import Member, Product
 
 # The keys of an answer with several artifacts.
@@ -56,7 +56,7 @@ class BoardProducts:
             if is_last:
                 self._count(made)
         except (UnpublishableProduct, BoardError) as error:
-            return (), said(error)
+            return (), error_text(error)
         return tuple(made), ""
 
     def _things(self, answer: Answer) -> Iterator[tuple[str, dict[str, Json], Publication]]:
@@ -74,7 +74,7 @@ class BoardProducts:
         except UnknownType as error:
             raise self._unpublished(type(what.value).__name__) from error
         except UsageError as error:
-            raise UnpublishableProduct(said(error)) from error
+            raise UnpublishableProduct(error_text(error)) from error
 
     def _checked(self, type: str, payload: Json) -> dict[str, Json]:
         try:
@@ -148,7 +148,7 @@ class BoardProducts:
         try:
             verdict = await self._ask(product.validate, self._types.read(type, payload))
         except Exception as error:
-            raise UnpublishableProduct(f"A {type!r} was refused: {said(error)}") from error
+            raise UnpublishableProduct(f"A {type!r} was refused: {error_text(error)}") from error
         if verdict is None or verdict is True:
             return
         why = f"`validate` returned {preview(verdict)}, expected True, False or a text"

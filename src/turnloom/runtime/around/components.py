@@ -9,17 +9,17 @@ import msgspec
 from turnloom.agents.spec import Answer, CallComponent, Component, Engine, Task, TurnComponent
 from turnloom.assembly.spec import TurnContext
 from turnloom.errors import UsageError
-from turnloom.kernel.contained import contained, named
+from turnloom.kernel.contained import contained, error_name
 from turnloom.kernel.sealed import sealed
-from turnloom.kernel.values import said
+from turnloom.kernel.values import error_text
 from turnloom.runs.brief import TurnOutcome
 from turnloom.runtime.calls import Waiting, ask_engine
-from turnloom.runtime.spec import Staff
+from turnloom.runtime.spec import AgentRuntime
 from turnloom.variables.spec import Context, EffectAccess, VariableAccess
 
 
 def every_component(
-    common: Sequence[Component], staff: Mapping[str, Staff], agent: str
+    common: Sequence[Component], staff: Mapping[str, AgentRuntime], agent: str
 ) -> Sequence[Component]:
     """The components of an agent: those of all agents, then its own, each once."""
     own = staff[agent].components
@@ -55,7 +55,7 @@ async def around_turn(
             await call()
     except Exception as error:  # noqa: BLE001 - whatever a component raises is recorded
         if not any(isinstance(each, Waiting) for each in came):
-            return TurnOutcome(f"{named(error)}: {said(error)}")
+            return TurnOutcome(f"{error_name(error)}: {error_text(error)}")
     ended = came[0] if came else TurnOutcome("UsageError: a component did not call `call_next`")
     if isinstance(ended, Waiting):
         raise ended

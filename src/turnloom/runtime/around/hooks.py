@@ -10,10 +10,10 @@ from turnloom.agents.spec import Callee, Question
 from turnloom.hooks.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from turnloom.hooks.logic import hooks_after, hooks_at, skip_reason
 from turnloom.hooks.spec import TRIGGERS, Hook, Hooks
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import digest
 from turnloom.kernel.marks import neutral
-from turnloom.kernel.values import Json, as_data, preview, said
+from turnloom.kernel.values import Json, as_data, error_text, preview
 from turnloom.log.spec import Fact
 from turnloom.runtime.calls import Call, Caller, Parked, as_json, park
 from turnloom.runtime.journal import Journal
@@ -163,7 +163,7 @@ class HookRunner:
             text = mask(as_data(ended.result))
             shown = ended.result if len(text) <= SHOWN else _cut(text)
             return LifecycleToolResult(*about, "success", ended.took, shown, *how)
-        name, message = named(ended.problem), mask(said(ended.problem))
+        name, message = error_name(ended.problem), mask(error_text(ended.problem))
         stack = stack_of(ended.problem, self._journal.secrets)
         return LifecycleToolError(*about, "error", ended.took, name, _cut(message), *how, stack)
 

@@ -8,10 +8,10 @@ from turnloom.agents.spec import USER, WORKFLOW, PreparedRequest, ToolSchema
 from turnloom.assembly.spec import Message
 from turnloom.hooks.events import MessageHookCalled, MessageHooked, MessageHookFailed
 from turnloom.hooks.spec import MessageHook
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import digest
 from turnloom.kernel.marks import neutral
-from turnloom.kernel.values import Json, as_array, as_data, as_object, preview, said
+from turnloom.kernel.values import Json, as_array, as_data, as_object, error_text, preview
 from turnloom.log.spec import Fact
 from turnloom.runtime.calls import Call, Caller, as_json
 from turnloom.runtime.journal import Journal
@@ -143,7 +143,7 @@ class MessageHooks:
             except Exception as error:  # noqa: BLE001 - logged, and recorded
                 log.error("message hook %s failed\n%s", hook.function, call.stack(error))
                 stack = stack_of(error, self._journal.secrets)
-                fact = MessageHookFailed(*about, named(error), said(error), stack)
+                fact = MessageHookFailed(*about, error_name(error), error_text(error), stack)
             return [*call.facts(), fact]
 
         intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)

@@ -17,8 +17,8 @@ from turnloom.guards.logic.selection import (
 from turnloom.guards.service import Selector
 from turnloom.guards.spec import GENERAL, Category, Guards, Selection
 from turnloom.kernel.code import qualified
-from turnloom.kernel.contained import named
-from turnloom.kernel.values import said, writable
+from turnloom.kernel.contained import error_name
+from turnloom.kernel.values import error_text, writable
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Brief, TurnOutcome
 from turnloom.runtime.journal import Journal
@@ -30,7 +30,7 @@ log = logging.getLogger("turnloom.guards")
 DEADLINE = 5.0
 
 
-class Wanted(NamedTuple):
+class ChoiceRequest(NamedTuple):
     """A choice to be made: the candidates, and what the category function is given. `meant` is the
     agent that the turn would go to, `artifact` the one that wakes the candidates.
 
@@ -52,7 +52,7 @@ class Selections:
         self._selecting = selecting
         self._owes = False
 
-    async def choose(self, key: str, selection: Selection, wanted: Wanted) -> SelectionMade:
+    async def choose(self, key: str, selection: Selection, wanted: ChoiceRequest) -> SelectionMade:
         """The recorded choice under a key; if there is none, a new one."""
 
         async def effect() -> Sequence[Fact]:
@@ -66,7 +66,7 @@ class Selections:
         assert isinstance(made, SelectionMade)
         return made
 
-    async def _asked(self, selection: Selection, wanted: Wanted) -> SelectionRequest:
+    async def _asked(self, selection: Selection, wanted: ChoiceRequest) -> SelectionRequest:
         values, excluded = self._journal.state.values, set(selection.exclude)
         if selection.exclude_variable is not None:
             excluded.update(names_in(values.get(selection.exclude_variable)))
@@ -132,7 +132,7 @@ class Selections:
         try:
             return (credit_of(answer), f"the score {why}") if why else (read_credit(given), "")
         except ValueError as error:
-            return credit_of(answer), said(error)
+            return credit_of(answer), error_text(error)
 
     async def _called(self, function: Any, about: Any) -> tuple[Any, str]:
         """The result of a function, or its error. The message may quote its arguments, so it goes
@@ -143,4 +143,4 @@ class Selections:
             lines = "".join(traceback.format_exception(error))
             stack = self._journal.secrets.masked(writable(lines)).rstrip()
             log.warning("%s failed\n%s", qualified(function), stack)
-            return None, f"failed with {named(error)}"
+            return None, f"failed with {error_name(error)}"

@@ -34,7 +34,7 @@ from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.drive.intake import park, take_in
-from turnloom.runtime.drive.live import LiveRun, Means, Post
+from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import Journal, Tell, telling
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, thaw
@@ -148,7 +148,7 @@ class Listeners:
 
     hear: Callable[[RunKey, Delta], None] = _discard
     tell: Callable[[RunKey], Tell | None] = _untold
-    post: Post | None = None
+    post: RunDelivery | None = None
     observe: Callable[[RunKey, RunStarted], Tell] | None = None
 
 
@@ -174,7 +174,7 @@ class Driver:
         self._tell = listeners.tell
         self._observe = listeners.observe
         self._selecting = Selector(stores.beliefs, entropy.token)
-        self._means = Means(
+        self._means = RunResources(
             stores.inbox,
             stores.artifacts,
             stores.snapshots,

@@ -30,7 +30,7 @@ from turnloom.runtime.turn.turn import Turns
 FREEZE = 1000
 
 
-class Post(Protocol):
+class RunDelivery(Protocol):
     """Delivers between the runs of a board."""
 
     async def deliver(self, board: str, what: Forward) -> None:
@@ -43,7 +43,7 @@ class Post(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class RunResources:
     """What runs need from their process: stores, randomness, delta listeners, delivery between
     runs. `rooms` limit agents over all runs of a tenant; `components` wrap every turn and call,
     outermost. `window` is the context window of every model in tokens; 0: as its engine knows."""
@@ -56,7 +56,7 @@ class Means:
     selecting: Selector
     entropy: Entropy
     hear: Callable[[RunKey, Delta], None]
-    post: Post | None
+    post: RunDelivery | None
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
     window: int = 0
@@ -66,7 +66,12 @@ class LiveRun:
     """A run in memory: its journal, its turns and its hooks."""
 
     def __init__(
-        self, journal: Journal, loaded: LoadedWorkflow, means: Means, frozen: int, began: datetime
+        self,
+        journal: Journal,
+        loaded: LoadedWorkflow,
+        means: RunResources,
+        frozen: int,
+        began: datetime,
     ) -> None:
         self.journal = journal
         self.loaded = loaded

@@ -10,7 +10,7 @@ from turnloom.runtime.spec import StoredPlan
 PLAN = "plan.json"
 
 
-class Pinned(Protocol):
+class PinnedPlan(Protocol):
     """A plan that runs are pinned to."""
 
     @property
@@ -29,7 +29,7 @@ class Pinned(Protocol):
         ...
 
 
-async def pin(plans: Plans, tenant: str, plan: Pinned, context: str) -> None:
+async def pin(plans: Plans, tenant: str, plan: PinnedPlan, context: str) -> None:
     """Keep a tenant's plan, with a description of its context."""
     await plans.keep(tenant, plan.digest, StoredPlan(plan.name, plan.text, context))
 

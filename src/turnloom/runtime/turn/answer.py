@@ -21,8 +21,8 @@ from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.logic.labels import together
 from turnloom.board.spec import Audience
 from turnloom.errors import BudgetExceeded
-from turnloom.kernel.contained import named
-from turnloom.kernel.values import preview, said
+from turnloom.kernel.contained import error_name
+from turnloom.kernel.values import error_text, preview
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import SampleChosen
 from turnloom.runs.brief import Brief, Sinks, TextSink, TurnOutcome, discard
@@ -30,9 +30,9 @@ from turnloom.runtime.around.components import around_calls
 from turnloom.runtime.around.message_hooks import MessageHooks
 from turnloom.runtime.calls import Waiting, exposed, side_by_side
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.spec import LoadedWorkflow, Staff
+from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.runtime.turn.context import NOTHING, GatheredContext, Gatherer
-from turnloom.runtime.turn.frames import RecordedFrame, Surrounding, TurnFrames
+from turnloom.runtime.turn.frames import FrameParts, RecordedFrame, TurnFrames
 from turnloom.runtime.turn.model_calls import EngineCall, ModelCalls
 from turnloom.runtime.turn.tools import OfferedTool, offers_to
 from turnloom.runtime.user_code import ask_user_code
@@ -46,13 +46,13 @@ class TurnParts(NamedTuple):
 
     number: int
     agent: str
-    staff: Staff
+    staff: AgentRuntime
     sights: Sequence[RecordedFrame]
     hooks: MessageHooks | None
     sinks: Sinks
 
 
-class Answering:
+class TurnAnswers:
     """Makes the agents of one run answer."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Answering:
         try:
             prepared = await brief.request(prepared, shown)
         except Exception as error:  # noqa: BLE001 - whatever a step raises fails its turn
-            return TurnOutcome(f"{named(error)}: {said(error)}")
+            return TurnOutcome(f"{error_name(error)}: {error_text(error)}")
         if brief.engines is not None:
             staff = replace(staff, engines=brief.engines)
         frames = NOTHING if prepared.holds_context else contexts
@@ -127,7 +127,7 @@ class Answering:
             try:
                 latest = await rounds.answer(sight.shown, before)
             except BudgetExceeded as error:
-                return TurnOutcome(f"{named(error)}: {said(error)}")
+                return TurnOutcome(f"{error_name(error)}: {error_text(error)}")
             if latest.error:
                 return latest
             ended, audience = _after(ended, latest), rounds.audience
@@ -182,7 +182,7 @@ class Answering:
         try:
             facts = await self._journal.once(f"t{turn.number}/choice", effect)
         except Exception as error:  # noqa: BLE001 - whatever a score raises fails the turn
-            return TurnOutcome(f"{named(error)}: {said(error)}")
+            return TurnOutcome(f"{error_name(error)}: {error_text(error)}")
         chosen = facts[0]
         assert isinstance(chosen, SampleChosen)
         return tries[chosen.chosen]
@@ -220,10 +220,10 @@ def _audience(sights: Sequence[RecordedFrame], read: Audience) -> Audience:
 
 def _around(
     offers: Mapping[str, OfferedTool], prepared: PreparedRequest, context: GatheredContext
-) -> Surrounding:
+) -> FrameParts:
     """The surroundings of a frame; messages stand in it once."""
     said = prepared._replace(messages=None) if context.tells else prepared
-    return Surrounding(offers, said, context)
+    return FrameParts(offers, said, context)
 
 
 def _is_handed_over(facts: Sequence[Fact]) -> bool:

@@ -11,8 +11,8 @@ import anyio
 
 from turnloom.assembly.events import ContextGathered, ProviderFailed
 from turnloom.assembly.logic.labels import readable, together
-from turnloom.assembly.logic.slices import Witnessed, gathered_fact, with_payload
-from turnloom.assembly.service.assembling import Assembled, Assembler, provider_key
+from turnloom.assembly.logic.slices import WitnessedArtifacts, gathered_fact, with_payload
+from turnloom.assembly.service.assembling import Assembler, AssemblyResult, provider_key
 from turnloom.assembly.service.gathering import gather
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import (
@@ -38,8 +38,8 @@ from turnloom.errors import (
     TurnloomError,
     UsageError,
 )
-from turnloom.kernel.contained import named
-from turnloom.kernel.values import Json, said
+from turnloom.kernel.contained import error_name
+from turnloom.kernel.values import Json, error_text
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Brief
@@ -52,7 +52,7 @@ from turnloom.variables.logic.exposure import VariableValues
 TROUBLES = (BoardError, CollectionUnavailable, ContextTooLarge, ContextUnavailable, UsageError)
 
 
-class Sourcing:
+class SourceAssembler:
     """Assembles the context of agents from their sources, in one run."""
 
     def __init__(self, journal: Journal, loaded: LoadedWorkflow) -> None:
@@ -70,7 +70,7 @@ class Sourcing:
         request: ContextRequest,
         witnessed: Sequence[Artifact],
         state: Any,
-    ) -> Assembled | str:
+    ) -> AssemblyResult | str:
         """The assembled context of a turn, or the error."""
         agent = request.agent.name
         if agent not in self._assemblers:
@@ -82,7 +82,7 @@ class Sourcing:
             async with self._making[agent]:
                 return await self._assemblers[agent].assemble(situation)
         except TROUBLES as error:
-            return f"{named(error)}: {said(error)}"
+            return f"{error_name(error)}: {error_text(error)}"
 
     def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
         """What providers among the sources gave in a turn, as far as it is recorded."""
@@ -143,8 +143,8 @@ class Sourcing:
             raise
         except Exception as error:  # a collection may raise anything
             raise CollectionUnavailable(
-                f"The search of collection {collection.name!r} raised {named(error)}: "
-                f"{said(error)}. See to what it is searched through."
+                f"The search of collection {collection.name!r} raised {error_name(error)}: "
+                f"{error_text(error)}. See to what it is searched through."
             ) from error
 
 
@@ -153,7 +153,7 @@ class GatheredContext(NamedTuple):
     replace the transcript."""
 
     gathered: Sequence[ContextGathered] = ()
-    assembled: Assembled | None = None
+    assembled: AssemblyResult | None = None
     tells: bool = False
 
     @property
@@ -190,14 +190,14 @@ class Gatherer:
         self._journal = journal
         self._loaded = loaded
         self._artifacts = artifacts
-        self._sourcing = Sourcing(journal, loaded)
+        self._sourcing = SourceAssembler(journal, loaded)
         self._states: dict[int, dict[str, Any]] = {}
         # What components around a turn read on the board: they may pass it on to providers.
-        self._read: dict[int, Witnessed] = {}
+        self._read: dict[int, WitnessedArtifacts] = {}
 
     def turn(self, brief: Brief) -> TurnContext:
         """A turn as components see it; providers find what components leave in its state."""
-        read = self._read.setdefault(brief.turn, Witnessed())
+        read = self._read.setdefault(brief.turn, WitnessedArtifacts())
         turn = self._turn(brief, self.board(brief.agent, read.note))
         return replace(turn, run=replace(turn.run, transcript=turn.run.transcript.closed()))
 
@@ -210,9 +210,9 @@ class Gatherer:
         """The audience that may see everything that components around a turn read on the board."""
         return together(each.visibility for each in self._read.get(number, ()))
 
-    def _witnessed(self, number: int) -> Witnessed:
+    def _witnessed(self, number: int) -> WitnessedArtifacts:
         """The artifacts that providers may show; it grows with what the board returns."""
-        witnessed = Witnessed()
+        witnessed = WitnessedArtifacts()
         witnessed.note(self._read.get(number, ()))
         return witnessed
 

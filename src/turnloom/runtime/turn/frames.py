@@ -46,7 +46,7 @@ from turnloom.runtime.turn.model_calls import model_key
 from turnloom.runtime.turn.tools import OfferedTool
 
 
-class Surrounding(NamedTuple):
+class FrameParts(NamedTuple):
     """What goes with a frame: tools, the prepared request, context."""
 
     offers: Mapping[str, OfferedTool]
@@ -59,7 +59,7 @@ class RecordedFrame(NamedTuple):
 
     shown: FrameAssembled
     brief: Brief
-    around: Surrounding
+    around: FrameParts
 
     @property
     def is_filled(self) -> bool:
@@ -77,7 +77,7 @@ class TurnFrames:
         # The number of messages counted so far, and their tokens.
         self._counted = 0, 0
 
-    def see(self, brief: Brief, place: int, around: Surrounding) -> RecordedFrame:
+    def see(self, brief: Brief, place: int, around: FrameParts) -> RecordedFrame:
         """The frame of a turn, from the log or made now; `place` numbers engines that have their
         own context."""
         number = brief.turn
@@ -85,7 +85,7 @@ class TurnFrames:
         shown = self._journal.keep(key, lambda: self._assemble(brief, around))
         return RecordedFrame(shown, brief, around)
 
-    def _assemble(self, brief: Brief, around: Surrounding) -> FrameAssembled:
+    def _assemble(self, brief: Brief, around: FrameParts) -> FrameAssembled:
         state, context = self._journal.state, around.context
         prepared, counter = around.prepared, COUNTER
         if brief.inputs or context is not NO_CONTEXT:

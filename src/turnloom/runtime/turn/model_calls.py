@@ -39,9 +39,9 @@ from turnloom.board.service import Witness
 from turnloom.board.spec import Audience, BoardHandle
 from turnloom.errors import ContextTooLarge
 from turnloom.guards.logic.windows import POLICY, CallSize, call_size, describe_size
-from turnloom.kernel.contained import named
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import digest
-from turnloom.kernel.values import Json, as_data, as_object, said
+from turnloom.kernel.values import Json, as_data, as_object, error_text
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Sinks, TurnOutcome
 from turnloom.runtime.around.guards import (
@@ -56,10 +56,10 @@ from turnloom.runtime.around.guards import (
 )
 from turnloom.runtime.around.message_hooks import MessageHooks
 from turnloom.runtime.calls import (
-    Abreast,
     BoardReads,
     Call,
     Caller,
+    ConcurrentCalls,
     Parked,
     Retries,
     Waiting,
@@ -230,11 +230,11 @@ class ModelCalls:
         self, task: Task, error: Exception, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> ModelFailed:
         """The fact of a failed call; if it was too large, with the sizes of what it was shown."""
-        message = without_keys(said(error))
+        message = without_keys(error_text(error))
         if isinstance(error, ContextTooLarge):
             message = f"{message} {describe_size(self._size(shown, exchanges))} {POLICY}"
         stack = without_keys(stack_of(error, self._journal.secrets))
-        return ModelFailed(task.turn, task.agent, named(error), message, stack=stack)
+        return ModelFailed(task.turn, task.agent, error_name(error), message, stack=stack)
 
     def _engine_call(self, key: str, task: Task) -> Call | None:
         """The call of the engine, if it takes the run's variables."""
@@ -397,7 +397,7 @@ class ModelCalls:
         await journal.commit()
         made: dict[str, Mapping[str, Any]] = {}
         waiting: list[ToolJob] = []
-        carry_out = partial(self._carry_out, Abreast(journal, len(left)))
+        carry_out = partial(self._carry_out, ConcurrentCalls(journal, len(left)))
         async with aclosing(side_by_side(left, carry_out)) as ended:
             async for job, (call, fact) in ended:
                 if fact is None:
@@ -448,7 +448,9 @@ class ModelCalls:
         """The arguments of a call, with the secrets that the agent was shown in clear."""
         return opened(self._journal, job.arguments, self._asked.secrets)
 
-    async def _carry_out(self, abreast: Abreast, job: ToolJob) -> tuple[Call, Outcome | None]:
+    async def _carry_out(
+        self, abreast: ConcurrentCalls, job: ToolJob
+    ) -> tuple[Call, Outcome | None]:
         """Carry out one call; None if it waits for a person. It is entered again if it is answered
         while others run."""
         with abreast.going():
@@ -472,9 +474,11 @@ class ModelCalls:
         except Parked:
             return call, None
         except Exception as error:  # noqa: BLE001 - the engine is shown whatever a tool raises
-            message = self._journal.secrets.masked(said(error))[:TOLD]
+            message = self._journal.secrets.masked(error_text(error))[:TOLD]
             stack = stack_of(error, self._journal.secrets)
-            return call, ToolFailed(turn, agent, name, named(error), message=message, stack=stack)
+            return call, ToolFailed(
+                turn, agent, name, error_name(error), message=message, stack=stack
+            )
 
 
 def _unsaid(facts: Sequence[Fact]) -> Sequence[Fact]:

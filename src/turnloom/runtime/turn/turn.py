@@ -9,8 +9,8 @@ from turnloom.agents.spec import Component
 from turnloom.guards.events import LoopChecked
 from turnloom.guards.logic.loops import detect, digest_turn, needs_similarity, recover, similarity
 from turnloom.guards.spec import LoopDetection, TurnDigest
-from turnloom.kernel.contained import named
-from turnloom.kernel.values import said
+from turnloom.kernel.contained import error_name
+from turnloom.kernel.values import error_text
 from turnloom.log.spec import Fact
 from turnloom.runs.brief import Brief, Settlement, Sinks, TurnOutcome
 from turnloom.runtime.around.components import around_turn, every_component
@@ -20,7 +20,7 @@ from turnloom.runtime.around.message_hooks import MessageHooks
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.spec import LoadedWorkflow
-from turnloom.runtime.turn.answer import Answering
+from turnloom.runtime.turn.answer import TurnAnswers
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.frames import TurnFrames
 
@@ -60,7 +60,7 @@ async def _checked(
         vectors = await embedder.embed([each.output for each in entries[-detection.window :]])
         return LoopChecked(latest, similarity(vectors), name)
     except Exception as error:  # noqa: BLE001 - recorded: the similarity is unknown
-        return LoopChecked(latest, None, name, f"{named(error)}: {said(error)}")
+        return LoopChecked(latest, None, name, f"{error_name(error)}: {error_text(error)}")
 
 
 class Turns:
@@ -81,7 +81,7 @@ class Turns:
         sights = TurnFrames(journal, loaded)
         around = partial(every_component, components, loaded.staff)
         self._components: Callable[[str], Sequence[Component]] = around
-        self._answering = Answering(
+        self._answering = TurnAnswers(
             journal, loaded, sights, gatherer, messages=messages, components=around, window=window
         )
         self._journal = journal

@@ -12,7 +12,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from turnloom.agents.spec import Answer
 from turnloom.errors import EngineError
-from turnloom.kernel.values import as_object, said
+from turnloom.kernel.values import as_object, error_text
 from turnloom.testing.loopback import chat, http, protocol, responses
 from turnloom.testing.loopback.protocol import ProtocolReply
 from turnloom.testing.loopback.script import (
@@ -133,7 +133,7 @@ class LoopbackModel:
             line = self._lines(asked)
             return await line if inspect.isawaitable(line) else line
         except Exception as error:  # noqa: BLE001 - the error goes to the client
-            return HttpRefusal(400, f"The script function of the test failed: {said(error)}")
+            return HttpRefusal(400, f"The script function of the test failed: {error_text(error)}")
 
     async def _send_whole(self, line: Line, reply: ProtocolReply, stream: ByteStream) -> None:
         body = json.dumps(reply.whole()).encode()
@@ -190,7 +190,7 @@ def _problem_with(asked: ModelRequest) -> str | None:
     try:
         return check(asked.body)
     except (AttributeError, LookupError, TypeError) as error:
-        return f"The request violates the protocol: {said(error)}"
+        return f"The request violates the protocol: {error_text(error)}"
 
 
 def _chunks(line: Line, reply: ProtocolReply) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from turnloom.kernel.marks import mark, neutral
 from turnloom.kernel.values import Json, writable
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, InitialValue
 from turnloom.variables.logic.paths import steps, value_at
-from turnloom.variables.logic.types import FALSE, Coerced, coerce, misfit
+from turnloom.variables.logic.types import FALSE, CoercedValue, coerce, misfit
 from turnloom.variables.spec import (
     BAKED_IN,
     DatabaseSource,
@@ -47,7 +47,7 @@ class Readings(NamedTuple):
     documents: Mapping[str, LookupResult]
 
 
-class Resolved(NamedTuple):
+class ResolvedContext(NamedTuple):
     """The first values of a run: the recorded ones, and the secrets in memory."""
 
     loaded: ContextLoaded
@@ -80,7 +80,7 @@ def lookups(
             yield definition, definition.source
 
 
-def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> Resolved:
+def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> ResolvedContext:
     """All first values: ids, flags, then definitions in declared order."""
     found = [InitialValue(name, "base", neutral(value)) for name, value in base.items()]
     baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
@@ -91,10 +91,10 @@ def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) 
         if each is not None:
             found.append(_hidden(each, secrets) if definition.secret else neutral(each))
     suppressed = tuple(_suppressed(variables, readings))
-    return Resolved(ContextLoaded(tuple(found)), suppressed, secrets)
+    return ResolvedContext(ContextLoaded(tuple(found)), suppressed, secrets)
 
 
-def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
+def purge(resolved: ResolvedContext) -> tuple[ResolvedContext, list[str]]:
     """The values without suppressed ones, as a second safeguard, and the names it removed."""
     if not resolved.suppressed:
         return resolved, []
@@ -104,7 +104,7 @@ def purge(resolved: Resolved) -> tuple[Resolved, list[str]]:
     return resolved._replace(loaded=ContextLoaded(tuple(kept))), found
 
 
-def missing(variables: Variables, resolved: Resolved) -> list[str]:
+def missing(variables: Variables, resolved: ResolvedContext) -> list[str]:
     """Why required variables have no value."""
     if not variables.definitions:
         return []
@@ -210,13 +210,13 @@ def _default(
     )
 
 
-def _fit(definition: VariableDefinition, value: Json) -> Coerced:
+def _fit(definition: VariableDefinition, value: Json) -> CoercedValue:
     problem = misfit(definition, value)
     if not problem:
-        return Coerced(value)
+        return CoercedValue(value)
     if isinstance(value, str):
         return coerce(definition, value)
-    return Coerced(None, f"{problem}; the default is used", True)
+    return CoercedValue(None, f"{problem}; the default is used", True)
 
 
 def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSuppressed]:

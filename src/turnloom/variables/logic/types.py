@@ -12,7 +12,7 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 
 
-class Coerced(NamedTuple):
+class CoercedValue(NamedTuple):
     """A text converted to a value, and a note about problems."""
 
     value: Json
@@ -63,37 +63,37 @@ def same(a: Json, b: Json) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-def coerce(definition: VariableDefinition, text: str) -> Coerced:
+def coerce(definition: VariableDefinition, text: str) -> CoercedValue:
     """The text of an environment variable, converted to the declared type."""
     try:
         text.encode()
     except UnicodeEncodeError:
         shown = _shown(definition, text)
-        return Coerced(None, f"{shown} is not UTF-8; the default is used", True)
+        return CoercedValue(None, f"{shown} is not UTF-8; the default is used", True)
     match definition.type:
         case "boolean":
             coerced = _boolean(definition, text)
         case "string":
-            coerced = Coerced(text)
+            coerced = CoercedValue(text)
         case _:
             coerced = _parsed(definition, text)
     problem = misfit(definition, coerced.value)
-    return Coerced(None, f"{problem}; the default is used", True) if problem else coerced
+    return CoercedValue(None, f"{problem}; the default is used", True) if problem else coerced
 
 
-def _boolean(definition: VariableDefinition, text: str) -> Coerced:
+def _boolean(definition: VariableDefinition, text: str) -> CoercedValue:
     word = text.strip().lower()
     if word in TRUE:
-        return Coerced(True)
+        return CoercedValue(True)
     if word in FALSE:
-        return Coerced(False)
+        return CoercedValue(False)
     shown = _shown(definition, text)
-    return Coerced(False, f"{shown} is neither true nor false; taken as false")
+    return CoercedValue(False, f"{shown} is neither true nor false; taken as false")
 
 
-def _parsed(definition: VariableDefinition, text: str) -> Coerced:
+def _parsed(definition: VariableDefinition, text: str) -> CoercedValue:
     try:
-        return Coerced(msgspec.json.decode(text))
+        return CoercedValue(msgspec.json.decode(text))
     except (msgspec.MsgspecError, RecursionError):
         shown = _shown(definition, text)
-        return Coerced(None, f"{shown} is not {definition.type}; the default is used", True)
+        return CoercedValue(None, f"{shown} is not {definition.type}; the default is used", True)

@@ -13,14 +13,14 @@ from turnloom.variables.logic.types import apart, is_json, misfit, same
 from turnloom.variables.spec import BAKED_IN, BASE, RUN_STATUS, Derived, VariableDefinition
 
 
-class Removed:
+class RemovedValue:
     """The value of a removed variable."""
 
 
-REMOVED = Removed()
+REMOVED = RemovedValue()
 
 
-class Held(NamedTuple):
+class HeldValues(NamedTuple):
     """The values of a run: recorded ones, and those in memory only.
 
     `ephemeral` maps the names of values that are not JSON to the call that wrote each, `objects`
@@ -75,7 +75,7 @@ class DraftValues:
     repeated call (`after` the failed one) keeps the earlier writes.
     """
 
-    def __init__(self, held: Held, writer: str, after: "DraftValues | None" = None) -> None:
+    def __init__(self, held: HeldValues, writer: str, after: "DraftValues | None" = None) -> None:
         self._held = held
         self._writer = writer
         self._writes: list[VariableWrite] = list(after._writes) if after else []

@@ -40,7 +40,7 @@ from turnloom.agents.spec.outputs import (
     ValueType,
 )
 from turnloom.kernel.documents import Path
-from turnloom.kernel.values import Json, as_data, kind_of, preview, said
+from turnloom.kernel.values import Json, as_data, error_text, kind_of, preview
 from turnloom.variables.logic.types import same
 
 # Failed attempts at variants of a union per value, in addition to one per part: where variants
@@ -270,7 +270,7 @@ def _validated(read: Callable[[Json], BaseModel], value: Json) -> Validated:
     except _Undecided:
         return Validated(None, "The value matches too many variants to decide between them.")
     except Exception as error:  # noqa: BLE001 - validators of programs raise anything; it is recorded
-        return Validated(None, f"The value is refused: {type(error).__name__}: {said(error)}")
+        return Validated(None, f"The value is refused: {type(error).__name__}: {error_text(error)}")
 
 
 def _fault(error: ErrorDetails) -> tuple[Path, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from turnloom.kernel.documents import Path
-from turnloom.kernel.values import Json, as_array, as_object, said
+from turnloom.kernel.values import Json, as_array, as_object, error_text
 from turnloom.variables.logic.types import is_json
 
 # The depth limit, the same as for files.
@@ -95,7 +95,7 @@ def _decoded(text: str) -> Json:
     except RecursionError as error:
         raise ValueError("It is nested too deeply.") from error
     except ValueError as error:
-        raise ValueError(f"{said(error)}.") from error
+        raise ValueError(f"{error_text(error)}.") from error
     if problem := unusable(value):
         raise ValueError(problem)
     return value
