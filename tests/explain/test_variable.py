@@ -62,6 +62,13 @@ async def test_a_derived_value_names_its_trigger_and_what_led_to_it(told: Told) 
     assert "NEXT" in change.causes[0].says
 
 
+async def test_chains_of_causes_share_their_links(told: Told) -> None:
+    """A variable that changes in each of thousands of turns has as many long chains."""
+    changes = explain_variable(told.events, "stage").changes
+    causes = [each for change in changes for each in change.causes]
+    assert len({id(each) for each in causes}) == len({each.seq for each in causes}) < len(causes)
+
+
 async def test_readers_are_the_frames_that_show_it_and_the_conditions_that_saw_it(
     told: Told,
 ) -> None:

@@ -1,20 +1,19 @@
 """Render explanations for people: tables, colour, the width of the terminal."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from turnloom.cli.tables import NUMBERS, PAGE, long_table
+from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import UNSEEN_WIDTH, joined, safe
 from turnloom.explain.spec.board import ARRIVED, NAMED, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.explanations import Explanation
-from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
+from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained, WeighedRule
 from turnloom.explain.spec.timeline import COLUMNS, Timeline
 from turnloom.explain.spec.turn import ShownSegment, TurnExplained
-from turnloom.explain.spec.variable import VariableChange, VariableExplained
+from turnloom.explain.spec.variable import FrameMention, VariableChange, VariableExplained, Write
 
 _KINDS = {
     "instruction": "cyan",
@@ -36,50 +35,42 @@ def render(
     turn."""
     match found:
         case TurnExplained():
-            return chain(_turn(found), () if brief else _prompt(found))
+            return chain(_turn(found, width), () if brief else _prompt(found))
         case VariableExplained():
-            return _variable(found)
+            return _variable(found, width)
         case RouteExplained():
-            return _route(found)
+            return _route(found, width)
         case FlowRouteExplained():
             return _flow_route(found)
         case OfferExplained():
-            return _offer(found)
+            return _offer(found, width)
         case ConsumptionExplained():
-            return _consumption(found)
+            return _consumption(found, width)
         case Timeline():
             return _timeline(found, width)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        number = column in NUMBERS
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(safe(cell) if isinstance(cell, str) else cell for cell in row))
-    return table
 
 
 def _heading(text: str) -> Text:
     return safe(text, "bold")
 
 
-def _turn(found: TurnExplained) -> Iterator[RenderableType]:
+def _turn(found: TurnExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for doubt in found.doubts:
         yield safe(f"  ! {doubt}", "bold red")
     if (woken := found.woken) is not None:
         yield safe(woken.says)
-        yield _table(NAMED, (each.cells for each in woken.artifacts))
-    yield _table(
-        ("#", "kind", "origin", "tokens", "share", "", "reason"),
-        (_segment(number, each) for number, each in enumerate(found.segments, 1)),
-    )
+        yield from lay_out(NAMED, woken.artifacts, lambda each: each.cells, width)
+    columns = ("#", "kind", "origin", "tokens", "share", "", "reason")
+    yield from lay_out(columns, [*enumerate(found.segments, 1)], _segment, width)
     if found.withheld:
         yield _heading("Withheld")
-        rows = ((each.origin, each.reason, each.detail) for each in found.withheld)
-        yield _table(("origin", "reason", "detail"), rows)
+        yield from lay_out(
+            ("origin", "reason", "detail"),
+            found.withheld,
+            lambda each: (each.origin, each.reason, each.detail),
+            width,
+        )
     else:
         yield safe("Withheld: nothing")
     for line in found.outcome:
@@ -101,7 +92,8 @@ def _prompt(found: TurnExplained) -> Iterator[RenderableType]:
         yield safe("\n".join(part.lines))
 
 
-def _segment(number: int, each: ShownSegment) -> tuple[str | Text, ...]:
+def _segment(numbered: tuple[int, ShownSegment]) -> tuple[str | Text, ...]:
+    number, each = numbered
     style = _KINDS.get(each.kind, "")
     bar = Text("█" * round(each.share / 100 * _BAR), style)
     share = f"{each.share:.1f} %"
@@ -122,69 +114,80 @@ def _flow_route(found: FlowRouteExplained) -> Iterator[RenderableType]:
         yield safe(line)
 
 
-def _variable(found: VariableExplained) -> Iterator[RenderableType]:
+def _variable(found: VariableExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for line in found.origin:
         yield safe(line)
-    yield _heading("Changes") if found.history else safe("Changes: none")
-    for write in found.history:
-        style = "green" if isinstance(write, VariableChange) else "red"
-        yield joined(f"  seq {write.seq}: ", (write.says, style))
-        rows = ((f"    ← {each.seq}", each.kind, each.says) for each in write.causes)
-        yield _table(("    because of", "kind", "what"), rows)
+    history, judged = found.history, found.judged
+    yield _heading("Changes") if history else safe("Changes: none")
+    for write in history:
+        yield from _write(write, width)
     yield _heading("Frames that showed it") if found.frames else safe("Frames: none showed it")
     if found.frames:
-        shown = (
-            (str(each.seq), f"turn {each.turn}", each.agent, each.withheld or each.text)
-            for each in found.frames
-        )
-        yield _table(("seq", "turn", "agent", "shown as"), shown)
-    if not found.judged:
+        yield from lay_out(("seq", "turn", "agent", "shown as"), found.frames, _mention, width)
+    if not judged:
         yield safe("Conditions: none looked at it")
         return
     yield _heading("Conditions that looked at it")
-    judged = ((str(each.seq), each.who, each.condition, each.verdict) for each in found.judged)
-    yield _table(("seq", "whose", "condition", "verdict"), judged)
+    yield from lay_out(
+        ("seq", "whose", "condition", "verdict"),
+        judged,
+        lambda each: (str(each.seq), each.who, each.condition, each.verdict),
+        width,
+    )
 
 
-def _route(found: RouteExplained) -> Iterator[RenderableType]:
+def _write(write: Write, width: int) -> Iterator[RenderableType]:
+    style = "green" if isinstance(write, VariableChange) else "red"
+    yield joined(f"  seq {write.seq}: ", (write.says, style))
+    yield from lay_out(
+        ("    because of", "kind", "what"),
+        write.causes,
+        lambda each: (f"    ← {each.seq}", each.kind, each.says),
+        width,
+    )
+
+
+def _mention(each: FrameMention) -> tuple[str, ...]:
+    return str(each.seq), f"turn {each.turn}", each.agent, each.withheld or each.text
+
+
+def _route(found: RouteExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     if found.rules:
-        rows = (
-            (
-                str(each.rule),
-                each.target,
-                each.wants,
-                each.sight,
-                safe(each.verdict, "green" if each.fired else "dim"),
-            )
-            for each in found.rules
+        yield from lay_out(
+            ("rule", "target", "condition", "saw", "verdict"), found.rules, _rule, width
         )
-        yield _table(("rule", "target", "condition", "saw", "verdict"), rows)
     else:
         yield safe("Rules: none was considered")
     for line in found.alternatives:
         yield safe(line)
 
 
-def _offer(found: OfferExplained) -> Iterator[RenderableType]:
+def _rule(each: WeighedRule) -> tuple[str | Text, ...]:
+    verdict = safe(each.verdict, "green" if each.fired else "dim")
+    return str(each.rule), each.target, each.wants, each.sight, verdict
+
+
+def _offer(found: OfferExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
-    yield _table(NAMED, [found.artifact.cells])
+    yield from lay_out(NAMED, [found.artifact], lambda each: each.cells, width)
     if not found.to:
         yield safe(found.nobody)
         return
-    rows = (
-        (each.subscription, safe(each.told, "dim" if each.refused else "green"))
-        for each in found.to
+    yield from lay_out(
+        ("subscription", "verdict"),
+        found.to,
+        lambda each: (each.subscription, safe(each.told, "dim" if each.refused else "green")),
+        width,
     )
-    yield _table(("subscription", "verdict"), rows)
     for line in found.choice:
         yield safe(line)
 
 
-def _consumption(found: ConsumptionExplained) -> Iterator[RenderableType]:
+def _consumption(found: ConsumptionExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
-    yield _table(ARRIVED, (each.cells for each in found.artifacts))
+    yield from lay_out(ARRIVED, found.artifacts, lambda each: each.cells, width)
     yield safe(found.reason)
 
 
@@ -192,7 +195,4 @@ def _timeline(found: Timeline, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for line in found.about:
         yield safe(line)
-    if len(found.rows) <= PAGE:
-        yield _table(COLUMNS, (row.cells for row in found.rows))
-    else:
-        yield from long_table(COLUMNS, lambda: (row.cells for row in found.rows), width)
+    yield from lay_out(COLUMNS, found.rows, lambda row: row.cells, width)

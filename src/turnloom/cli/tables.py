@@ -1,14 +1,20 @@
-"""Long tables, page by page: rich lays out a whole table before it shows the first row."""
+"""Tables, page by page: rich lays out a whole table before it shows the first row."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from turnloom.kernel.markup import visible
+from turnloom.cli.terminal import safe
+
+T = TypeVar("T")
+
+# A text, or a styled text that is safe for a terminal.
+Cell = str | Text
 
 # Rows that are laid out at once.
 PAGE = 500
@@ -17,73 +23,91 @@ NUMBERS = frozenset({"seq", "tokens", "share", "took", "used"})
 # The space between two columns.
 GAP = "  "
 
-Rows = Iterable[Sequence[str]]
 
-
-def long_table(
-    columns: Sequence[str], rows: Callable[[], Rows], width: int
+def lay_out(
+    columns: Sequence[str],
+    items: Sequence[T],
+    cells: Callable[[T], Sequence[Cell]],
+    width: int,
+    *,
+    whole: Collection[str] = (),
 ) -> Iterator[RenderableType]:
-    """A table in pages with the same column widths; `rows` is called twice, to measure and to
-    show."""
-    widths = _fitting(_natural(columns, rows()), width)
-    yield Text(_line(columns, columns, widths), "dim")
-    left = iter(rows())
+    """A row for each item, in pages with the same column widths; columns in `whole` shrink only if
+    the others cannot. `cells` is called twice for each item, to measure and to show."""
+    natural = _natural(columns, map(cells, items))
+    widths = _fitting(natural, [name in whole for name in columns], width)
+    yield from _page(columns, [[Text(name, "dim") for name in columns]], widths)
+    left = iter(items)
     while page := [*islice(left, PAGE)]:
-        yield from _page(columns, page, widths)
+        yield from _page(columns, map(cells, page), widths)
 
 
-def _page(columns: Sequence[str], page: Rows, widths: Sequence[int]) -> Iterator[RenderableType]:
+def _page(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], widths: Sequence[int]
+) -> Iterator[RenderableType]:
     """Rows of one line together, rows with longer cells alone."""
-    lines: list[str] = []
-    for row in page:
-        cells = [visible(cell) for cell in row]
-        if all(map(_fits, cells, widths)):
-            lines.append(_line(columns, cells, widths))
+    lines: list[Text] = []
+    for row in rows:
+        texts = [safe(cell) if isinstance(cell, str) else cell for cell in row]
+        if all(map(_fits, texts, widths)):
+            lines.append(_line(columns, texts, widths))
             continue
         if lines:
-            yield Text("\n".join(lines))
+            yield Text("\n").join(lines)
             lines = []
-        yield _folded(columns, cells, widths)
+        yield _folded(columns, texts, widths)
     if lines:
-        yield Text("\n".join(lines))
+        yield Text("\n").join(lines)
 
 
-def _natural(columns: Sequence[str], rows: Rows) -> list[int]:
+def _natural(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[int]:
     """The widths that the cells need."""
     widths = [*map(cell_len, columns)]
     for row in rows:
         for place, cell in enumerate(row):
-            if len(cell) > widths[place] or not cell.isascii() or not cell.isprintable():
-                lines = visible(cell).split("\n")
+            text = str(cell)
+            if len(text) > widths[place] or not text.isascii() or not text.isprintable():
+                lines = safe(text).plain.split("\n")
                 widths[place] = max(widths[place], *map(cell_len, lines))
     return widths
 
 
-def _fitting(widths: Sequence[int], width: int) -> list[int]:
-    """Widths that fit the terminal: the widest columns shrink."""
+def _fitting(widths: Sequence[int], whole: Sequence[bool], width: int) -> list[int]:
+    """Widths that fit the terminal: the widest columns shrink, those to keep whole last."""
     room = max(width - len(GAP) * (len(widths) - 1), len(widths))
-    most = max(widths)
-    while sum(min(each, most) for each in widths) > room:
+    kept = sum(each for each, stays in zip(widths, whole, strict=True) if stays)
+    if kept + whole.count(False) > room:
+        whole = [False] * len(widths)
+    fitting, most = [*widths], min(max(widths), room)
+    while sum(fitting) > room:
+        fitting = [
+            each if stays else min(each, most) for each, stays in zip(widths, whole, strict=True)
+        ]
         most -= 1
-    return [min(each, most) for each in widths]
+    return fitting
 
 
-def _fits(cell: str, width: int) -> bool:
-    return "\n" not in cell and cell_len(cell) <= width
+def _fits(cell: Text, width: int) -> bool:
+    return "\n" not in cell.plain and cell.cell_len <= width
 
 
-def _line(columns: Sequence[str], cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded: list[str] = []
-    for column, cell, width in zip(columns, cells, widths, strict=True):
-        space = " " * (width - cell_len(cell))
-        padded.append(space + cell if column in NUMBERS else cell + space)
-    return GAP.join(padded).rstrip()
+def _line(columns: Sequence[str], cells: Sequence[Text], widths: Sequence[int]) -> Text:
+    line = Text()
+    for place, (column, cell, width) in enumerate(zip(columns, cells, widths, strict=True)):
+        gap = GAP if place else ""
+        space = " " * (width - cell.cell_len)
+        if column in NUMBERS:
+            line.append(gap + space).append_text(cell)
+        else:
+            line.append(gap).append_text(cell).append(space)
+    line.rstrip()
+    return line
 
 
-def _folded(columns: Sequence[str], cells: Sequence[str], widths: Sequence[int]) -> Table:
+def _folded(columns: Sequence[str], cells: Sequence[Text], widths: Sequence[int]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     for column, width in zip(columns, widths, strict=True):
         number = column in NUMBERS
         table.add_column(width=width, justify="right" if number else "left", overflow="fold")
-    table.add_row(*map(Text, cells))
+    table.add_row(*cells)
     return table

@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast, get_args
 import msgspec
 import typer
 from pydantic import create_model
-from rich.table import Table
+from rich.text import Text
 
 from turnloom.app import Board, Loom
 from turnloom.board.spec import (
@@ -31,6 +31,7 @@ from turnloom.cli import invocation
 from turnloom.cli.boards import opened_board
 from turnloom.cli.command import Command, as_text
 from turnloom.cli.stored import AppId, Json, StoreFile, masked, present_store
+from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant
 from turnloom.cli.visibility import visibility_of
@@ -134,7 +135,7 @@ class BoardListCommand(BoardCommand):
         if not items:
             terminal.tell(safe("No artifacts are found that this reader may see."))
             return 0
-        terminal.show(_table(items, payload=self.shows_payload))
+        _show(items, terminal, payload=self.shows_payload)
         if cursor is not None:
             shown = f"{len(items)}" if total is None else f"{len(items)} of {total}"
             terminal.tell(safe(f"{shown} are shown. The next ones:", "dim"))
@@ -334,7 +335,7 @@ class BoardPublishCommand(BoardCommand):
             return 1 if failures else 0
         terminal.show(joined("Published ", (artifact.id, "bold"), f" in run {artifact.run}."))
         if later:
-            terminal.show(_table(later, payload=True))
+            _show(later, terminal, payload=True)
         for each in failures:
             terminal.fail(str(each))
         return 1 if failures else 0
@@ -403,17 +404,21 @@ def _payload(said: str) -> Any:
         ) from error
 
 
-def _table(items: Sequence[Envelope], *, payload: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
+def _show(items: Sequence[Envelope], terminal: Terminal, *, payload: bool) -> None:
+    """Print artifacts as a table."""
     names = ("id", "type", "state", "by", "visibility", "correlation", "made")
-    for name in (*names, "payload") if payload else names:
-        table.add_column(name, overflow="fold")
-    for each in items:
-        cells = [each.type, _state(each), each.produced_by, _who(each.visibility)]
-        cells += [each.correlation_id or "", moment(each.created_at)]
-        cells += [one_line(as_data(cast(Any, each.payload)))] if payload else []
-        table.add_row(safe(each.id, "bold"), *map(safe, cells))
-    return table
+    columns, cells = ((*names, "payload"), _with_payload) if payload else (names, _about)
+    for part in lay_out(columns, items, cells, terminal.out.width):
+        terminal.show(part)
+
+
+def _about(each: Envelope) -> tuple[str | Text, ...]:
+    told = each.type, _state(each), each.produced_by, _who(each.visibility)
+    return safe(each.id, "bold"), *told, each.correlation_id or "", moment(each.created_at)
+
+
+def _with_payload(each: Envelope) -> tuple[str | Text, ...]:
+    return *_about(each), one_line(as_data(cast(Any, each.payload)))
 
 
 def _state(each: Envelope) -> str:

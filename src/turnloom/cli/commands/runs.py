@@ -6,19 +6,23 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.table import Table
+from rich.text import Text
 
 from turnloom.app import Loom
 from turnloom.app.loom import RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs
+from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant
 from turnloom.explain.spec.text import moment
 from turnloom.log.logic import STATUSES
 from turnloom.runtime.spec import RunSummary
 
+_COLUMNS = ("run", "workflow", "status", "started", "last event", "events", "user", "app")
+# What people copy from the table or look for in it.
+_WHOLE = ("run", "status")
 _STYLES = {
     "finished": "green",
     "failed": "red",
@@ -68,7 +72,8 @@ class RunsCommand(StoredRunsCommand):
         if self.json:
             terminal.emit(msgspec.json.encode(listed))
         elif listed:
-            terminal.show(_table(listed))
+            for part in lay_out(_COLUMNS, listed, _cells, terminal.out.width, whole=_WHOLE):
+                terminal.show(part)
             await self._tell_waiting(app, listed, terminal)
             for each in listed:
                 if each.reason:
@@ -109,19 +114,14 @@ class RunsCommand(StoredRunsCommand):
                     terminal.show(joined((each.run, "bold"), f" waits: {asked}"))
 
 
-def _table(summaries: Sequence[RunSummary]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("run", "workflow", "status", "started", "last event", "events", "user", "app"):
-        table.add_column(name, no_wrap=name in ("run", "status"), overflow="fold")
-    for each in summaries:
-        table.add_row(
-            safe(each.run, "bold"),
-            safe(each.workflow),
-            safe(each.standing, _STYLES.get(each.status, "")),
-            safe(moment(each.started)),
-            safe(moment(each.latest)),
-            safe(str(each.events)),
-            safe(each.user),
-            safe(each.tenant),
-        )
-    return table
+def _cells(each: RunSummary) -> tuple[str | Text, ...]:
+    return (
+        safe(each.run, "bold"),
+        each.workflow,
+        safe(each.standing, _STYLES.get(each.status, "")),
+        moment(each.started),
+        moment(each.latest),
+        str(each.events),
+        each.user,
+        each.tenant,
+    )

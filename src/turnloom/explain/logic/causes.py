@@ -43,6 +43,8 @@ class Causes:
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = {event.seq: event for event in events}
         self._led: dict[int, int | None] = {}
+        # Chains share their links: a variable that changes in each turn has long ones.
+        self._links: dict[int, Cause] = {}
         latest: dict[str, int] = {}
         artifacts = ArtifactHistory(events)
         for event in events:
@@ -61,9 +63,15 @@ class Causes:
         seq = self._led[event.seq]
         while seq is not None and seq in self._events and seq < event.seq and len(found) < CHAIN:
             event = self._events[seq]
-            found.append(Cause(event.seq, event.kind, event.actor, describe(event.data)))
+            found.append(self._link(event))
             seq = None if _is_outside(event) else self._led[event.seq]
         return tuple(found)
+
+    def _link(self, event: Event) -> Cause:
+        if (link := self._links.get(event.seq)) is None:
+            link = Cause(event.seq, event.kind, event.actor, describe(event.data))
+            self._links[event.seq] = link
+        return link
 
 
 def _is_outside(event: Event) -> bool:
