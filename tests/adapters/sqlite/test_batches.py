@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncGenerator
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tests.support.raising import raising
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.adapters.sqlite.run_ends import RunEndCache
 from turnloom.adapters.sqlite.writer import Writer
-from turnloom.errors import Conflict
+from turnloom.errors import Conflict, UnknownKind
 from turnloom.log.logic import Codec
 from turnloom.log.spec import Event
 from turnloom.runtime.spec import Stop
@@ -239,23 +239,60 @@ async def test_consumed_mail_stays_consumed_for_everybody(
 
 
 class WatchedCodec(Codec):
-    """Notes which threads decode events."""
+    """Notes which threads decode events, and does not know one of them."""
 
     def __init__(self) -> None:
         super().__init__([Noted])
         self.threads: list[int] = []
+        self.unreadable = 0
 
     def decode(self, line: bytes, run: str = "", seq: int = 0) -> Event:
         self.threads.append(threading.get_ident())
+        if seq == self.unreadable:
+            raise UnknownKind("This release does not know it.")
         return super().decode(line, run, seq)
 
 
-async def test_only_the_first_page_of_a_long_run_is_decoded_on_the_loop(tmp_path: Path) -> None:
+@pytest.fixture
+async def watched(tmp_path: Path) -> AsyncGenerator[tuple[SqliteStore, WatchedCodec], None]:
+    """A store of one run with 2,000 events."""
     codec = WatchedCodec()
     store = SqliteStore(tmp_path / "turnloom.db", codec)
     for position in range(0, 2000, 500):
         await store.log.append(key("a"), events("a", 500, after=position), position)
     codec.threads.clear()
+    yield store, codec
+    await store.aclose()
+
+
+async def test_only_the_first_page_of_a_long_run_is_decoded_on_the_loop(
+    watched: tuple[SqliteStore, WatchedCodec],
+) -> None:
+    store, codec = watched
     assert [each.seq for each in await store.log.read(key("a"), 7)] == list(range(8, 2001))
     assert codec.threads.count(threading.get_ident()) <= 500
-    await store.aclose()
+
+
+async def test_only_the_first_page_of_a_subscription_is_decoded_on_the_loop(
+    watched: tuple[SqliteStore, WatchedCodec],
+) -> None:
+    store, codec = watched
+    async with aclosing(store.log.subscribe(key("a"), 7)) as found:
+        assert [(await anext(found)).seq for _ in range(1993)] == list(range(8, 2001))
+        assert codec.threads.count(threading.get_ident()) <= 500
+        later = asyncio.ensure_future(anext(found))
+        await store.log.append(key("a"), events("a", 1, after=2000), 2000)
+        assert (await later).seq == 2001
+
+
+@pytest.mark.parametrize("unreadable", [1, 3, 502, 1003])
+async def test_a_subscription_gives_what_comes_before_an_unreadable_event(
+    watched: tuple[SqliteStore, WatchedCodec], unreadable: int
+) -> None:
+    store, codec = watched
+    codec.unreadable = unreadable
+    seen: list[int] = []
+    with pytest.raises(UnknownKind):
+        async for event in store.log.subscribe(key("a")):
+            seen.append(event.seq)
+    assert seen == list(range(1, unreadable))

@@ -1,6 +1,5 @@
 """The event log in a SQLite file."""
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, closing
@@ -17,7 +16,7 @@ from turnloom.adapters.sqlite.run_ends import RunEnd
 from turnloom.adapters.sqlite.small import AddObservations
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.board.logic.rows import project, rows_of
-from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownRun, UsageError
+from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownKind, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.log.logic import Codec, is_chosen, status_of
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
@@ -192,15 +191,15 @@ class SqliteLog:
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event after `after`, including future ones, each once and in order."""
-        await self._database.ready()
+        page = partial(_readable_page, run=run, codec=self._codec)
         while True:
-            rows, more = self._database.read(page_after, after, run)
-            for row in rows:
-                after += 1
-                yield self._codec.decode(row, run.id, after)
-            if more is not None:
-                await asyncio.sleep(0)
-            elif not rows:
+            begin = after
+            async with aclosing(self._database.pages(page, after)) as pages:
+                async for found in pages:
+                    for event in found:
+                        yield event
+                    after += len(found)
+            if after == begin:
                 await self._database.signals.wait(run)
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
@@ -262,3 +261,19 @@ def _events_page(
     """Some events of a run, decoded where they are read: later pages in a thread."""
     rows, more = page_after(reader, after, run)
     return [codec.decode(row, run.id, seq) for seq, row in enumerate(rows, after + 1)], more
+
+
+def _readable_page(
+    reader: sqlite3.Connection, after: int, run: RunKey, codec: Codec
+) -> tuple[list[Event], int | None]:
+    """Some events of a run, up to one that cannot be decoded; if that is the first, its error."""
+    rows, more = page_after(reader, after, run)
+    events: list[Event] = []
+    for seq, row in enumerate(rows, after + 1):
+        try:
+            events.append(codec.decode(row, run.id, seq))
+        except UnknownKind:
+            if events:
+                return events, None
+            raise
+    return events, more
