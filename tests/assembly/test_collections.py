@@ -1,5 +1,6 @@
 """Collections as they are declared, filled, searched and registered."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +22,14 @@ from turnloom import (
     from_retrieval,
 )
 from turnloom.adapters.memory import MemoryVectors
-from turnloom.assembly.logic.retrieval import blend, facts_of, read_filters, unit, weigh
+from turnloom.assembly.logic.retrieval import (
+    blend,
+    facts_of,
+    prepare,
+    read_filters,
+    unit,
+    weigh,
+)
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import AddedDocuments
 from turnloom.errors import UsageError
@@ -292,3 +300,20 @@ async def test_results_that_can_be_read_once_are_not_lost() -> None:
         await board.publish(Question())
         await board.run_until_idle(PATIENCE)
     assert "one" in shown[0] and "two" in shown[0]
+
+
+def test_the_check_of_a_document_takes_no_step_per_character() -> None:
+    calls: list[str] = []
+    sys.setprofile(lambda frame, what, _: calls.append(what))
+    try:
+        prepare([Document("long", "é" * 50_000)], "whole")
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 5_000
+
+
+@pytest.mark.parametrize("text", ["\0", "half \ud800", "half \udfff", "x" * 9_999 + "\udc00"])
+def test_a_document_that_not_every_store_takes_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="'d'"):
+        prepare([Document("d", text)], "whole")
+    assert [*prepare([Document("d", "\ud7ff\ue000\x01😀")], "whole")] == ["d"]

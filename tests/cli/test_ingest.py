@@ -2,6 +2,8 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,26 @@ async def test_what_is_gone_from_a_folder_is_pruned(
     found = {each.source_id for each in await find(vectors, "cats")}
     assert found == {"latin.txt", "birds.md", "noted"}
     assert len(await find(vectors, "cats", Reader(tenant="acme"))) == 3
+
+
+def test_a_folder_is_put_in_by_batches(turnloom: Call, tmp_path: Path) -> None:
+    """At most 32 files or a million characters are held at once: each write leaves a generation."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    for n in range(70):
+        (folder / f"small{n}.txt").write_text(f"Note {n}.", "utf-8")
+    words = ("ingest", "shelf", "--collection", "library")
+    assert "70 added" in turnloom(*words).out
+    assert _writes(tmp_path) == 3
+    for n in range(4):
+        (folder / f"long{n}.txt").write_text(f"Book {n}." + " " * 600_000, "utf-8")
+    assert "4 added, 0 replaced, 70 unchanged" in turnloom(*words).out
+    assert _writes(tmp_path) == 3 + 4
+
+
+def _writes(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / ".turnloom" / "vectors.db")) as file:
+        return file.execute("SELECT count(*) FROM generations").fetchone()[0]
 
 
 WRONG = {

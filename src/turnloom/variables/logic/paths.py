@@ -1,9 +1,13 @@
 """Dotted keys into documents, and the tenant of a document: the same for every database."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, as_object
+
+# NUL, and halves of characters.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def steps(key: str) -> tuple[str, ...]:
@@ -39,7 +43,7 @@ def belongs(document: Json, fields: Iterable[str], tenant: str) -> bool:
 
 def is_storable(text: str) -> bool:
     """Whether every database can store this text."""
-    return not any(mark == "\0" or "\ud800" <= mark <= "\udfff" for mark in text)
+    return _UNSTORABLE.search(text) is None
 
 
 def _is_name(text: str) -> bool:
