@@ -1,6 +1,6 @@
 """The built-in providers: what each gives, and what it refuses to be."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from turnloom import (
 )
 from turnloom.assembly.service.providers import MOST, read
 from turnloom.assembly.spec import ChosenProvider
-from turnloom.board.spec import Artifact, FilterConfig, Private
+from turnloom.board.spec import Artifact, ArtifactItems, FilterConfig, Private
 from turnloom.board.spec.queries import MOST_COMPARED
 from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.testing.contracts.artifacts.samples import NOON, SECOND, artifact, series
@@ -177,9 +177,10 @@ async def test_providers_read_all_pages() -> None:
 
 async def test_a_provider_does_not_read_without_end() -> None:
     class Endless:
-        async def iter_artifacts(self, filter: FilterConfig) -> AsyncGenerator[Artifact, None]:
-            while True:
-                yield one
+        async def query_artifacts(
+            self, filter: FilterConfig, *, cursor: str | None
+        ) -> tuple[ArtifactItems, None]:
+            return ArtifactItems([one] * 1_000, "more"), None
 
     one, request = artifact("a"), await Turn().request(lambda _: None)
     board: Any = Endless()

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from anyio import lowlevel
 
+from turnloom.board.logic.rows import is_same_content
 from turnloom.board.spec import Consumption
 from turnloom.board.spec.queries import (
     ArtifactCount,
@@ -115,7 +116,7 @@ class MemoryIndex:
 
     def _is_missing(self, owner: _Tenant, row: ArtifactRow) -> bool:
         number = owner.numbers.get(row.id)
-        if number is not None and self._rows[number - 1].digest != row.digest:
+        if number is not None and not is_same_content(self._rows[number - 1], row):
             raise ArtifactExists(row.id)
         return number is None
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from psycopg.sql import SQL, Composable, Composed, Literal
 
 from turnloom.adapters.postgres.connections import Schema
-from turnloom.board.logic.rows import microseconds
+from turnloom.board.logic.rows import content_digest, microseconds
 from turnloom.board.spec import Consumption
 from turnloom.board.spec.queries import ArtifactRow, Branch, IndexPlan
 
@@ -125,8 +125,9 @@ def put(rows: Sequence[ArtifactRow]) -> Composed:
     """Store artifacts, all or none, or raise `TAKEN` with an id."""
     columns = {
         name: Literal([getattr(row, name) for row in rows])
-        for name in ("tenant", "id", "digest", "at", "opens", "shared", "visibility", "data")
+        for name in ("tenant", "id", "at", "opens", "shared", "visibility", "data")
     }
+    columns["digest"] = Literal([content_digest(row) for row in rows])
     entries = [(place, term) for place, row in enumerate(rows, 1) for term in row.terms]
     return _PUT.format(
         **columns,

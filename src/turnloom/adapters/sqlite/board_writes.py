@@ -5,7 +5,7 @@ from operator import itemgetter
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
-from turnloom.board.logic.rows import microseconds
+from turnloom.board.logic.rows import content_digest, microseconds
 from turnloom.board.spec import Consumption
 from turnloom.board.spec.queries import ArtifactRow
 from turnloom.errors import ArtifactExists
@@ -34,8 +34,9 @@ class AddToBoard(StoreWrite[None]):
             ArtifactExists: an artifact exists with other content.
         """
         entries: list[tuple[int, int, int | None, int | None]] = []
-        for row in [row for row in self._rows if _is_missing(writer, row)]:
-            n = writer.execute(queries.ADD_ARTIFACT, row[:-1]).lastrowid
+        digests = {row.id: content_digest(row) for row in self._rows}
+        for row in [row for row in self._rows if _is_missing(writer, row, digests[row.id])]:
+            n = writer.execute(queries.ADD_ARTIFACT, (digests[row.id], *row[:-1])).lastrowid
             entries += [(term, row.at, n, row.opens) for term in row.terms]
         # In table order, so that a large batch touches each page once.
         writer.connection.executemany(queries.ADD_TERM, sorted(entries, key=itemgetter(0, 1, 2)))
@@ -43,9 +44,9 @@ class AddToBoard(StoreWrite[None]):
         writer.connection.executemany(queries.ADD_CONSUMPTION, taken)
 
 
-def _is_missing(writer: Writer, row: ArtifactRow) -> bool:
+def _is_missing(writer: Writer, row: ArtifactRow, digest: str) -> bool:
     found = writer.execute(queries.DIGEST_OF, (row.tenant, row.id)).fetchone()
-    if found and found[0] != row.digest:
+    if found and found[0] != digest:
         raise ArtifactExists(row.id)
     return not found
 

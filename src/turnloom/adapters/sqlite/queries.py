@@ -243,7 +243,7 @@ LOAD_STATE = "SELECT seq, CAST(state AS BLOB) FROM snapshots WHERE tenant = ? AN
 
 DIGEST_OF = "SELECT digest FROM artifacts WHERE tenant = ? AND id = ?"
 ADD_ARTIFACT = """
-    INSERT INTO artifacts (tenant, id, digest, at, opens, shared, visibility, data)
+    INSERT INTO artifacts (digest, tenant, id, at, opens, shared, visibility, data)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 ADD_TERM = "INSERT OR IGNORE INTO terms VALUES (?, ?, ?, ?)"
 _FOUND = "SELECT at, n, tenant, visibility, data FROM artifacts"

@@ -95,19 +95,26 @@ async def read(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
     Raises:
         UsageError: there are more than a provider may read.
     """
-    inputs = {each.id for each in request.inputs}
     limit = filter.limit
     if limit is not None:
-        filter = filter.model_copy(update={"limit": limit + len(inputs)})
-    found: list[Artifact] = []
-    async for each in request.board.iter_artifacts(filter):
-        if each.id not in inputs:
-            found.append(each)
+        filter = filter.model_copy(update={"limit": limit + len(request.inputs)})
+    return (await _read_others(request, filter))[:limit]
+
+
+async def _read_others(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
+    """The artifacts that match a filter, page by page, without the inputs of the turn."""
+    inputs, found = {each.id for each in request.inputs}, list[Artifact]()
+    read, cursor = 0, None
+    while True:
+        items, _ = await request.board.query_artifacts(filter, cursor=cursor)
+        found += [each for each in items if each.id not in inputs]
+        read, cursor = read + len(items), items.cursor
+        if cursor is None or (filter.limit is not None and read >= filter.limit):
+            return found
         if len(found) > MOST_READ:
             raise UsageError(
                 f"The filter finds more than {MOST_READ:,} artifacts. Give it a `limit`."
             )
-    return found[:limit]
 
 
 async def read_last(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
@@ -137,11 +144,11 @@ class DefaultCorrelationProvider:
         """The artifacts for this request, and whether the limit dropped older ones."""
         ids = (request.correlation_id, *(each.correlation_id for each in request.inputs))
         found: list[Artifact] = []
-        one_more = None if self._limit is None else self._limit + 1
+        most = None if self._limit is None else self._limit + 1 + len(request.inputs)
         for id in dict.fromkeys(ids):
             if id is not None:
-                newest = FilterConfig(correlation_id=id, limit=one_more, order="-created_at")
-                found += (await read(request, newest))[::-1]
+                newest = FilterConfig(correlation_id=id, limit=most, order="-created_at")
+                found += (await _read_others(request, newest))[::-1]
         found.sort(key=lambda each: each.created_at)
         if self._limit is None or len(found) <= self._limit:
             return found, False

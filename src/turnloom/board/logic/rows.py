@@ -40,7 +40,8 @@ EVERYTHING: Key = ("all", "")
 SHARED: Scope = ("shared", "", "")
 
 
-@lru_cache(maxsize=65_536)
+# Ids of runs and correlations are new all the time: a larger cache would hold little else.
+@lru_cache(maxsize=2_048)
 def term(scope: Scope, fact: Key) -> int:
     """The index term of a fact in a scope: a signed 64-bit number."""
     text = "\0".join((*scope, *fact)).encode("utf-8", "surrogatepass")
@@ -200,7 +201,7 @@ def rows_of(tenant: str, artifacts: Iterable[Artifact]) -> list[ArtifactRow]:
     rows: dict[str, ArtifactRow] = {}
     for artifact in artifacts:
         row = _row(tenant, artifact)
-        if rows.setdefault(row.id, row).digest != row.digest:
+        if not is_same_content(rows.setdefault(row.id, row), row):
             raise ArtifactExists(row.id)
     return list(rows.values())
 
@@ -295,7 +296,6 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
     return ArtifactRow(
         tenant,
         artifact.id,
-        chain_digest(visibility, _content(written)),
         microseconds(artifact.created_at),
         opens=None if begin is ALWAYS else microseconds(begin),
         shared=is_shared(audience),
@@ -303,6 +303,16 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
         data=data,
         terms=terms_of(tenant, artifact, audience),
     )
+
+
+def content_digest(row: ArtifactRow) -> str:
+    """The digest of what an artifact says, to tell it from another one of the same id."""
+    return chain_digest(row.visibility, _content(_decode_content(row.data)))
+
+
+def is_same_content(one: ArtifactRow, other: ArtifactRow) -> bool:
+    """Whether two rows of one id hold the same artifact."""
+    return one is other or content_digest(one) == content_digest(other)
 
 
 def _content(written: ArtifactContent) -> str:

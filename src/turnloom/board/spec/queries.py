@@ -154,12 +154,11 @@ Position = tuple[int, int]
 
 
 class ArtifactRow(NamedTuple):
-    """A tenant's artifact to store. `digest` identifies its content, `at` and `opens` are
-    microseconds, `shared` makes it visible to other tenants, and `terms` are its index terms."""
+    """A tenant's artifact to store. `at` and `opens` are microseconds, `shared` makes it visible to
+    other tenants, and `terms` are its index terms."""
 
     tenant: str
     id: str
-    digest: str
     at: int
     opens: int | None
     shared: bool
