@@ -12,10 +12,10 @@ from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.models import Report
 from turnloom.kernel.values import as_object, nearest
-from turnloom.wiring import Examination, Folders, read_part, workflows_below
-from turnloom.wiring.examination import speaks_of_exits
+from turnloom.wiring import Folders, examine_in_process, read_part, workflows_below
 from turnloom.wiring.flows import named_flows
 from turnloom.wiring.folders import Loading
+from turnloom.wiring.programs import may_exit
 
 _CODE = ".py"
 
@@ -72,9 +72,9 @@ def refuse_exits(path: str) -> None:
         DefinitionError: its code ends the process.
     """
     file = file_of(path) if is_program(path) else path
-    if not exists(file) or not speaks_of_exits(file):
+    if not exists(file) or not may_exit(file):
         return
-    for _, found in Examination(_examine, PATIENCE).problems([path]):
+    for _, found in examine_in_process([path], _examine, PATIENCE):
         if ending := [each for each in found if each.code == _UNLOADED]:
             raise DefinitionError(path, relocate(file, ending))
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import msgspec
 
-from turnloom.agents.spec import Question
-from turnloom.errors import TurnloomError
+from turnloom.agents.spec import Question, RunState
+from turnloom.errors import InvalidUpdate, PlanChanged, TurnloomError
 from turnloom.flow.events import (
     BranchTaken,
     ForkJoined,
     LoopEnded,
     LoopPassed,
     PathEnded,
+    StateMigrated,
     StepCompensated,
     StepCompleted,
     StepFailed,
@@ -25,7 +26,7 @@ from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schem
 from turnloom.flow.logic.executions import StepExecution, find_executions
 from turnloom.flow.logic.flowing import STOPPED, FlowForm
 from turnloom.flow.logic.folding import APPROVALS, RETRY
-from turnloom.flow.logic.migrating import is_current, migrate
+from turnloom.flow.logic.migrating import is_current, migrate, migrate_all
 from turnloom.flow.logic.plans import step_text
 from turnloom.flow.logic.states import StateChange
 from turnloom.flow.logic.walking import (
@@ -528,3 +529,22 @@ class FlowRuntime:
             )
             for child in children(self._progress, strand, place)
         ]
+
+
+# Seconds that it may take to make states of those of an earlier model.
+MIGRATION = 60.0
+
+
+async def migrate_states(form: FlowForm, state: RunState) -> list[tuple[str, Fact]]:
+    """What becomes of the states of a run that began with another model of them.
+
+    Raises:
+        PlanChanged: they are no states of today.
+    """
+    try:
+        found = await ask_user_code(
+            migrate_all, form.plan, form.states, state.progress, deadline=MIGRATION
+        )
+    except InvalidUpdate as error:
+        raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
+    return [(f"migrated@{state.position}", StateMigrated(found))] if found else []

@@ -9,7 +9,6 @@ from turnloom.wiring.collections import (
     texts_below,
     token_counter,
 )
-from turnloom.wiring.examination import Examination
 from turnloom.wiring.flows import flows_in, is_code
 from turnloom.wiring.folders import Folders
 from turnloom.wiring.models import ModelEngines
@@ -30,8 +29,8 @@ from turnloom.wiring.parts import (
     workflows_below,
     write_back,
 )
-from turnloom.wiring.plans import describe_staff
 from turnloom.wiring.programs import examine as examine_code
+from turnloom.wiring.programs import examine_in_process
 from turnloom.wiring.records import ChatRecords
 from turnloom.wiring.settings import DEFAULT_STORE, Settings, SettingValue, in_force, settings
 
@@ -40,7 +39,6 @@ __all__ = [
     "PATH",
     "SettingValue",
     "Collections",
-    "Examination",
     "Folders",
     "ModelEngines",
     "Parts",
@@ -49,8 +47,8 @@ __all__ = [
     "Setup",
     "assemble",
     "declared",
-    "describe_staff",
     "examine_code",
+    "examine_in_process",
     "flows_in",
     "in_force",
     "is_code",

@@ -21,24 +21,19 @@ from turnloom.reaction.logic.checking import (
     refuse_sources,
     refuse_strangers,
 )
-from turnloom.reaction.logic.plans import decide_alike, make_plan, plan_diff, subscription_digest
+from turnloom.reaction.logic.plans import collects, decide_alike, make_plan, plan_diff
 from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.reaction.service.products import BoardProducts
 from turnloom.reaction.spec import BoardPlan, ContextFilter, Member
 from turnloom.reaction.spec.builder import AgentBuilder
+from turnloom.runs.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from turnloom.runtime.board import BoardRuntime
 from turnloom.runtime.boards import collecting
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
+from turnloom.wiring.code import callee_of, warn_of
 from turnloom.wiring.collections import Collections, comparing, counter_for
-from turnloom.wiring.declared import (
-    read_code_hooks,
-    read_guards,
-    read_variables,
-    toolkit_of,
-    warn_of,
-)
 from turnloom.wiring.doors import Capabilities
 from turnloom.wiring.models import ModelEngines, NoEngine, own_contexts
 
@@ -134,7 +129,7 @@ class Boards:
             )
         current = self.load(name)
         plan = _plan(current)
-        if started.collects and self._collects(plan, started):
+        if started.collects and collects(plan, started.collects, started.definition):
             return collecting(current, started.collects)
         if not started.collects and (name, started.definition) in self._known:
             return self._known[name, started.definition]
@@ -145,11 +140,6 @@ class Boards:
             f"Board {name!r} was declared differently when this run began, and is not run "
             f"otherwise. Declare it as it was, or cancel the run.\n{differs}".rstrip()
         )
-
-    def _collects(self, plan: BoardPlan, started: RunStarted) -> bool:
-        agent = plan.members.get(started.collects.rpartition("#")[0])
-        found = [s for s in agent.subscriptions if s.id == started.collects] if agent else []
-        return any(subscription_digest(plan, each) == started.definition for each in found)
 
     def _make(self, declared: BoardDeclaration) -> LoadedWorkflow:
         members = [builder.member() for builder in declared.builders.values()]
@@ -162,7 +152,8 @@ class Boards:
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside=beside)
         refuse_problems(plan)
         refuse_strangers(plan, declared.tenant)
-        toolkit, tools = toolkit_of({name: each.tools for name, each in plan.members.items()})
+        given = {name: each.tools for name, each in plan.members.items()}
+        toolkit, tools = toolkit_of(given, callee_of)
         variables, functions, warnings = read_variables(
             where, declared.variables, plan.members, toolkit
         )
@@ -171,7 +162,7 @@ class Boards:
         refuse_guards(plan, guards, variables.definitions)
         if self._collections:
             self._collections.open_named(each.context for each in plan.members.values())
-        hooks, called = read_code_hooks(where, declared.hooks, plan.members)
+        hooks, called = read_code_hooks(where, declared.hooks, plan.members, callee_of)
         ask = partial(ask_user_code, deadline=DEADLINE)
         products = {
             name: BoardProducts(member, declared.types, ask)

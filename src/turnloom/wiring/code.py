@@ -1,6 +1,7 @@
 """The functions that a workflow names, from the code in its folder."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -14,12 +15,14 @@ from turnloom.conversation.logic.rosters import (
     declared_message_hooks,
     declared_tools,
 )
-from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.guards.spec import Category, Guards
 from turnloom.kernel.contained import error_name
 from turnloom.kernel.documents import Folder
 from turnloom.kernel.values import Json, as_array, as_object, error_text
 from turnloom.wiring.adapters import adapter
+
+log = logging.getLogger("turnloom.check")
 
 # The diagnostic of a code file that is not there.
 NO_CODE_FILE = "W040"
@@ -240,3 +243,22 @@ def where_named(problem: Diagnostic, place: Place, naming: Place) -> Diagnostic:
     if problem.file.endswith(".py"):
         return problem
     return replace(problem, file=place[0], line=place[1])
+
+
+def callee_of(function: Any, name: str) -> Callee:
+    """A function of a program as something that turns call.
+
+    Raises:
+        UsageError: it has a parameter that JSON cannot be.
+    """
+    try:
+        return adapter("functions").FunctionCallee(function, name)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name!r} cannot be called: {error_text(error)}.") from error
+
+
+def warn_of(name: str, warnings: Sequence[Diagnostic]) -> None:
+    """Put warnings about what a program declares into its log, as those about folders are."""
+    if warnings:
+        lines = "\n".join(f"  {problem}" for problem in warnings)
+        log.warning("Workflow %r passes its check, with warnings:\n%s", name, lines)

@@ -10,21 +10,19 @@ from typing import Any, cast
 from anyio import to_thread
 
 from turnloom.agents.logic.outputs.models import ProgramModel
-from turnloom.agents.spec import Agent, Engine, OutputModel, RunState
+from turnloom.agents.spec import Agent, Engine, OutputModel
 from turnloom.assembly.spec.means import ReaderSearch, no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.errors import (
     DefinitionError,
     Diagnostic,
-    InvalidUpdate,
     PlanChanged,
     UnknownFlow,
     UsageError,
 )
-from turnloom.flow.events import StateMigrated
 from turnloom.flow.logic.flowing import FlowForm, FlowParts
 from turnloom.flow.logic.flows import Flow, gathering
-from turnloom.flow.logic.migrating import SalvageForm, differs_in_state, migrate_all, undoable_in
+from turnloom.flow.logic.migrating import SalvageForm, differs_in_state, undoable_in
 from turnloom.flow.logic.plans import (
     assembly_of,
     code_digests,
@@ -38,20 +36,13 @@ from turnloom.flow.spec.steps import AgentStep, agent_of
 from turnloom.kernel.threads import LOADING, threads
 from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
-from turnloom.log.spec import Fact
-from turnloom.runtime.flow import FlowRuntime
+from turnloom.runs.declared import read_code_hooks, read_guards, read_variables, toolkit_of
+from turnloom.runtime.flow import FlowRuntime, migrate_states
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
-from turnloom.runtime.user_code import ask_user_code
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
+from turnloom.wiring.code import callee_of, warn_of
 from turnloom.wiring.collections import comparing, counter_for
-from turnloom.wiring.declared import (
-    read_code_hooks,
-    read_guards,
-    read_variables,
-    toolkit_of,
-    warn_of,
-)
 from turnloom.wiring.doors import Capabilities
 from turnloom.wiring.models import (
     ASKING,
@@ -64,9 +55,6 @@ from turnloom.wiring.models import (
 # What the root of a run says that belongs to a flow: the file in which it was built, for people to
 # know; or the file that was named as the entry by which other programs find it.
 ROOT, ENTRY = "flow:", "entry:"
-
-# Seconds that it may take to make states of those of an earlier model.
-DEADLINE = 60.0
 
 
 class Flows:
@@ -138,7 +126,7 @@ class Flows:
                 return _with_changes(loaded, started.code)
         if differs_in_state(text, _plan(others[-1]).text):
             loaded = _with_changes(others[-1], started.code)
-            return replace(loaded, migrate=partial(_migrate, _form(loaded)))
+            return replace(loaded, migrate=partial(migrate_states, _form(loaded)))
         differs = plan_diff(text, _plan(others[-1]).text)
         raise PlanChanged(
             f"Flow {started.workflow!r} was built differently when this run began, and is not run "
@@ -174,10 +162,11 @@ class Flows:
         self._can.need_for_steps(steps_of(plan.paths))
         where = f"{ROOT}{flow.name}"
         steps = _agent_steps(plan)
-        toolkit, tools = toolkit_of({name: node.step.tools for name, node in steps.items()})
+        given = {name: node.step.tools for name, node in steps.items()}
+        toolkit, tools = toolkit_of(given, callee_of)
         agents = {name: _agent(node) for name, node in steps.items()}
         variables, functions, warnings = read_variables(where, flow.variables, agents, toolkit)
-        hooks, called = read_code_hooks(where, flow.hooks, agents)
+        hooks, called = read_code_hooks(where, flow.hooks, agents, callee_of)
         models = {name: agent.model for name, agent in agents.items()}
         guards = read_guards(where, flow.guards, models)
         if guards.selection is not None:
@@ -296,21 +285,6 @@ def _with_changes(loaded: LoadedWorkflow, begun: Mapping[str, str]) -> LoadedWor
     """A flow with the digests that its code had when a run began, and what changed since."""
     changed = [name for name, digest in begun.items() if loaded.code.get(name) != digest]
     return replace(loaded, code=begun, changed_code=tuple(changed)) if changed else loaded
-
-
-async def _migrate(form: FlowForm, state: RunState) -> list[tuple[str, Fact]]:
-    """What becomes of the states of a run that began with another model of them.
-
-    Raises:
-        PlanChanged: they are no states of today.
-    """
-    try:
-        found = await ask_user_code(
-            migrate_all, form.plan, form.states, state.progress, deadline=DEADLINE
-        )
-    except InvalidUpdate as error:
-        raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
-    return [(f"migrated@{state.position}", StateMigrated(found))] if found else []
 
 
 def _form(loaded: LoadedWorkflow) -> FlowForm:

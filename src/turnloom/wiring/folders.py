@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -15,6 +15,7 @@ from turnloom.conversation.logic import checking as leniency
 from turnloom.conversation.logic.checking import check_production, declared_guards
 from turnloom.conversation.logic.rosters import declared_contexts, roster
 from turnloom.conversation.logic.routing import ConversationForm
+from turnloom.conversation.service import CheckedFolders
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
 from turnloom.kernel.documents import Folder
@@ -28,7 +29,6 @@ from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.contexts import FolderContexts, Registered
 from turnloom.wiring.engines import UNNAMED, Depth, Engines, scripted
 from turnloom.wiring.models import ModelEngines, own_contexts
-from turnloom.wiring.remembered import RememberedFolders
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
 
@@ -36,6 +36,9 @@ log = logging.getLogger("turnloom.check")
 
 # Called with a file before its code runs; may refuse it by a `DefinitionError`.
 Loading = Callable[[str], None]
+
+# How many files are remembered as they were parsed.
+PARSED = 256
 
 
 class Folders:
@@ -65,7 +68,9 @@ class Folders:
         self._connect = connect or reach
         self._production = production
         self._strict = strict
-        self._remembered = RememberedFolders()
+        # Files are read each time, and code runs afresh for each load; texts are parsed once.
+        self._parse: Any = lru_cache(PARSED)(adapter("files").parse)
+        self._checked = CheckedFolders()
         self._restored: dict[tuple[Any, ...], LoadedWorkflow] = {}
         # Connections to servers of tools: those of tenants, and one that no tenant has yet.
         self._used: dict[tuple[str, str], dict[str, ToolServer]] = {}
@@ -121,7 +126,7 @@ class Folders:
     def _examine(
         self, source: str, depth: Depth, loading: Loading | None = None
     ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
-        folder, problems = self._remembered.read(source)
+        folder, problems = adapter("files").read_folder(source, self._parse)
         loaded, found = self._make(folder, problems, depth=depth, loading=loading)
         if loaded is not None or self._strict or not leniency.is_invalid(found):
             return loaded, found
@@ -131,8 +136,10 @@ class Folders:
 
     def _restore(self, started: RunStarted, depth: Depth) -> LoadedWorkflow:
         name = FilePath(started.root).name
-        folder, problems = self._remembered.restore(name, started)
-        current, _ = self._remembered.read(started.root)
+        folder, problems = adapter("files").restore_folder(
+            name, started.root, started.files, started.code, parse=self._parse
+        )
+        current, _ = adapter("files").read_folder(started.root, self._parse)
         changed = tuple(
             file for file, digest in started.code.items() if current.code.get(file) != digest
         )
@@ -162,7 +169,7 @@ class Folders:
         to_run = depth == "run"
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = frozenset(FilePath(problem.file).stem for problem in unread)
-        conversation, found = self._remembered.check(folder, broken, frozenset(set_aside))
+        conversation, found = self._checked.check(folder, broken, frozenset(set_aside))
         code = Code(adapter("files").Modules(folder.root, loading), folder, broken)
         engines, unasked = self._engines.choose(code, roster(folder, broken), depth)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()

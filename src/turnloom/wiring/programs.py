@@ -1,6 +1,6 @@
 """Files of code: the flows that they build, and the chats of AG2's classic line that they start."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os.path import abspath
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from turnloom.conversation.logic.chats import check_chats, classic
 from turnloom.errors import Diagnostic
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.flows import examine as examine_flows
+from turnloom.wiring.folders import Loading
 from turnloom.wiring.models import ModelEngines
 
 
@@ -31,3 +32,19 @@ def examine(file: str, models: ModelEngines) -> list[Diagnostic]:
         return examine_flows(file, models)
     flows = examine_flows(file, models) if program.names_flows else []
     return sorted([*check_chats(program, abspath(file)), *flows])
+
+
+def examine_in_process(
+    paths: Sequence[str], examine: Callable[[str, Loading], list[Diagnostic]], limit: float
+) -> Iterator[tuple[str, list[Diagnostic]]]:
+    """Yield each path with its problems, found in a separate process: users' code may exit it.
+
+    Raises:
+        UsageError: a path names nothing that can be checked.
+    """
+    return adapter("processes").Examination(examine, limit).problems(paths)
+
+
+def may_exit(path: str) -> bool:
+    """Whether the code at a path may end its process without an error."""
+    return adapter("files").may_exit(path)

@@ -2,22 +2,21 @@
 folder."""
 
 from turnloom.adapters.files.folders import (
-    code_files,
     read_folder,
     read_part,
     restore_folder,
     texts,
     workflows_below,
 )
-from turnloom.adapters.files.modules import Modules, program, source
+from turnloom.adapters.files.modules import Modules, may_exit, program, source
 from turnloom.adapters.files.parsing import parse
 from turnloom.adapters.files.prose import read_text, texts_below
 from turnloom.adapters.files.writing import dump, write_back
 
 __all__ = [
-    "code_files",
     "Modules",
     "dump",
+    "may_exit",
     "parse",
     "program",
     "read_folder",

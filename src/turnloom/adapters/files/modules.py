@@ -21,6 +21,8 @@ _NAME_IT = "Name a file in the folder or in its 'tools'."
 _COPY_IT = "Copy the file into the folder."
 _INSTALL_IT = "Install the missing module, or add its file to the folder or to its 'tools'."
 _FIX_IT = "Fix the error. Run the file with `python` to see it."
+# `os._exit` ends a process at once, without an exception.
+_EXIT = b"_exit"
 
 
 class Modules:
@@ -285,6 +287,12 @@ def source(file: str) -> bytes:
         return Path(file).read_bytes()
     except OSError:
         return b""
+
+
+def may_exit(path: str) -> bool:
+    """Whether code of a folder, or next to a code file, may end its process without an error."""
+    root = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
+    return any(_EXIT in source(os.path.join(root, file)) for file in code_files(root))
 
 
 def _problem(path: str, error: BaseException) -> Diagnostic:

@@ -1,13 +1,18 @@
 """Calls of providers, with the fallback in place of one that fails."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from turnloom.assembly.events import ProviderCall, ProviderFailed
-from turnloom.assembly.logic.descriptions import name_of
+from turnloom.assembly.logic.descriptions import (
+    by_agent,
+    describe_assembly,
+    describe_provider,
+    name_of,
+)
 from turnloom.assembly.logic.labels import together
 from turnloom.assembly.logic.slices import (
     CheckedSlice,
@@ -21,6 +26,7 @@ from turnloom.assembly.logic.slices import (
 from turnloom.assembly.service.providers import DefaultCorrelationProvider, compose
 from turnloom.assembly.service.trail import HERE, Trail, TrailPosition, ask, traced
 from turnloom.assembly.spec import ChosenProvider, ContextProvider, ContextRequest, ContextSlice
+from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact
 from turnloom.errors import ContextUnavailable
 from turnloom.kernel.contained import contained, error_name
@@ -201,3 +207,18 @@ class Choices:
 
 async def _given(chosen: ChosenProvider, request: ContextRequest) -> CheckedSlice:
     return (await ask_chosen(chosen, request, HERE.get().trail)).settled
+
+
+def describe_contexts(contexts: Mapping[str, ChosenProvider | Assembly | None]) -> str:
+    """What gives each agent its context, for people."""
+    return by_agent({agent: _described(each) for agent, each in contexts.items()})
+
+
+def _described(context: ChosenProvider | Assembly | None) -> str:
+    if context is None:
+        return "nothing"
+    if isinstance(context, Assembly):
+        return describe_assembly(context)
+    asked = context.provider
+    choices = asked.choices if isinstance(asked, Choices) else (context,)
+    return "\n".join(map(describe_provider, choices))

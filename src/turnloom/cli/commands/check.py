@@ -15,7 +15,14 @@ from turnloom.cli.problems import line, relocate, sarif
 from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
-from turnloom.wiring import Examination, Folders, ModelEngines, examine_code, is_code, settings
+from turnloom.wiring import (
+    Folders,
+    ModelEngines,
+    examine_code,
+    examine_in_process,
+    is_code,
+    settings,
+)
 from turnloom.wiring.flows import examine_flow
 from turnloom.wiring.folders import Loading
 
@@ -62,10 +69,10 @@ class CheckCommand(Command):
             raise UsageError("--json and --format sarif exclude each other. Choose one.")
         chosen = settings({"model": self.model, "engine": self.engine})
         models = ModelEngines(chosen.model, chosen.engine)
-        examination = Examination(partial(self._examine, models), self.timeout)
+        examine = partial(self._examine, models)
         problems = [
             problem
-            for path, found in examination.problems(self.paths)
+            for path, found in examine_in_process(self.paths, examine, self.timeout)
             for problem in relocate(file_of(path) if is_program(path) else path, found)
         ]
         match Format.json if self.json else self.format:

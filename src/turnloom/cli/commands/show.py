@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
+from turnloom.assembly.service.gathering import describe_contexts
 from turnloom.cli.command import Command
 from turnloom.cli.graphs import graph_of
 from turnloom.cli.problems import located, relocate
@@ -22,7 +24,8 @@ from turnloom.errors import DefinitionError, UsageError
 from turnloom.flow.logic.plans import describe_plan
 from turnloom.log.logic import started_of
 from turnloom.log.spec import LOCAL
-from turnloom.wiring import Folders, describe_staff, in_force
+from turnloom.runtime.spec import AgentRuntime
+from turnloom.wiring import Folders, in_force
 
 
 class Subject(StrEnum):
@@ -98,7 +101,7 @@ class ShowCommand(Command):
         if self.json:
             terminal.emit(msgspec.json.encode(loaded.files))
         else:
-            terminal.show(safe(describe_staff(loaded.staff)))
+            terminal.show(safe(_contexts(loaded.staff)))
 
     def _show_flow(self, terminal: Terminal, path: str) -> None:
         """The context of the agents of a flow's steps, or the plan that runs are pinned to."""
@@ -128,7 +131,7 @@ class ShowCommand(Command):
             terminal.show(joined((f"# {file}", "dim")))
             terminal.show(safe(text.rstrip("\n")))
         terminal.show(joined(("# context", "dim")))
-        terminal.show(safe(describe_staff(Folders().recall(started).staff)))
+        terminal.show(safe(_contexts(Folders().recall(started).staff)))
 
     def _show_plan(self, terminal: Terminal, text: str, context: str) -> None:
         """The plan of a board or a flow: for people, what it says of context."""
@@ -151,3 +154,7 @@ class ShowCommand(Command):
         for name, chosen in in_force({"store": self.store}).items():
             value = json.dumps(masked(chosen.value), ensure_ascii=False)
             terminal.show(joined((name, "bold"), f" = {value}", (f"  # {chosen.origin}", "dim")))
+
+
+def _contexts(staff: Mapping[str, AgentRuntime]) -> str:
+    return describe_contexts({agent: each.context for agent, each in staff.items()})

@@ -170,3 +170,10 @@ def _parts(text: str) -> dict[str, Json]:
     agents: dict[str, Json] = plan["agents"]
     named = {f"agent {name!r}": written for name, written in agents.items()}
     return {"board": plan | {"agents": list(agents)}, **named}
+
+
+def collects(plan: BoardPlan, subscription: str, definition: str) -> bool:
+    """Whether a board has this subscription as a run began to collect for it."""
+    member = plan.members.get(subscription.rpartition("#")[0])
+    found = [each for each in member.subscriptions if each.id == subscription] if member else []
+    return any(subscription_digest(plan, each) == definition for each in found)

@@ -1,7 +1,6 @@
-"""Workflow folders that were read and checked before, by the contents of their files."""
+"""Checks of workflow folders, done once for the same contents."""
 
 from collections import OrderedDict
-from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -10,35 +9,19 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import Diagnostic
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import Folder
-from turnloom.log.events import RunStarted
-from turnloom.wiring.adapters import adapter
 
-# How many files and folders are remembered.
-FILES = 256
+# How many folders are remembered.
 FOLDERS = 32
 
 _Checked = tuple[Conversation | None, tuple[Diagnostic, ...]]
 
 
-class RememberedFolders:
-    """What the declarations of folders say, worked out once for the same contents.
-
-    Files are read each time, and code is no part of it: it runs afresh for each load.
-    """
+class CheckedFolders:
+    """What the declarations of folders say, worked out once for the same contents."""
 
     def __init__(self) -> None:
-        self._parse: Any = lru_cache(FILES)(adapter("files").parse)
         self._checked: OrderedDict[tuple[Any, ...], _Checked] = OrderedDict()
         self._lock = Lock()
-
-    def read(self, source: str) -> tuple[Folder, list[Diagnostic]]:
-        """A folder as it stands on disk now, and every problem of reading it."""
-        return adapter("files").read_folder(source, self._parse)
-
-    def restore(self, name: str, started: RunStarted) -> tuple[Folder, list[Diagnostic]]:
-        """A folder as a run began with it, and every problem of its texts."""
-        files, code = started.files, started.code
-        return adapter("files").restore_folder(name, started.root, files, code, parse=self._parse)
 
     def check(
         self, folder: Folder, broken: frozenset[str], set_aside: frozenset[str]

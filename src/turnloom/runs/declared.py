@@ -1,7 +1,6 @@
 """What a program declares beside its agents: variables, guards, hooks and tools, whose functions
 stand in them."""
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -19,9 +18,9 @@ from turnloom.kernel.values import as_data, error_text, preview
 from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.conditions import Condition, parse_condition
 from turnloom.variables.spec import Variables
-from turnloom.wiring.adapters import adapter
 
-log = logging.getLogger("turnloom.check")
+# Makes something that turns call of a function of a program and its name.
+MakeCallee = Callable[[Any, str], Callee]
 
 
 def read_variables(
@@ -47,13 +46,6 @@ def read_variables(
     checked = check_variables(report, document, known)
     _refuse(where, report)
     return checked.variables, functions, tuple(sorted(report.problems))
-
-
-def warn_of(name: str, warnings: Sequence[Diagnostic]) -> None:
-    """Put warnings about what a program declares into its log, as those about folders are."""
-    if warnings:
-        lines = "\n".join(f"  {problem}" for problem in warnings)
-        log.warning("Workflow %r passes its check, with warnings:\n%s", name, lines)
 
 
 def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:
@@ -109,7 +101,7 @@ def read_guards(
 
 
 def read_code_hooks(
-    where: str, hooks: Sequence[Mapping[str, Any]], agents: Collection[str]
+    where: str, hooks: Sequence[Mapping[str, Any]], agents: Collection[str], make: MakeCallee
 ) -> tuple[Hooks, dict[int, Callee]]:
     """The hooks that are declared there, in their order, and their functions by number.
 
@@ -140,7 +132,7 @@ def read_code_hooks(
     _refuse(where, report)
     names = [each["function"] for each in written]
     return ordered, {
-        number: _hook(hook["function"], names[number]) for number, hook in enumerate(hooks)
+        number: _hook(hook["function"], names[number], make) for number, hook in enumerate(hooks)
     }
 
 
@@ -154,8 +146,8 @@ def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
     return {"agent": None, **hook, "function": _name(function), "file": function.__module__}
 
 
-def _hook(function: Any, name: str) -> Callee:
-    callee = callee_of(function, name)
+def _hook(function: Any, name: str, make: MakeCallee) -> Callee:
+    callee = make(function, name)
     wanted = ", ".join(callee.schema.parameters.get("required", ()))
     if wanted:
         raise UsageError(
@@ -166,7 +158,7 @@ def _hook(function: Any, name: str) -> Callee:
 
 
 def toolkit_of(
-    tools: Mapping[str, Sequence[Callable[..., Any]]],
+    tools: Mapping[str, Sequence[Callable[..., Any]]], make: MakeCallee
 ) -> tuple[Toolkit, dict[str, Callee]]:
     """The tools of agents, given by agent; those of one name are the same function.
 
@@ -180,20 +172,8 @@ def toolkit_of(
             raise UsageError(f"Two tools are called {name!r}. Rename one of them.")
     declared = {name: Tool(function=name, file="code") for name in functions}
     bound = {agent: tuple(each.__name__ for each in given) for agent, given in tools.items()}
-    called = {name: callee_of(function, name) for name, function in functions.items()}
+    called = {name: make(function, name) for name, function in functions.items()}
     return Toolkit(declared, bound), called
-
-
-def callee_of(function: Any, name: str) -> Callee:
-    """A function of a program as something that turns call.
-
-    Raises:
-        UsageError: it has a parameter that JSON cannot be.
-    """
-    try:
-        return adapter("functions.calls").FunctionCallee(function, name)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{name!r} cannot be called: {error_text(error)}.") from error
 
 
 def _condition(report: Report, document: DeclarationFile, path: Any, text: str) -> Condition | None:

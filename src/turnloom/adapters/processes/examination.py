@@ -5,20 +5,16 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from os.path import abspath, dirname, isdir, join
+from os.path import abspath, dirname, join
 from typing import Any
 
+from turnloom.adapters.processes.isolation import ProcessEnding, run_in_process
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
-from turnloom.wiring.adapters import adapter
-from turnloom.wiring.folders import Loading
 
 log = logging.getLogger("turnloom.check")
 
-# What ends a process so that nothing after it runs.
-_EXIT = b"_exit"
-
-# Finds the problems of a path, and calls `Loading` before each code file of it runs.
-Examine = Callable[[str, Loading], list[Diagnostic]]
+# Finds the problems of a path, and calls a function before each code file of it runs.
+Examine = Callable[[str, Callable[[str], None]], list[Diagnostic]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Examination:
         """The problems of some of the paths, in order: of all of them, if no code ends the
         process."""
         running = _Running(paths[0], paths[0])
-        for said in adapter("processes").run_in_process(partial(self._perform, paths), self._limit):
+        for said in run_in_process(partial(self._perform, paths), self._limit):
             match said:
                 case _Running():
                     running = said
@@ -98,17 +94,11 @@ class Examination:
             log.debug("The check failed.", exc_info=True)
             say(RuntimeError(f"{type(error).__name__}: {error}"))
 
-    def _problem(self, running: _Running, ending: Any) -> Diagnostic:
+    def _problem(self, running: _Running, ending: ProcessEnding) -> Diagnostic:
         path = join(dirname(abspath(running.path)), running.file)
         lines = (line for file, line in ending.frames if file == path)
         message, remedy = _words(ending.code, self._limit)
         return Diagnostic(running.file, next(lines, 1), "W042", message, remedy=remedy)
-
-
-def speaks_of_exits(path: str) -> bool:
-    """Whether code of a folder, or beside a file of code, may end its process without an error."""
-    files, root = adapter("files"), path if isdir(path) else dirname(abspath(path))
-    return any(_EXIT in files.source(join(root, each)) for each in files.code_files(root))
 
 
 def _words(code: int | None, limit: float) -> tuple[str, str]:
