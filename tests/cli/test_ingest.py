@@ -197,9 +197,9 @@ def test_a_folder_is_put_in_by_batches(turnloom: Call, tmp_path: Path) -> None:
     words = ("ingest", "shelf", "--collection", "library")
     assert "70 added" in turnloom(*words).out
     assert _writes(tmp_path) == 3
-    for n in range(4):
-        (folder / f"long{n}.txt").write_text(f"Book {n}." + " " * 600_000, "utf-8")
-    assert "4 added, 0 replaced, 70 unchanged" in turnloom(*words).out
+    for n in range(6):  # read three at a time, and written as two and one
+        (folder / f"long{n}.txt").write_text(f"Book {n}." + " " * 400_000, "utf-8")
+    assert "6 added, 0 replaced, 70 unchanged" in turnloom(*words).out
     assert _writes(tmp_path) == 3 + 4
 
 
