@@ -100,7 +100,7 @@ def test_what_happens_is_told_briefly(turnloom: Call, tmp_path: Path) -> None:
     assert "\n  hook overstep (before_chat) failed: WriteRefused: " in told
     assert "\n  hook note (after_chat) was skipped: " in told
     assert '  Clerk called fail(why="xxx' in told and "failed: ValueError: xxx" in told
-    assert "  an answer of Judge was refused, as it is no Verdict: `verdict`: " in told
+    assert "  an answer of Judge is not a valid Verdict: `verdict`: " in told
     reasons = f'    "reasons": [\n      "{LONG}"\n    ]\n'
     output = f'Judge: {{\n    "verdict": "guilty",\n{reasons}  }}\n'
     assert output in told

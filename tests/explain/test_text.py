@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnloom.explain.spec.text import lasting, one_line, table, visible
+from turnloom.explain.spec.text import duration, one_line, table, visible
 
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "L"])))
@@ -29,8 +29,8 @@ def test_text_without_control_characters_is_left_alone() -> None:
     [(0.0123, "12 ms"), (1.25, "1.2 s"), (61, "1 min 1 s"), (7322, "2 h 2 min"), (None, "")],
 )
 def test_durations_read_well(seconds: float | None, said: str) -> None:
-    assert lasting(seconds) == said
-    assert lasting(timedelta(days=1).total_seconds()) == "24 h 0 min"
+    assert duration(seconds) == said
+    assert duration(timedelta(days=1).total_seconds()) == "24 h 0 min"
 
 
 def test_columns_stand_under_each_other() -> None:

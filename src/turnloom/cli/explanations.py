@@ -126,11 +126,11 @@ def _variable(found: VariableExplained, width: int) -> Iterator[RenderableType]:
     if found.frames:
         yield from lay_out(("seq", "turn", "agent", "shown as"), found.frames, _mention, width)
     if not judged:
-        yield safe("Conditions: none looked at it")
+        yield safe("Conditions: none read it")
         return
-    yield _heading("Conditions that looked at it")
+    yield _heading("Conditions that read it")
     yield from lay_out(
-        ("seq", "whose", "condition", "verdict"),
+        ("seq", "owner", "condition", "verdict"),
         judged,
         lambda each: (str(each.seq), each.who, each.condition, each.verdict),
         width,
@@ -173,12 +173,12 @@ def _offer(found: OfferExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     yield from lay_out(NAMED, [found.artifact], lambda each: each.cells, width)
     if not found.to:
-        yield safe(found.nobody)
+        yield safe(found.no_verdicts)
         return
     yield from lay_out(
         ("subscription", "verdict"),
         found.to,
-        lambda each: (each.subscription, safe(each.told, "dim" if each.refused else "green")),
+        lambda each: (each.subscription, safe(each.description, "dim" if each.refused else "green")),
         width,
     )
     for line in found.choice:

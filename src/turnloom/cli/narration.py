@@ -334,6 +334,6 @@ class Story:
 
     def _saw(self, fact: FrameAssembled) -> str:
         """What an agent is shown, in one line."""
-        sighted = self._frames.sighted(fact)
-        segments, withheld = sighted or ((), ())
+        view = self._frames.view_of(fact)
+        segments, withheld = view or ((), ())
         return describe_frame(fact, segments, withheld)

@@ -1,1 +1,1 @@
-"""Why an agent saw what it saw, why a value is what it is, why the work went where it went."""
+"""Explanations computed from the log: frames, values, routes and timelines."""

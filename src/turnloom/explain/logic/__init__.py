@@ -1,1 +1,1 @@
-"""Explanations, computed from the events of one run and nothing else."""
+"""Explanations computed only from the events of one run."""

@@ -1,4 +1,4 @@
-"""Artifacts in a board's run: what each is, who was offered it, and what came of that."""
+"""The history of artifacts in a board's run: origins, offers and consumptions."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,27 +22,27 @@ from turnloom.reaction.logic.reacting import ReactionForm
 
 
 def is_board(events: Sequence[Event]) -> bool:
-    """Whether artifacts decide in a run whose turn it is."""
+    """Whether the run is that of a board."""
     return events[0].data.form == ReactionForm.form
 
 
 class ArtifactHistory:
-    """The artifacts that a run knows, and what happened to each of them in it."""
+    """The artifacts of a run and the events about each of them."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._whole: dict[str, Artifact] = {}
-        self._brought: dict[str, Event] = {}
+        self._origins: dict[str, Event] = {}
         self._offers: dict[str, list[Event]] = {}
         self._choices: dict[str, Event] = {}
         self._between: dict[tuple[str, str], list[Event]] = {}
-        self._wishes: list[Event] = []
+        self._requests: list[Event] = []
         for event in events:
             self._take(event)
 
     def _take(self, event: Event) -> None:
         fact = event.data
-        for artifact in _brought_by(fact):
-            self._brought.setdefault(artifact.id, event)
+        for artifact in _added_by(fact):
+            self._origins.setdefault(artifact.id, event)
             self._whole.setdefault(artifact.id, artifact)
         for id, subscription in _concerned_by(fact):
             self._between.setdefault((id, subscription), []).append(event)
@@ -51,31 +51,31 @@ class ArtifactHistory:
         elif isinstance(fact, SelectionMade):
             self._choices[fact.artifact] = event
         elif isinstance(fact, RetryAsked | BatchClosed):
-            self._wishes.append(event)
+            self._requests.append(event)
 
     def whole(self, ids: Iterable[str]) -> list[Artifact]:
-        """The artifacts of these ids, as far as the run has them."""
+        """The known artifacts among these ids."""
         return [self._whole[id] for id in ids if id in self._whole]
 
     def named(self, id: str) -> ArtifactName:
-        """An artifact by its name; of one that the run does not have, nothing but the id."""
+        """Identity and origin of an artifact; only the id if the run does not have it."""
         if id not in self._whole:
             return ArtifactName(0, id, "", "", run="", parents=())
-        found, seq = self._whole[id], self._brought[id].seq
+        found, seq = self._whole[id], self._origins[id].seq
         return ArtifactName(
             seq, id, found.type, found.produced_by, run=found.run or "", parents=found.parents
         )
 
     def offers(self, id: str) -> Sequence[Event]:
-        """Where an artifact was offered."""
+        """The events that offered an artifact."""
         return self._offers.get(id, ())
 
     def choice(self, id: str) -> Event | None:
-        """Where a guard chose one of those whom an artifact would have woken."""
+        """The selection by a guard among the subscribers of an artifact."""
         return self._choices.get(id)
 
     def verdicts(self, offer: Event) -> tuple[OfferEntry, ...]:
-        """What each subscription made of an artifact that was offered, and what came of that."""
+        """The verdicts of all subscriptions on an offered artifact, with their effects."""
         fact: ArtifactOffered = offer.data
         found: list[OfferEntry] = []
         for each in fact.to:
@@ -86,7 +86,7 @@ class ArtifactHistory:
         return tuple(found)
 
     def taken(self, consumed: Event) -> dict[str, Event]:
-        """Where each artifact was offered that a subscription took."""
+        """The offer of each artifact that a subscription consumed."""
         fact: ArtifactConsumed = consumed.data
         return {
             id: offer
@@ -96,11 +96,11 @@ class ArtifactHistory:
         }
 
     def leading(self, event: Event) -> Event | None:
-        """What led to an offer, or to it that a subscription took what it has; of other events, the
-        log says it."""
+        """The cause of an offer or consumption; None for other events, whose cause is in the
+        log."""
         match event.data:
             case ArtifactOpened(artifact=id) | SelectionMade(artifact=id):
-                return self._brought.get(id)
+                return self._origins.get(id)
             case ArtifactOffered():
                 return self._offering(event, event.data)
             case ArtifactConsumed():
@@ -109,8 +109,7 @@ class ArtifactHistory:
                 return None
 
     def _offering(self, offer: Event, fact: ArtifactOffered) -> Event | None:
-        """What an artifact was offered for: that it came, that it can be seen now, or that a guard
-        chose who gets it."""
+        """The cause of an offer: arrival of the artifact, its visibility, or a selection."""
         opened = (
             event
             for each in fact.to
@@ -119,24 +118,24 @@ class ArtifactHistory:
         )
         choice = self.choice(fact.artifact)
         led = [*opened, *filter(None, [choice])]
-        return max(led, key=_seq, default=self._brought.get(fact.artifact))
+        return max(led, key=_seq, default=self._origins.get(fact.artifact))
 
     def _completing(self, consumed: Event, fact: ArtifactConsumed) -> Event | None:
-        """The offer that completed a set, or that its batch was closed; for what failed before, the
-        wish to try again; for what was given as it is, that."""
-        wishes = [event for event in self._wishes if event.seq < consumed.seq]
+        """The event that completed a set: an offer, the close of a batch, a retry request, or the
+        arrival of artifacts given directly."""
+        requests = [event for event in self._requests if event.seq < consumed.seq]
         if fact.retry_of:
-            retries = (event for event in wishes if _is_retry(event, fact))
+            retries = (event for event in requests if _is_retry(event, fact))
             return max(retries, key=_seq, default=None)
         completing = max(self.taken(consumed).values(), key=_seq, default=None)
         if completing is None:
-            return self._brought.get(fact.artifacts[0])
-        closings = (event for event in wishes if _is_closing(event, fact))
+            return self._origins.get(fact.artifacts[0])
+        closings = (event for event in requests if _is_closing(event, fact))
         return max((completing, *closings), key=_seq)
 
 
-def _brought_by(fact: Fact) -> Sequence[Artifact]:
-    """The artifacts that a run has from a fact on."""
+def _added_by(fact: Fact) -> Sequence[Artifact]:
+    """The artifacts that a fact adds to the run."""
     match fact:
         case ArtifactPublished() | ArtifactMade() | ArtifactReceived():
             return (fact.artifact,)
@@ -147,7 +146,7 @@ def _brought_by(fact: Fact) -> Sequence[Artifact]:
 
 
 def _concerned_by(fact: Fact) -> Sequence[tuple[str, str]]:
-    """The artifacts to which something happened, and with which subscription."""
+    """The pairs of artifact and subscription that a fact is about."""
     match fact:
         case ArtifactOpened():
             return ((fact.artifact, fact.subscription),)

@@ -1,4 +1,4 @@
-"""The chain of events that led to one."""
+"""Chains of causes between the events of a run."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from turnloom.log.spec import Event
 from turnloom.reaction.events import ArtifactReceived, ArtifactsGiven, BatchClosed, RetryAsked
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
 
-# A chain of causes ends with what came from outside.
+# These facts come from outside and end a chain of causes.
 OUTSIDE = (
     RunStarted,
     CancelRequested,
@@ -24,20 +24,20 @@ OUTSIDE = (
     RetryAsked,
 )
 
-# What a call leaves beside its way: nothing else that it does follows from these.
-BESIDE = (RunPaused, ContextChanged, ContextRefused, ContextMissed)
+# Side facts of a call: later facts of the call do not follow from them.
+SIDE_FACTS = (RunPaused, ContextChanged, ContextRefused, ContextMissed)
 
-# A longer chain explains no more: each link further back is an earlier turn of its own.
+# Longer chains explain nothing more: further links belong to earlier turns.
 CHAIN = 100
 
 
 class Causes:
-    """What led to each event of a run.
+    """The causes of each event of a run.
 
-    The log says what came before an event. Calls that go on side by side write between each
-    other, so what a call left follows from what the same call left before; and what a trigger
-    derived follows from exactly the event that the log names. On a board, what is taken follows
-    from what was offered, and that from what was published.
+    The log names the previous event as the cause. Concurrent calls interleave their events, so an
+    event of a call follows from the previous event of the same call. A value derived by a trigger
+    follows from the event that the log names. On a board, a consumption follows from an offer, and
+    an offer from a publication.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -54,11 +54,11 @@ class Causes:
             leading = artifacts.leading(event)
             before = leading.seq if leading else before
             self._led[event.seq] = event.cause if derived else before or event.cause
-            if key and not isinstance(event.data, BESIDE):
+            if key and not isinstance(event.data, SIDE_FACTS):
                 latest[key] = event.seq
 
     def of(self, event: Event) -> tuple[Cause, ...]:
-        """What led to an event, nearest first, back to what came from outside or `CHAIN` links."""
+        """The causes of an event, nearest first, back to an outside event or `CHAIN` links."""
         found: list[Cause] = []
         seq = self._led[event.seq]
         while seq is not None and seq in self._events and seq < event.seq and len(found) < CHAIN:
@@ -75,7 +75,7 @@ class Causes:
 
 
 def _is_outside(event: Event) -> bool:
-    """Whether nothing in the run led to an event; an answer to a tool follows from its call."""
+    """Whether nothing in the run caused the event; an answer to a tool follows from its call."""
     if isinstance(event.data, ArtifactPublished):
         return not event.data.turn
     return isinstance(event.data, OUTSIDE) and not call_of(event)

@@ -1,4 +1,4 @@
-"""Facts in a few words, for the terminal, timelines and explanations."""
+"""Short descriptions of facts, for the terminal, timelines and explanations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from turnloom.board.events import ArtifactConsumed
 from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
 from turnloom.explain.spec.route import belief_of
-from turnloom.explain.spec.text import counted, lasting, moment, one_line
+from turnloom.explain.spec.text import counted, duration, moment, one_line
 from turnloom.flow import events as flow
 from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
 from turnloom.guards import events as guards
@@ -35,43 +35,43 @@ from turnloom.reaction.logic.gates import (
 )
 from turnloom.variables import events as variables
 
-# How many characters are shown of a value, and of what was said.
+# Characters shown of a value, and of a message.
 SHOWN = 120
 SAID = 200
 
-# How many ids a few words have room for.
+# Ids that are listed before they are counted.
 _ROOM = 3
 
 Words = Mapping[type[Fact], Callable[[Any], str]]
 
 
 def describe(fact: Fact) -> str:
-    """A fact in a few words."""
+    """Describe a fact in a few words."""
     return WORDS[type(fact)](fact)
 
 
 def outcome(fact: Fact) -> str:
-    """How a call, a hook or a step ended, or what a server offers: words that follow its name."""
+    """Describe how a call, hook or step ended, or what a server offers; follows its name."""
     return _OUTCOMES[type(fact)](fact)
 
 
 def data(value: Json) -> str:
-    """A value as data, cut if it is long."""
+    """A value as JSON, cut if it is long."""
     return one_line(as_data(value), SHOWN)
 
 
 def fault(fact: Any) -> str:
-    """What went wrong, on one line."""
+    """The error on one line."""
     return one_line(f"{fact.error}: {fact.message}" if fact.message else fact.error, SHOWN)
 
 
 def listed(ids: Sequence[str]) -> str:
-    """Artifacts by their ids, or how many they are."""
+    """List artifact ids, or count them if there are many."""
     return ", ".join(ids) if len(ids) <= _ROOM else counted(len(ids), "artifact")
 
 
 def amounts(used: Amounts) -> str:
-    """So much of each resource, of those of which there is any."""
+    """List the amounts that are not zero."""
     counts = (
         (used.steps, "step"),
         (used.tokens, "token"),
@@ -85,7 +85,7 @@ def amounts(used: Amounts) -> str:
 def describe_frame(
     fact: FrameAssembled, segments: Sequence[Segment], withheld: Sequence[Withheld]
 ) -> str:
-    """A frame in a few words, given the segments that it shows and what it leaves out."""
+    """Describe a frame by its segments and its number of withheld items."""
     names = [
         each.origin.removeprefix("context_variables.")
         for each in segments
@@ -106,7 +106,8 @@ def _history(fact: FrameAssembled) -> str:
 
 
 def step_name(fact: Any) -> str:
-    """Where a step stands; one that joins paths stands at their fork, and is named beside it."""
+    """The place of a step; a step that joins paths has the place of its fork, so its name is
+    added."""
     last = fact.place.rpartition("/")[2].lstrip("!")
     return fact.place if last.startswith(fact.step) else f"{fact.place}/{fact.step}"
 
@@ -129,10 +130,10 @@ def _hook_ended(fact: hooks.LifecycleToolResult) -> str:
 
 
 def _changed(fact: flow.StepCompleted) -> str:
-    """What a step changed, and how sure it is of that."""
+    """Describe the changes of a step, and its confidence if that is low."""
     what = f"changed {data(fact.update)}" if fact.update else "changed nothing"
-    known = ", as its cached result says" if fact.cached else ""
-    unsure = f", and is not sure enough: {fact.confidence}" if fact.is_unsure else ""
+    known = ", from the cache" if fact.cached else ""
+    unsure = f", confidence too low: {fact.confidence}" if fact.is_unsure else ""
     return f"{what}{known}{unsure}"
 
 
@@ -142,11 +143,11 @@ def _retried(fact: flow.StepRetried) -> str:
 
 
 def _step_failed(fact: flow.StepFailed) -> str:
-    """How a step failed, or what else failed at its place."""
+    """Describe how a step, or a part of it, failed."""
     return f"{fact.what} {_failed(fact)}".lstrip()
 
 
-# How things ended that have a name.
+# Endings, phrased to follow a name.
 _OUTCOMES: Words = {
     agents.ToolReturned: lambda fact: f"returned {data(fact.result)}",
     agents.ToolFailed: _failed,
@@ -195,9 +196,9 @@ def _paused(fact: runs.RunPaused) -> str:
         return f"waits for {fact.waiting_for}"
     until = f", or until {fact.due.isoformat()}" if fact.due else ""
     if fact.collected is None:
-        return f"rests until something comes{until}"
+        return f"is idle until something arrives{until}"
     there = progress_words("has collected", fact.collected, fact.wanted)
-    return f"{there}, and rests until something comes{until}"
+    return f"{there}, and is idle until something arrives{until}"
 
 
 def _cancelled(fact: runs.RunCancelled) -> str:
@@ -255,7 +256,7 @@ def _answered(fact: agents.ModelAnswered) -> str:
 
 def _output_refused(fact: agents.OutputRefused) -> str:
     problem = one_line(fact.problem, SHOWN)
-    return f"an answer of {fact.agent} was refused, as it is no {fact.model}: {problem}"
+    return f"an answer of {fact.agent} is not a valid {fact.model}: {problem}"
 
 
 def _called(fact: agents.ToolCalled) -> str:
@@ -270,7 +271,7 @@ def _asked(fact: agents.QuestionAsked) -> str:
 
 def _consumed(fact: ArtifactConsumed) -> str:
     into = f"run {fact.run}" if fact.run else f"turn {fact.turn}"
-    again = f", once more after turn {fact.retry_of}" if fact.retry_of else ""
+    again = f", retry of turn {fact.retry_of}" if fact.retry_of else ""
     taker = fact.subscription or fact.agent
     return f"{taker} took {listed(fact.artifacts)} into {into}{again}"
 
@@ -328,7 +329,7 @@ def _decided(fact: flow.ApprovalDecided) -> str:
         then = f", so {fact.to} is asked" if fact.to else ""
         said = f"{fact.approver} did not decide on {fact.place} in time{then}"
     else:
-        verb = "approved of" if fact.outcome == APPROVED else "rejected"
+        verb = "approved" if fact.outcome == APPROVED else "rejected"
         said = f"{fact.approver} {verb} {fact.place} ({fact.option})"
     return f"{said}: {one_line(fact.instructions)}" if fact.instructions else said
 
@@ -352,7 +353,7 @@ def _judged(fact: guards.SelectionJudged) -> str:
 def _checked(fact: guards.LoopChecked) -> str:
     alike = "" if fact.similarity is None else f", the last turns are {fact.similarity:.0%} alike"
     unknown = f", not compared: {one_line(fact.error)}" if fact.error else ""
-    came = "something came of it" if fact.entry.progress else "nothing came of it"
+    came = "progress" if fact.entry.progress else "no progress"
     return f"turn {fact.entry.turn} of {fact.entry.agent}: {came}{alike}{unknown}"
 
 
@@ -361,7 +362,7 @@ def _looped(fact: guards.LoopDetectedFact) -> str:
     return f"loop detected, {describe_loop(fact)}: {fact.strategy}{instead}"
 
 
-# Every kind of fact; a test compares them with those of the log.
+# Descriptions of all facts; a test compares the keys with the kinds in the log.
 WORDS: Words = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
@@ -387,7 +388,7 @@ WORDS: Words = {
     agents.ModelCalled: lambda fact: f"{fact.engine} was asked",
     agents.ModelAnswered: _answered,
     agents.ModelRetried: lambda fact: (
-        f"{fact.engine} asks again in {lasting(fact.pause)}, after {fault(fact)}"
+        f"{fact.engine} retries in {duration(fact.pause)}, after {fault(fact)}"
     ),
     agents.ModelFailed: lambda fact: f"the engine failed: {one_line(fact.message, SHOWN)}",
     agents.AgentText: lambda fact: f"{fact.agent}: {one_line(fact.text, SAID)}",
@@ -397,7 +398,7 @@ WORDS: Words = {
     agents.ToolCalled: _called,
     agents.ToolReturned: _tool,
     agents.ToolFailed: _tool,
-    agents.CallsSettled: lambda fact: "all calls of the answer are done",
+    agents.CallsSettled: lambda fact: "all calls of the answer ended",
     agents.ToolsOffered: lambda fact: f"server {fact.server} {outcome(fact)}",
     agents.EffectDone: lambda fact: f"{fact.name} was done, {data(fact.result)}",
     agents.ChanceDrawn: lambda fact: f"chance drew {fact.drawn} of {', '.join(fact.among)}",
@@ -421,7 +422,7 @@ WORDS: Words = {
     reaction.ArtifactOffered: _offered,
     ArtifactOpened: lambda fact: f"{fact.subscription} can see {fact.artifact} now",
     reaction.ArtifactReceived: lambda fact: (
-        f"{_artifact(fact.artifact)} came from run {fact.artifact.run}"
+        f"{_artifact(fact.artifact)} arrived from run {fact.artifact.run}"
     ),
     reaction.ArtifactsGiven: _given,
     reaction.ArtifactForwarded: lambda fact: (
@@ -434,7 +435,8 @@ WORDS: Words = {
     reaction.BatchClosed: lambda fact: f"the batch of {fact.subscription} closed: {fact.reason}",
     reaction.RetryAsked: lambda fact: f"{fact.by} asked to take turn {fact.turn} again",
     reaction.LimitReached: lambda fact: (
-        f"{fact.root} set off {fact.limit} turns; not delivered: {listed(fact.undelivered)}"
+        f"{fact.root} reached the limit of {fact.limit} turns; "
+        f"not delivered: {listed(fact.undelivered)}"
     ),
     reaction.SampleChosen: _chosen,
     flow.StateGiven: lambda fact: f"the state is {data(fact.state)}",
@@ -471,14 +473,15 @@ WORDS: Words = {
 }
 
 
-# Why an artifact is not for a subscription; those whose detail quotes nothing say more.
+# Reasons why an artifact does not match a subscription. The recorded detail follows for the
+# verdicts in `_TELLING`.
 _WHY_NOT = {
     "own": "its agent made it, and does not wake itself",
-    "from_agents": "it takes what others make",
-    "tags": "it takes what is tagged otherwise",
+    "from_agents": "its producer does not match",
+    "tags": "its tags do not match",
     "not_visible": "its agent may not see it",
-    "no_key": "there is no key to join it by",
-    KEY_FAILED: "the key to join it by could not be had",
+    "no_key": "it has no join key",
+    KEY_FAILED: "its join key failed",
     "where": "",
     WHERE_FAILED: "",
     NOT_CHOSEN: "",
@@ -487,11 +490,11 @@ _TELLING = frozenset({"from_agents", "tags", "where", NOT_CHOSEN})
 
 
 def words_for(verdict: SubscriptionVerdict, then: Event | None) -> str:
-    """What a verdict means; `then` is what came next between the artifact and the subscription."""
+    """Describe a verdict; `then` is the next event between artifact and subscription."""
     if verdict.verdict == TAKEN:
         return _accepted(then)
     if verdict.verdict == FORWARDED:
-        return "brought to the run that collects for it"
+        return "forwarded to the run that collects for it"
     if verdict.verdict == LATER:
         return _later(then)
     why = _WHY_NOT.get(verdict.verdict, verdict.verdict)
@@ -501,9 +504,9 @@ def words_for(verdict: SubscriptionVerdict, then: Event | None) -> str:
 def _detail(verdict: SubscriptionVerdict) -> str:
     if verdict.verdict in _TELLING:
         return verdict.detail
-    # "condition 2 failed: KeyError: what it said", or "KeyError: what it said"
-    told = {WHERE_FAILED: 2, KEY_FAILED: 1}.get(verdict.verdict, 0)
-    return ": ".join(verdict.detail.split(": ")[:told])
+    # Keep "condition 2 failed: KeyError" or "KeyError", without the message of the exception.
+    kept = {WHERE_FAILED: 2, KEY_FAILED: 1}.get(verdict.verdict, 0)
+    return ": ".join(verdict.detail.split(": ")[:kept])
 
 
 def _accepted(then: Event | None) -> str:
@@ -520,5 +523,5 @@ def _accepted(then: Event | None) -> str:
 
 def _later(then: Event | None) -> str:
     if then is not None and isinstance(then.data, ArtifactOpened):
-        return f"not to be seen yet; offered again after seq {then.seq}"
-    return "not to be seen yet"
+        return f"not visible yet; offered again after seq {then.seq}"
+    return "not visible yet"

@@ -1,4 +1,4 @@
-"""Where a flow went, from its log: branches, forks, loops, approvals, and why it stopped."""
+"""Explain decisions of a flow: branches, forks, loops, approvals, failures and stops."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,20 +27,20 @@ ROUTES = (
     flow.FlowStopped,
 )
 
-# Links of the chain of causes that say why; further back is what came before that.
+# Links of the chain of causes that are shown.
 LINKS = 3
 
-# What stopping leads to.
+# Facts that may follow a stop.
 _AFTER = (flow.StepSkipped, flow.StepCompensated, flow.StepCompleted, flow.StepFailed)
 
 
 def is_flow(events: Sequence[Event]) -> bool:
-    """Whether steps of a flow are taken in a run."""
+    """Whether the run is that of a flow."""
     return events[0].data.form == FlowForm.form
 
 
 def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
-    """Why the flow went where it went at an event, or at the next such event after it.
+    """Explain the decision at an event, or the next one after it.
 
     Raises:
         UsageError: nothing was decided there or after it.
@@ -49,7 +49,7 @@ def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
     found = next((event for event in routes if event.seq >= seq), None)
     if found is None or seq < 1:
         known = ", ".join(str(event.seq) for event in routes) or "none"
-        raise UsageError(f"Nothing was decided at seq {seq} or after it. It was at: {known}.")
+        raise UsageError(f"Nothing was decided at seq {seq} or after it. Decisions: {known}.")
     return FlowRouteExplained(
         found.run,
         found.seq,
@@ -64,17 +64,17 @@ def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
 
 
 def _went_by(events: Sequence[Event], route: Event) -> Iterator[str]:
-    """What a decision went by, as far as its own event does not say it."""
+    """The inputs of a decision that its event does not state."""
     match route.data:
         case flow.BranchTaken(value=value, case=case):
-            yield f"Value: {preview(value)}; path: {case or 'none is for it'}"
+            yield f"Value: {preview(value)}; path: {case or 'none matches'}"
         case flow.LoopPassed(place=place) | flow.LoopEnded(place=place):
             for event in _passes(events, place, route.seq):
                 yield f"seq {event.seq}: {describe(event.data)}"
         case flow.ApprovalDecided():
-            yield from _asked(events, route)
+            yield from _approval(events, route)
         case flow.StepFailed(attempt=attempt, stack=stack, handler=handler):
-            yield f"Attempt: {attempt}; handled by: {handler or 'nothing in the step'}"
+            yield f"Attempt: {attempt}; handled by: {handler or 'no handler'}"
             yield from [stack] if stack else []
         case flow.FlowStopped(cause=cause):
             yield f"Cause: {cause}"
@@ -89,8 +89,8 @@ def _passes(events: Sequence[Event], place: str, until: int) -> Iterator[Event]:
             yield event
 
 
-def _asked(events: Sequence[Event], route: Event) -> Iterator[str]:
-    """What an approver was asked, and what they said."""
+def _approval(events: Sequence[Event], route: Event) -> Iterator[str]:
+    """The question to an approver, and the answer."""
     question = route.id.removesuffix("/decided")
     for event in events:
         match event.data:
@@ -104,7 +104,8 @@ def _asked(events: Sequence[Event], route: Event) -> Iterator[str]:
 
 
 def _came_of(events: Sequence[Event], route: Event) -> Iterator[str]:
-    """What followed: after a stop, everything up to the end; else what came next there."""
+    """The consequences: after a stop, everything up to the end; otherwise the next event in the
+    strand."""
     after = [event for event in events if event.seq > route.seq]
     if isinstance(route.data, flow.FlowStopped):
         for event in after:
@@ -116,7 +117,7 @@ def _came_of(events: Sequence[Event], route: Event) -> Iterator[str]:
 
 
 def following(later: Sequence[Event], strand: str) -> Event | None:
-    """What comes next in a line of work, of these events."""
+    """The next decision or step in a strand, or the end of the run."""
     kinds = (flow.StepStarted, flow.StepRetried, *ROUTES)
     for event in later:
         is_next = isinstance(event.data, kinds) and _is_in(event.data, strand)
@@ -126,7 +127,7 @@ def following(later: Sequence[Event], strand: str) -> Event | None:
 
 
 def after_turn(events: Sequence[Event], later: Sequence[Event], turn: int) -> Event | None:
-    """What comes next in the line of work whose step an agent took in a turn."""
+    """The next decision or step in the strand of an agent's turn."""
     steps = (event.data for event in events if isinstance(event.data, flow.StepStarted))
     strand = next((fact.strand for fact in steps if fact.turn == turn), "")
     return following(later, strand)
@@ -137,6 +138,6 @@ def _strand(fact: Any) -> str:
 
 
 def _is_in(fact: Any, strand: str) -> bool:
-    """Whether something belongs to a line of work, or to a path that it opened."""
+    """Whether a fact belongs to a strand or to a path that it opened."""
     own = _strand(fact)
     return own == strand or own.startswith(strand) or isinstance(fact, flow.FlowStopped)

@@ -1,4 +1,4 @@
-"""Recorded frames with what they refer to, and the call that an event belongs to."""
+"""Recorded frames with the texts they refer to, and the call that an event belongs to."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,26 +21,26 @@ from turnloom.log.spec import Event
 
 
 class FrameView(NamedTuple):
-    """A frame but for its history: what it shows and what it leaves out."""
+    """A frame without its history: segments and withheld items."""
 
     segments: tuple[Segment, ...]
     withheld: tuple[Withheld, ...]
 
 
 class Frames:
-    """What the frames of a run refer to, as far as its events were taken in."""
+    """The texts and messages that the frames of a run refer to, up to the last event taken in."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.texts: dict[str, str] = {}
-        self._heard = RunState("")
+        self._state = RunState("")
         self._listed: dict[int, FrameView] = {}
         for event in events:
             self.take(event)
 
     @property
     def messages(self) -> Sequence[Message]:
-        """What was said so far, as others in the run hear it."""
-        return self._heard.messages
+        """The messages so far, as other agents see them."""
+        return self._state.messages
 
     def take(self, event: Event) -> None:
         """Take in the next event of the run."""
@@ -53,19 +53,19 @@ class Frames:
         elif isinstance(fact, RetrievalSearched):
             self._hold(found_texts(fact))
         elif isinstance(fact, AgentText | AgentOutput | UserText):
-            FOLDS[type(fact)](self._heard, event)
+            FOLDS[type(fact)](self._state, event)
 
     def _hold(self, texts: Mapping[str, str]) -> None:
         for digest, text in texts.items():
             self.texts.setdefault(digest, text)
 
-    def sighted(self, frame: FrameAssembled) -> FrameView | None:
-        """What a frame shows and leaves out; nothing when the frame it names is not there."""
+    def view_of(self, frame: FrameAssembled) -> FrameView | None:
+        """The segments and withheld items of a frame; None if the frame it refers to is missing."""
         if not frame.as_in:
             return FrameView(frame.segments, frame.withheld)
         return self._listed.get(frame.as_in)
 
-    def heard(self, frame: FrameAssembled) -> list[Message]:
+    def messages_of(self, frame: FrameAssembled) -> list[Message]:
         """The messages that a frame shows."""
         first, last = frame.history.first, frame.history.last
         return [message for message in self.messages if first <= message.seq <= last]
@@ -87,27 +87,27 @@ _PART = re.compile(r"t\d+(?:/s(\d+))?(?:/e(\d+))?/")
 
 
 class Part(NamedTuple):
-    """Whose part of a turn something is: of which try, if there are several, and which engine."""
+    """A part of a turn: its try, if there are several, and its engine."""
 
     sample: int | None
     engine: int
 
     @property
     def name(self) -> str:
-        """What people call it; the first engine of the only try is the turn itself."""
+        """The name for people; empty for the first engine of the only try."""
         sample = [] if self.sample is None else [f"try {self.sample + 1}"]
         return ", ".join([*sample, *([f"engine {self.engine + 1}"] if self.engine else [])])
 
 
 def part_of(id: str) -> Part:
-    """The part of a turn that an id or the key of a call belongs to."""
+    """The part of a turn in an id or call key."""
     found = _PART.match(id)
     sample, engine = (found[1], found[2]) if found else (None, None)
     return Part(None if sample is None else int(sample), int(engine or 0))
 
 
 def call_of(event: Event) -> str:
-    """The key of the model call, tool, hook, pick or gathering that left an event, or nothing."""
+    """The key of the model call, tool, hook, pick or gathering of an event; empty without one."""
     if isinstance(event.data, CallsSettled):
         return ""
     id = event.data.call if isinstance(event.data, EffectDone) else event.id
@@ -116,36 +116,36 @@ def call_of(event: Event) -> str:
 
 
 def turn_of(event: Event) -> int | None:
-    """The turn that an event belongs to by its id."""
+    """The turn in the id of an event."""
     found = _TURN.match(event.id)
     return int(found[1]) if found else None
 
 
 def step_of(event: Event) -> str | None:
-    """The key of the step of a flow that an event belongs to by its id."""
+    """The key of the flow step in the id of an event."""
     found = _STEP.match(event.id)
     return found[1] if found else None
 
 
 def model_call_of(tool: str) -> str:
-    """The key of the model call that a tool was called for; empty if the key is no tool's."""
+    """The key of the model call that requested a tool; empty for other keys."""
     found = _TOOL.fullmatch(tool)
     return found[1] if found else ""
 
 
 def place_of(tool: str) -> int:
-    """Which of the calls of an answer the call of a tool is, from 0."""
+    """The position of a tool call in its answer, from 0."""
     found = _TOOL.fullmatch(tool)
     return int(found[2]) if found else 0
 
 
 def number_of(model_call: str) -> int:
-    """Which model call of its turn it is, from 1."""
+    """The number of a model call in its turn, from 1."""
     found = _ASKED.fullmatch(model_call)
     return int(found[1] or 1) if found else 0
 
 
 def hook_of(key: str) -> int | None:
-    """The place of a hook among all that are declared, from 0."""
+    """The position of a hook among all declared hooks, from 0."""
     found = _HOOK.fullmatch(key)
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Pictures of workflows."""
+"""Diagrams of workflows."""
 
 from turnloom.conversation.logic.drawing import draw as draw_conversation
 from turnloom.conversation.logic.routing import ConversationForm
@@ -8,7 +8,7 @@ from turnloom.runs.form import Form
 
 
 def picture(workflow: Form) -> str:
-    """A flow or a conversation as a flowchart in the language of Mermaid."""
+    """Draw a flow or a conversation as a Mermaid flowchart."""
     if isinstance(workflow, FlowForm):
         return draw_flow(workflow.plan)
     assert isinstance(workflow, ConversationForm)

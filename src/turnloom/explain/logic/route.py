@@ -1,4 +1,4 @@
-"""Routes from the log: rules, subscriptions, choices, and what would have led elsewhere."""
+"""Explain routes from the log: rules, subscriptions, selections and alternatives."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -34,20 +34,20 @@ from turnloom.reaction.events import ArtifactOffered, ArtifactReceived, Artifact
 from turnloom.runtime.logic import evolve, fresh
 from turnloom.variables.logic.types import same
 
-# What is said where there is no other route to tell of.
-PICKED = "no rule would have fired, and somebody would have been picked"
-UNREADABLE = "what decided this route cannot be read from the declarations of the run"
+# Texts shown if there is no alternative route.
+PICKED = "no rule would have fired, and a speaker would have been picked"
+UNREADABLE = "the declarations of the run do not contain the rules of this route"
 
 
 class _Changed(NamedTuple):
-    """A value that could have been another one; `ELSE` stands for anything that nobody asks for."""
+    """A hypothetical value of a variable; `ELSE` stands for any value that no condition names."""
 
     name: str
     value: Json
 
 
 class _Else:
-    """Equal to nothing that a condition names."""
+    """A value unequal to every value that a condition names."""
 
 
 ELSE = _Else()
@@ -56,9 +56,9 @@ ELSE = _Else()
 def alternatives(
     before: Sequence[Event], found: Event, conversation: Conversation | None
 ) -> tuple[list[Alternative], str]:
-    """Each single value that would have led elsewhere, and what makes that doubtful if anything.
+    """Find each single change of a value that leads elsewhere, or the reason why that is unknown.
 
-    `before` are the events before the route that was found.
+    `before` are the events before the route `found`.
     """
     if conversation is None:
         return [], UNREADABLE
@@ -69,12 +69,12 @@ def alternatives(
     decided = _routes(workflow, state)
     if _ways(decided[place : place + 1]) != _ways([found.data]):
         again = [f"{route.target} ({route.reason})" for route in decided[place : place + 1]]
-        return [], f"decided again from the log, the work goes to {', '.join(again) or 'nobody'}"
-    return list(_otherwise(workflow, state, decided, place)), ""
+        return [], f"recomputed from the log, the route is: {', '.join(again) or 'none'}"
+    return list(_changes(workflow, state, decided, place)), ""
 
 
 def _same_moment(before: Sequence[Event], found: Event) -> list[Event]:
-    """The routes that were decided together with one, before it."""
+    """The earlier routes that were decided together with `found`."""
     moment = found.id.rpartition("/")[0]
     together: list[Event] = []
     for event in reversed(before):
@@ -85,7 +85,7 @@ def _same_moment(before: Sequence[Event], found: Event) -> list[Event]:
 
 
 def _state(workflow: ConversationForm, events: Sequence[Event]) -> RunState:
-    """What the run knew after these events."""
+    """Fold the events into a state."""
     state = fresh(RunKey("", ""), workflow)
     for event in events:
         evolve(workflow, state, event)
@@ -93,16 +93,16 @@ def _state(workflow: ConversationForm, events: Sequence[Event]) -> RunState:
 
 
 def _routes(workflow: ConversationForm, state: RunState) -> list[RouteDecided]:
-    """The routes that are decided at this moment; none when somebody is to pick first."""
+    """The routes decided in this state; none if a speaker is picked first."""
     action = workflow.decide(state)
     facts = [fact for _, fact in action.facts] if action is not None else []
     return [fact for fact in facts if isinstance(fact, RouteDecided)]
 
 
-def _otherwise(
+def _changes(
     workflow: ConversationForm, state: RunState, decided: Sequence[RouteDecided], place: int
 ) -> Iterator[Alternative]:
-    """Every single change of a value after which the work goes elsewhere from this place."""
+    """Yield every single change of a value that leads elsewhere from this place."""
     values = state.values
     for change in _candidates(workflow.conversation, decided[place]):
         if change.name in values and same(values[change.name], change.value):
@@ -111,13 +111,13 @@ def _otherwise(
         instead = _routes(workflow, state)
         state.values = values
         if _ways(instead[:place]) != _ways(decided[:place]):
-            continue  # then this route would not have been decided at all
+            continue  # this route would not be decided
         if _ways(instead[place:]) != _ways(decided[place:]):
-            yield _told(change, values, *_parting(decided, instead))
+            yield _alternative(change, values, *_difference(decided, instead))
 
 
 def _ways(routes: Sequence[RouteDecided]) -> list[tuple[str, int]]:
-    """Where routes lead and which rule leads there."""
+    """The targets of routes and the rules that fired."""
     return [(route.target, _fired(route)) for route in routes]
 
 
@@ -126,10 +126,10 @@ def _fired(route: RouteDecided) -> int:
 
 
 def _candidates(conversation: Conversation, route: RouteDecided) -> list[_Changed]:
-    """Values that a rule asks for, and values that the rule which fired does not ask for."""
+    """Values that a rule requires, and values that contradict the rule that fired."""
     found: list[_Changed] = []
     fired = _fired(route)
-    for rule in _asked(conversation, route):
+    for rule in _relevant_rules(conversation, route):
         for term in rule.condition.terms if rule.condition else ():
             found.append(_Changed(term.name, term.value))
             if rule.number == fired:
@@ -138,8 +138,8 @@ def _candidates(conversation: Conversation, route: RouteDecided) -> list[_Change
     return [each for place, each in enumerate(found) if not _listed(each, found[:place])]
 
 
-def _asked(conversation: Conversation, route: RouteDecided) -> Iterator[HandoffRule]:
-    """The rules that a route can depend on: of who hands over, and of who would reply."""
+def _relevant_rules(conversation: Conversation, route: RouteDecided) -> Iterator[HandoffRule]:
+    """The rules that a route depends on: those of the source, and `pre` rules of the target."""
     yield from conversation.rules.get(route.source, ())
     for rule in conversation.rules.get(route.target, ()) if route.target != route.source else ():
         if rule.pre:
@@ -150,10 +150,10 @@ def _listed(change: _Changed, earlier: Sequence[_Changed]) -> bool:
     return any(each.name == change.name and same(each.value, change.value) for each in earlier)
 
 
-def _parting(
+def _difference(
     decided: Sequence[RouteDecided], instead: Sequence[RouteDecided]
 ) -> tuple[RouteDecided | None, str]:
-    """The first route that would have been another one, and in words where the work would go."""
+    """The first route that differs, and a description of it."""
     ways, others = _ways(decided), _ways(instead)
     place = next(n for n in range(len(ways) + 1) if ways[n : n + 1] != others[n : n + 1])
     if place == len(instead):
@@ -162,11 +162,11 @@ def _parting(
     route = instead[place]
     fired, why = _fired(route), route.reason.removeprefix("no rule fired: ")
     then = f"rule {fired} would have fired" if fired else "no rule would have fired"
-    told = "" if fired and why.endswith(f"rule {fired}") else f" ({why})"
-    return route, f"{then} → {route.target}{told}"
+    reason = "" if fired and why.endswith(f"rule {fired}") else f" ({why})"
+    return route, f"{then} → {route.target}{reason}"
 
 
-def _told(
+def _alternative(
     change: _Changed, values: Mapping[str, Json], route: RouteDecided | None, then: str
 ) -> Alternative:
     anything = change.value is ELSE
@@ -185,7 +185,7 @@ def _told(
 
 
 def selection_at(events: Sequence[Event], moment: str) -> ShownSelection | None:
-    """The choice that was made at a moment: that is what ids of its events begin with."""
+    """The selection made at a moment, which is the prefix of its event ids."""
     for event in events:
         if isinstance(event.data, SelectionMade) and event.id.startswith(f"{moment}/"):
             return selected(event, event.data)
@@ -193,7 +193,7 @@ def selection_at(events: Sequence[Event], moment: str) -> ShownSelection | None:
 
 
 def selected(event: Event, fact: SelectionMade) -> ShownSelection:
-    """A choice as it is told."""
+    """Convert a recorded selection."""
     return ShownSelection(
         event.seq,
         fact.chosen,
@@ -206,14 +206,14 @@ def selected(event: Event, fact: SelectionMade) -> ShownSelection:
     )
 
 
-# What is said of a rule that the model could not choose.
-NOT_OFFERED = "it was not offered to the agent's model"
+# The reason shown for a rule that the model could not choose.
+NOT_OFFERED = "not offered to the agent's model"
 
 
 def explain_route(
     events: Sequence[Event], seq: int, declared: RunDeclarations = NOTHING_DECLARED
 ) -> RouteExplained:
-    """Why the work went where it went, at the route of that event or the next one after it.
+    """Explain the route at an event, or the next one after it.
 
     Raises:
         UsageError: there is no such event, or no route after it.
@@ -237,7 +237,7 @@ def explain_route(
         reason=fact.reason,
         rules=(
             *(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
-            *_unasked(fact, declared.conversation),
+            *_unevaluated(fact, declared.conversation),
         ),
         picked=_picked(before),
         otherwise=tuple(otherwise),
@@ -247,7 +247,7 @@ def explain_route(
 
 
 def _rules(conversation: Conversation | None) -> dict[int, HandoffRule]:
-    """The declared rules by their number."""
+    """The declared rules by number."""
     some = conversation.rules.values() if conversation else ()
     return {rule.number: rule for rules in some for rule in rules}
 
@@ -271,8 +271,8 @@ def _weighed(
     )
 
 
-def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[WeighedRule]:
-    """The rules behind the one that fired, which nobody had to ask."""
+def _unevaluated(fact: RouteDecided, conversation: Conversation | None) -> Iterator[WeighedRule]:
+    """The rules after the one that fired, which were not evaluated."""
     fired = next((each.rule for each in fact.considered if each.fired), None)
     if fired is None or conversation is None:
         return
@@ -281,7 +281,7 @@ def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[
     pre = any(rule.pre and rule.number == fired for rule in rules)
     for rule in rules:
         if rule.pre == pre and rule.number not in asked:
-            why_not = f"rule {fired} fired before it was asked"
+            why_not = f"rule {fired} fired first"
             yield WeighedRule(
                 rule.number,
                 rule.target,
@@ -295,14 +295,14 @@ def _unasked(fact: RouteDecided, conversation: Conversation | None) -> Iterator[
 
 
 def _offered(before: Sequence[Event], agent: str) -> dict[str, str]:
-    """What the last frame of an agent said of each tool, by the tool's name."""
+    """The tool descriptions in the last frame of an agent, by tool name."""
     shown = [event.data for event in before if isinstance(event.data, FrameAssembled)]
     last = next((frame for frame in reversed(shown) if frame.agent == agent), None)
     frames = Frames(before)
-    sighted = frames.sighted(last) if last else None
+    view = frames.view_of(last) if last else None
     texts = [
         frames.texts.get(segment.digest, "{}")
-        for segment in (sighted.segments if sighted else ())
+        for segment in (view.segments if view else ())
         if segment.kind == "tool"
     ]
     tools = [msgspec.json.decode(text, type=ToolSchema) for text in texts]
@@ -310,7 +310,7 @@ def _offered(before: Sequence[Event], agent: str) -> dict[str, str]:
 
 
 def _picked(before: Sequence[Event]) -> SpeakerPick | None:
-    """Who was picked since the last route, if somebody was."""
+    """The speaker picked since the last route, if any."""
     asked: QuestionAsked | None = None
     found: SpeakerPick | None = None
     for event in before:
@@ -331,14 +331,14 @@ def _picked(before: Sequence[Event]) -> SpeakerPick | None:
 
 
 def _choices(asked: QuestionAsked | None) -> tuple[str, ...]:
-    """Among whom a person was asked to pick."""
+    """The options of a question to pick a speaker."""
     schema = as_object(asked.schema) if asked else None
     return tuple(as_array((schema or {}).get("enum")) or ())
 
 
 def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | ConsumptionExplained:
-    """Who was offered an artifact, or why a subscription took what it took: at that event, for the
-    artifact that came with it, or at the next such event after it.
+    """Explain an offer or a consumption: at that event, of the artifact that arrived with it, or
+    the next one after it.
 
     Raises:
         UsageError: there is no such event, and none after it.
@@ -346,19 +346,19 @@ def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | Cons
     artifacts = ArtifactHistory(events)
     at = next((event for event in events if event.seq == seq), None)
     if at is not None and isinstance(at.data, ArtifactPublished | ArtifactReceived):
-        return _came(at, artifacts)
+        return _arrival(at, artifacts)
     routes = [e for e in events if isinstance(e.data, ArtifactOffered | ArtifactConsumed)]
     found = next((event for event in routes if event.seq >= seq), None)
     if found is None or seq < 1:
         known = ", ".join(str(event.seq) for event in routes) or "none"
-        raise UsageError(f"Nothing was offered or taken at seq {seq} or after it. It was: {known}.")
+        raise UsageError(f"Nothing was offered or taken at seq {seq} or after it. Events: {known}.")
     if isinstance(found.data, ArtifactOffered):
         return _offer(found, seq, artifacts)
     return _consumption(events, found, seq, artifacts)
 
 
-def _came(event: Event, artifacts: ArtifactHistory) -> OfferExplained:
-    """What became of an artifact that was published, or came from another run."""
+def _arrival(event: Event, artifacts: ArtifactHistory) -> OfferExplained:
+    """Explain the offer of an artifact that was published or received."""
     id = event.data.artifact.id
     for offer in artifacts.offers(id):
         return _offer(offer, event.seq, artifacts)
@@ -406,14 +406,14 @@ def _consumption(
 
 
 def _because(fact: ArtifactConsumed, leading: Event | None, started: RunStarted) -> str:
-    """What completed a set, in words."""
+    """Describe what completed a set."""
     match leading.data if leading else None:
         case ArtifactOffered(artifact=id) if len(fact.artifacts) > 1:
             return f"{id} completed the set"
         case ArtifactOffered(artifact=id):
-            return f"{id} was offered, and is all that was waited for"
+            return f"{id} was offered, and completed the set alone"
         case ArtifactsGiven(subscription=""):
-            return "somebody gave it to the agent directly"
+            return "given to the agent directly"
         case ArtifactsGiven():
             return f"the set was collected in run {started.parents[0]}"
         case _:
@@ -423,7 +423,7 @@ def _because(fact: ArtifactConsumed, leading: Event | None, started: RunStarted)
 def explain_any_route(
     events: Sequence[Event], seq: int, declared: RunDeclarations
 ) -> RouteExplanation:
-    """Why the work went where it went, by the event that says so.
+    """Explain the route, offer or flow decision at an event.
 
     Raises:
         UsageError: the event decides no route.

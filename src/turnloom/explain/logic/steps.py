@@ -1,4 +1,4 @@
-"""What happened in a turn, one entry for each call, in order."""
+"""The steps of a turn in order, one entry per call."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -31,7 +31,7 @@ BoardStep = ContextEntry | ArtifactEntry | ChoiceEntry
 
 
 def board_step(events: Sequence[Event], artifacts: ArtifactHistory) -> BoardStep | None:
-    """The step that events of one call are, if they have to do with a board or with providers."""
+    """The entry for events of one call about artifacts, tries or providers, if they are such."""
     first = events[0]
     match first.data:
         case ContextGathered() | ProviderFailed():
@@ -65,7 +65,7 @@ def _gathered(events: Sequence[Event]) -> ContextEntry:
 
 
 def seconds_of(fact: ContextGathered) -> float:
-    """How long the gathering took; who is asked inside of another takes of that one's time."""
+    """Duration of a gathering; nested providers are part of the time of the outer one."""
     return sum(each.micros for each in fact.calls if "/" not in each.provider) / 1_000_000
 
 
@@ -90,7 +90,7 @@ def _published(event: Event, artifact: Artifact, artifacts: ArtifactHistory) -> 
 
 T = TypeVar("T")
 
-# What a call is known by and how it ended: told by its step.
+# Facts about the beginning and end of a call; its entry contains them.
 _HEADS = (
     agents.ModelCalled,
     agents.ModelAnswered,
@@ -107,7 +107,7 @@ _HEADS = (
     lifecycle.MessageHookFailed,
 )
 
-# How a call ended that failed in code of the workflow.
+# Facts about a call that failed in workflow code.
 _FAILED = (
     agents.ModelFailed,
     agents.ToolFailed,
@@ -115,8 +115,8 @@ _FAILED = (
     lifecycle.MessageHookFailed,
 )
 
-# What is told elsewhere: by the turn, by what woke it, by its frame, by the question it belongs to.
-_APART = (
+# Facts that are shown elsewhere: with the turn, its wake reason, its frame, or its question.
+_ELSEWHERE = (
     agents.TurnStarted,
     agents.TurnFinished,
     FrameAssembled,
@@ -128,31 +128,31 @@ _APART = (
 
 
 class CallEvents(NamedTuple):
-    """The events that one call left, in order."""
+    """The events of one call, in order."""
 
     key: str
     events: list[Event]
 
     def one(self, *facts: type[T]) -> tuple[Event, T] | None:
-        """The first of its events that holds one of these facts, with the fact."""
+        """The first event with one of these facts, and the fact."""
         found = (event for event in self.events if isinstance(event.data, facts))
         return next(((event, event.data) for event in found), None)
 
 
 def calls(own: Sequence[Event]) -> list[CallEvents]:
-    """The events of a turn by the calls that left them; an event of no call stands alone."""
+    """Group the events of a turn by call; an event without a call is a group by itself."""
     found: dict[str, CallEvents] = {}
     for event in own:
         key = call_of(event)
         events = found.setdefault(key or event.id, CallEvents(key, [])).events
-        # What is reserved for a call is on record just before it, and told within it.
+        # A reservation is recorded just before its call, and shown inside it.
         is_head = len(events) == 1 and isinstance(events[0].data, BudgetReserved)
         events.insert(0 if is_head else len(events), event)
     return list(found.values())
 
 
 def steps(turn: Sequence[CallEvents], artifacts: ArtifactHistory) -> list[spec.Step]:
-    """What happened in a turn, in order."""
+    """The steps of a turn, in order."""
     asked = {call.key: wanted for call in turn for wanted in [_wanted(call)] if wanted}
     given = exchanges_given(turn)
     made: list[spec.Step] = []
@@ -167,10 +167,10 @@ def steps(turn: Sequence[CallEvents], artifacts: ArtifactHistory) -> list[spec.S
 
 
 def exchanges_given(turn: Sequence[CallEvents]) -> dict[str, int]:
-    """How many exchanges each model call of a turn was given, by its key.
+    """The number of exchanges passed to each model call of a turn, by key.
 
-    Each engine before left one; each call of this one too, and those that it had with tools of its
-    own.
+    Each earlier engine left one, each earlier call of this engine left one, and so did its calls of
+    its built-in tools.
     """
     found: dict[str, int] = {}
     left: dict[Part, int] = {}
@@ -183,7 +183,7 @@ def exchanges_given(turn: Sequence[CallEvents]) -> dict[str, int]:
 
 
 def _wanted(call: CallEvents) -> Sequence[ToolCall]:
-    """The tools that a model call wanted called."""
+    """The tool calls that a model call requested."""
     answered = call.one(agents.ModelAnswered)
     return answered[1].calls if answered else ()
 
@@ -308,24 +308,24 @@ def _seconds(first: Event, last: Event) -> float:
 
 
 def _details(call: CallEvents) -> Iterator[details.Detail]:
-    """What happened within a call, besides that it began and ended."""
+    """The details of a call, without its beginning and end."""
     for event in call.events:
         if isinstance(event.data, agents.QuestionAsked):
             yield _question(call, event, event.data)
         elif isinstance(event.data, agents.ModelAnswered):
-            yield from _beside(event.seq, event.data)
+            yield from _engine_details(event.seq, event.data)
         elif isinstance(event.data, _FAILED):
             yield from (
                 details.StackEntry(event.seq, each) for each in event.data.stack.splitlines()
             )
         elif make := _DETAILS.get(event.kind):
             yield make(call, event.seq, event.data)
-        elif not isinstance(event.data, (*_HEADS, *_APART)):
+        elif not isinstance(event.data, (*_HEADS, *_ELSEWHERE)):
             yield details.EventEntry(event.seq, event.kind, describe(event.data))
 
 
-def _beside(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:
-    """What an engine did and showed that the run did not have it do."""
+def _engine_details(seq: int, answered: agents.ModelAnswered) -> Iterator[details.Detail]:
+    """The tools that an engine called itself, and the texts that it added."""
     for exchange in answered.before:
         for call, given in zip(exchange.calls, exchange.results, strict=True):
             yield details.EngineToolEntry(

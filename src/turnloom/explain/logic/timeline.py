@@ -1,4 +1,4 @@
-"""The timeline of a run, row by row, from its log."""
+"""Build the timeline of a run from its log."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,9 +48,9 @@ from turnloom.reaction.logic.gates import FAILED, FORWARDED, LATER, TAKEN
 
 
 class Rows:
-    """The rows so far, by what they are about: a turn, a call, a question, or an event alone.
+    """The rows so far, by key: of a turn, a call, a question or an event.
 
-    What belongs to no turn by its id stands in the turn that goes on, unless turns may overlap.
+    An event without a turn in its id belongs to the open turn, unless turns may overlap.
     """
 
     def __init__(self, handlers: "Handlers", *, overlapping: bool = False) -> None:
@@ -72,7 +72,7 @@ class Rows:
         return key in self._rows
 
     def in_order(self) -> tuple[TimelineRow, ...]:
-        """All rows as they began, but each within what it stands in."""
+        """All rows in the order they began, nested."""
         return tuple(self._rows[key] for key in sorted(self._paths, key=self._paths.__getitem__))
 
     def take(self, event: Event) -> None:
@@ -84,14 +84,13 @@ class Rows:
             handle(self, event, event.data)
 
     def add(self, key: str, event: Event, what: str, who: str, **more: Any) -> None:
-        """Add a row, within the call or turn that the event belongs to."""
+        """Add a row inside the call or turn of the event."""
         path = (*self._paths.get(self._around(key, event), ()), event.seq)
         self._paths[key] = path
         self._rows[key] = TimelineRow(event.seq, what, who, event.at, depth=len(path) - 1, **more)
 
     def _around(self, key: str, event: Event) -> str:
-        """What an event stands in: the call that left it, its step, its turn, or the turn that goes
-        on."""
+        """The key of the enclosing row: call, step, turn, or the open turn."""
         call, step, turn = call_of(event), step_of(event), turn_of(event)
         if call != key and call in self._paths:
             return call
@@ -100,25 +99,25 @@ class Rows:
         return self._turn if turn is None else f"t{turn}"
 
     def place(self, key: str, within: str) -> None:
-        """Have a row that is about to come stand in another one."""
+        """Nest a row that comes later inside another one."""
         self._within[key] = within
 
     def announce(self, key: str, note: str) -> None:
-        """Say something in a row that is about to come."""
+        """Set the first note of a row that comes later."""
         self._notes[key] = note
 
     def fill(self, key: str, **more: Any) -> None:
-        """Say more in a row."""
+        """Replace fields of a row."""
         if key in self._rows:
             self._rows[key] = msgspec.structs.replace(self._rows[key], **more)
 
     def extend(self, key: str, note: str) -> None:
-        """Say more behind what a row says already."""
+        """Append to the note of a row."""
         if key in self._rows:
             self.fill(key, note=f"{self._rows[key].note}{note}")
 
     def close(self, key: str, event: Event, note: str = "") -> None:
-        """Complete a row: it took until now."""
+        """Set the duration of a row, and its note."""
         if key in self._rows:
             row = self._rows[key]
             took = (event.at - row.at).total_seconds()
@@ -126,14 +125,14 @@ class Rows:
             self.fill(key, seconds=took, note=", ".join(filter(None, notes)))
 
     def begin_turn(self, event: Event, fact: agents.TurnStarted) -> None:
-        """A turn begins; what follows stands in it."""
+        """Add the row of a turn; following rows are nested in it."""
         self.turns += 1
         key = f"t{fact.turn}"
         self.add(key, event, f"turn {fact.turn}", fact.agent, note=self._notes.pop(key, ""))
         self._turn = "" if self._overlapping else key
 
     def end_turn(self, event: Event, fact: agents.TurnFinished) -> None:
-        """A turn ends."""
+        """Close the row of a turn."""
         key = f"t{fact.turn}"
         asked = self._asked.get(key, 0)
         notes = [note] if key in self._rows and (note := self._rows[key].note) else []
@@ -144,7 +143,7 @@ class Rows:
         self._turn = ""
 
     def retry(self, key: str) -> None:
-        """Count an attempt of a model call that another one followed."""
+        """Count a retried attempt of a model call."""
         self._retries[key] += 1
 
     def _retried(self, key: str) -> list[str]:
@@ -152,7 +151,7 @@ class Rows:
         return [f"{retries} {'retry' if retries == 1 else 'retries'}"] if retries else []
 
     def spend(self, key: str, usage: Usage, model: str) -> None:
-        """Count what a model call used, for its row and for the run, and keep who answered."""
+        """Add the usage of a model call to its row and to the run, and note the model."""
         self.usage += usage
         self._asked[key] = self._asked.get(key, 0) + 1
         if model and model not in self._models.setdefault(key, []):
@@ -208,7 +207,7 @@ def _on_returned(rows: Rows, event: Event, fact: agents.ToolReturned) -> None:
 
 def _on_tool_failed(rows: Rows, event: Event, fact: agents.ToolFailed) -> None:
     key = call_of(event)
-    if key not in rows:  # nobody could call it
+    if key not in rows:  # the call was refused
         rows.add(key, event, "tool", fact.tool)
     rows.close(key, event, outcome(fact))
 
@@ -264,7 +263,7 @@ def _on_route(rows: Rows, event: Event, fact: RouteDecided) -> None:
 
 
 def _on_selected(rows: Rows, event: Event, fact: SelectionMade) -> None:
-    rows.add(event.id, event, "selection", fact.chosen or "nobody", note=describe(fact))
+    rows.add(event.id, event, "selection", fact.chosen or "no candidate", note=describe(fact))
 
 
 def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
@@ -272,7 +271,7 @@ def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     rows.add(event.id, event, "resumed", event.actor, note=changed)
 
 
-# What is done with events, by their kind.
+# Handlers of events by kind.
 Handlers = Mapping[str, Callable[[Rows, Event, Any], None]]
 
 HANDLERS: Handlers = {
@@ -330,7 +329,7 @@ def _on_opened(rows: Rows, event: Event, fact: reaction.ArtifactOpened) -> None:
 
 
 def _row_of(offered: str) -> str:
-    """The row of what is offered: an artifact, or one to a subscription that can see it now."""
+    """The key of the row of an artifact, or of an artifact that a subscription can see now."""
     return f"artifact/{offered}"
 
 
@@ -342,8 +341,8 @@ def _on_artifact_offered(rows: Rows, event: Event, fact: reaction.ArtifactOffere
         for each in fact.to
         if each.verdict in FAILED
     ]
-    told = f" → {', '.join(to) or 'nobody'}{''.join(failed)}"
-    rows.extend(_row_of(event.id.removeprefix("offer/")), told)
+    note = f" → {', '.join(to) or 'no subscription'}{''.join(failed)}"
+    rows.extend(_row_of(event.id.removeprefix("offer/")), note)
 
 
 def _on_consumed(rows: Rows, event: Event, fact: ArtifactConsumed) -> None:
@@ -351,7 +350,7 @@ def _on_consumed(rows: Rows, event: Event, fact: ArtifactConsumed) -> None:
         note = f"{listed(fact.artifacts)} → run {fact.run}"
         rows.add(event.id, event, "set", fact.subscription, note=note)
         return
-    again = f", once more after turn {fact.retry_of}" if fact.retry_of else ""
+    again = f", retry of turn {fact.retry_of}" if fact.retry_of else ""
     taken = f"{fact.subscription or 'given'}: {listed(fact.artifacts)}{again}"
     rows.announce(f"t{fact.turn}", taken)
 
@@ -432,26 +431,26 @@ def _on_retried(rows: Rows, event: Event, fact: flow.StepRetried) -> None:
 
 
 def _on_step_ended(rows: Rows, event: Event, fact: Any) -> None:
-    """Complete the row of a step; how many attempts it took is said if they were several."""
+    """Close the row of a step; note its attempts if there were several."""
     attempt = getattr(fact, "attempt", 1)
     again = f", attempt {attempt}" if attempt > 1 else ""
     rows.close(f"s{fact.number}", event, f"{outcome(fact)}{again}")
 
 
 def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
-    if fact.cached:  # it did not begin
+    if fact.cached:  # the step did not begin
         rows.add(event.id, event, "step", step_name(fact), note=outcome(fact))
     _on_step_ended(rows, event, fact)
 
 
 def _on_step_failed(rows: Rows, event: Event, fact: flow.StepFailed) -> None:
-    if not fact.number:  # it did not begin
+    if not fact.number:  # the step did not begin
         rows.add(event.id, event, "step", fact.place, note=outcome(fact))
     _on_step_ended(rows, event, fact)
 
 
-def _told(what: str) -> Any:
-    """A row of its own for an event, which says what happened in words."""
+def _described_as(what: str) -> Any:
+    """Make a handler that adds a row with the description of the fact."""
 
     def add(rows: Rows, event: Event, fact: Any) -> None:
         rows.add(event.id, event, what, getattr(fact, "place", "flow"), note=describe(fact))
@@ -471,16 +470,16 @@ FLOW_HANDLERS: Handlers = {
     flow.StepFailed.kind: _on_step_failed,
     flow.StepSkipped.kind: _on_step_ended,
     flow.StepCompensated.kind: _on_compensated,
-    flow.StepRecovered.kind: _told("recovered"),
-    flow.StepHandled.kind: _told("handled"),
-    flow.BranchTaken.kind: _told("branch"),
-    flow.ForkOpened.kind: _told("fork"),
-    flow.ForkFailed.kind: _told("fork"),
-    flow.ForkJoined.kind: _told("join"),
-    flow.LoopPassed.kind: _told("loop"),
-    flow.LoopEnded.kind: _told("loop"),
-    flow.ApprovalDecided.kind: _told("approval"),
-    flow.FlowStopped.kind: _told("stop"),
+    flow.StepRecovered.kind: _described_as("recovered"),
+    flow.StepHandled.kind: _described_as("handled"),
+    flow.BranchTaken.kind: _described_as("branch"),
+    flow.ForkOpened.kind: _described_as("fork"),
+    flow.ForkFailed.kind: _described_as("fork"),
+    flow.ForkJoined.kind: _described_as("join"),
+    flow.LoopPassed.kind: _described_as("loop"),
+    flow.LoopEnded.kind: _described_as("loop"),
+    flow.ApprovalDecided.kind: _described_as("approval"),
+    flow.FlowStopped.kind: _described_as("stop"),
 }
 
 
@@ -501,7 +500,7 @@ def _on_loop(rows: Rows, event: Event, fact: guards.LoopDetectedFact) -> None:
 
 
 def spent(events: Iterable[Event]) -> str:
-    """What a run used of its budget, in words; nothing if it has none."""
+    """Describe the used budget of a run; empty without a budget."""
     used = [event.data.amounts for event in events if isinstance(event.data, guards.BudgetSpent)]
     return amounts(sum(used, Amounts())) if used else ""
 
@@ -515,13 +514,13 @@ GUARD_HANDLERS: Handlers = {
 
 
 def timeline(events: Sequence[Event]) -> Timeline:
-    """What happened, a row for each thing of note, with how long it took and what it used.
+    """Build the timeline of a run, with durations and usage.
 
     Raises:
         UsageError: there are no events, or they do not begin with the run's start.
     """
     if not events or not isinstance(events[0].data, RunStarted):
-        raise UsageError("A timeline needs the events of a run from its first one on.")
+        raise UsageError("A timeline needs all events of a run, from the first.")
     handlers = {**HANDLERS, **BOARD_HANDLERS, **FLOW_HANDLERS, **GUARD_HANDLERS}
     rows = Rows(handlers, overlapping=is_board(events) or is_flow(events))
     for event in events:

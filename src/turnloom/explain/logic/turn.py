@@ -1,4 +1,4 @@
-"""A turn from the log: its frames, its model calls, and what came of it."""
+"""Explain a turn from the log: its frames, its model calls and its outcome."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,9 +64,9 @@ from turnloom.reaction.events import RetryAsked
 
 
 class EngineAttempt(NamedTuple):
-    """The calls of one engine in one try, and the exchanges that the last of them was given.
+    """The model calls of one engine in one try, and the exchanges passed to the last of them.
 
-    The first of these are of the engines before it: one for each.
+    The exchanges begin with one for each earlier engine.
     """
 
     part: Part
@@ -74,8 +74,8 @@ class EngineAttempt(NamedTuple):
     exchanges: tuple[Exchange, ...]
 
 
-def askings(found: Sequence[CallEvents]) -> list[EngineAttempt]:
-    """The model calls of a turn by their part of it, in the order they began."""
+def engine_attempts(found: Sequence[CallEvents]) -> list[EngineAttempt]:
+    """Group the model calls of a turn by part, in the order they began."""
     by_part: dict[Part, list[CallEvents]] = {}
     for call in found:
         if isinstance(call.events[0].data, ModelCalled):
@@ -87,14 +87,14 @@ def askings(found: Sequence[CallEvents]) -> list[EngineAttempt]:
 
 
 def _passed_on(part: Part, by_part: Mapping[Part, Sequence[CallEvents]]) -> Iterator[Exchange]:
-    """What the engines before this one left for it."""
+    """Yield the exchanges that earlier engines passed on."""
     for engine in range(part.engine):
         *_, last = by_part[part._replace(engine=engine)]
         yield passed_on([event.data for event in last.events])
 
 
 def _exchanges(calls: Sequence[CallEvents], found: Sequence[CallEvents]) -> Iterator[Exchange]:
-    """What each model call but the last left for those behind it."""
+    """Yield the exchanges that each model call but the last left to its successors."""
     for call in calls[:-1]:
         answered = call.one(ModelAnswered)
         said = [event.data for event in call.events]
@@ -108,20 +108,20 @@ def _exchanges(calls: Sequence[CallEvents], found: Sequence[CallEvents]) -> Iter
             yield from (*answered[1].before, exchange)
 
 
-def asking_doubts(asking: EngineAttempt, frame: str) -> Iterator[str]:
-    """Every call that was asked with something else than the frame and the exchanges before it."""
-    part = f"{asking.part.name}, " if asking.part.name else ""
-    counts = exchanges_given(asking.calls)
-    for number, call in enumerate(asking.calls, 1):
+def request_doubts(attempt: EngineAttempt, frame: str) -> Iterator[str]:
+    """Yield each call whose request does not match the frame and the exchanges before it."""
+    part = f"{attempt.part.name}, " if attempt.part.name else ""
+    counts = exchanges_given(attempt.calls)
+    for number, call in enumerate(attempt.calls, 1):
         given = counts[call.key]
-        said, again = call.events[0].data.request, request(frame, asking.exchanges[:given])
+        said, again = call.events[0].data.request, request(frame, attempt.exchanges[:given])
         if said != again:
             with_what = f"the frame and {counted(given, 'exchange')}" if given else "this frame"
-            asked = f"{part}model call {number} was asked with request {said}"
-            yield f"{asked}, and {with_what} is {again}"
+            asked = f"{part}model call {number} has request {said}"
+            yield f"{asked}, but the request of {with_what} is {again}"
 
 
-# Kinds of segments that show what the agent was given, and what was gathered besides.
+# Kinds of segments that show the input of the agent, and gathered context.
 INPUT = frozenset({"input"})
 GIVEN = INPUT | {"context", "artifact"}
 
@@ -129,23 +129,22 @@ GIVEN = INPUT | {"context", "artifact"}
 class OpenedFrame(NamedTuple):
     """A recorded frame with everything it refers to.
 
-    `given` is what it is to show of what was gathered and of what the agent was given; where the
-    log leaves open who gathered it, one of these.
+    `given` lists the expected pieces of context and input. It has several entries if the log does
+    not tell which gathering belongs to the frame.
     """
 
     seq: int
     recorded: FrameAssembled
-    sighted: FrameView
+    frame_view: FrameView
     texts: list[str]
-    heard: list[Message]
+    messages: list[Message]
     given: list[list[Piece]]
 
 
 def open_frames(
     events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact]
 ) -> dict[int, OpenedFrame]:
-    """The frames of a turn that is given inputs, opened: the first, and those of engines that have
-    their own, by the place of the engine."""
+    """Open the frames of a turn by engine: the first, and those of engines with separate frames."""
     frames = (event for event in own if isinstance(event.data, FrameAssembled))
     return {part_of(at.id).engine: _open(events, own, inputs, at) for at in frames}
 
@@ -155,10 +154,10 @@ def _open(
 ) -> OpenedFrame:
     recorded: FrameAssembled = at.data
     frames = Frames(event for event in events if event.seq <= at.seq)
-    sighted = frames.sighted(recorded) or FrameView((), ())
-    texts = [frames.texts.get(segment.digest, "") for segment in sighted.segments]
+    frame_view = frames.view_of(recorded) or FrameView((), ())
+    texts = [frames.texts.get(segment.digest, "") for segment in frame_view.segments]
     known = defaultdict(str, frames.texts)
-    whole = not _is_sourced(sighted.segments)
+    whole = not _is_sourced(frame_view.segments)
     given = [
         [
             *(context_pieces(each, known) if each and whole else ()),
@@ -166,16 +165,19 @@ def _open(
         ]
         for each in _gathered(own, at)
     ]
-    return OpenedFrame(at.seq, recorded, sighted, texts, heard=frames.heard(recorded), given=given)
+    return OpenedFrame(
+        at.seq, recorded, frame_view, texts, messages=frames.messages_of(recorded), given=given
+    )
 
 
 def _is_sourced(segments: Sequence[Segment]) -> bool:
-    """Whether the context was assembled from sources: then it is more than what was gathered."""
+    """Whether the context was assembled from sources, and so contains more than was gathered."""
     return any(each.kind in SOURCED for each in segments)
 
 
 def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | None]:
-    """What may have been gathered for a frame: for its engine, or else for another one too."""
+    """The contexts that may belong to a frame: those of its engine, otherwise those of any
+    engine."""
     before = [event for event in own if event.seq < at.seq]
     found = [event for event in before if isinstance(event.data, ContextGathered)]
     exact = [event for event in found if part_of(event.id) == part_of(at.id)]
@@ -183,8 +185,8 @@ def _gathered(own: Sequence[Event], at: Event) -> Sequence[ContextGathered | Non
 
 
 def shown(opened: OpenedFrame) -> list[ShownSegment]:
-    """The segments as they were sent: the system text, what was said, the context, the schemas."""
-    listed = list(zip(opened.sighted.segments, opened.texts, strict=True))
+    """The segments in the order they were sent: system text, history, context, tool schemas."""
+    listed = list(zip(opened.frame_view.segments, opened.texts, strict=True))
     whole = opened.recorded.tokens or 1
     return [
         *(_shown(each, text, whole) for each, text in listed if each.kind not in BESIDE),
@@ -205,43 +207,43 @@ def _share(tokens: int, whole: int) -> float:
 
 
 def _history(opened: OpenedFrame, whole: int) -> Iterator[ShownSegment]:
-    history, heard = opened.recorded.history, opened.heard
+    history, messages = opened.recorded.history, opened.messages
     if history.count:
         yield ShownSegment(
             "history",
             f"events {history.first} to {history.last}",
-            f"what was said so far, {counted(history.count, 'message')}",
+            f"the conversation so far, {counted(history.count, 'message')}",
             history.tokens,
             share=_share(history.tokens, whole),
             digest=history.digest,
-            text="".join(spoken(message.author, message.text) for message in heard),
-            messages=tuple(ShownMessage(each.seq, each.author, each.text) for each in heard),
+            text="".join(spoken(message.author, message.text) for message in messages),
+            messages=tuple(ShownMessage(each.seq, each.author, each.text) for each in messages),
         )
 
 
 def frame_doubts(opened: OpenedFrame) -> Iterator[str]:
-    """Every way in which the record of a frame contradicts itself: digests are computed again."""
-    recorded, sighted = opened.recorded, opened.sighted
-    pairs = zip(sighted.segments, opened.texts, strict=True)
+    """Recompute the digests of a frame and yield each contradiction."""
+    recorded, frame_view = opened.recorded, opened.frame_view
+    pairs = zip(frame_view.segments, opened.texts, strict=True)
     pieces = [_reopened(segment, text, recorded.counter) for segment, text in pairs]
-    yield from _piece_doubts(sighted.segments, pieces)
-    yield from _whole_doubts(recorded, pieces, sighted.withheld, opened.heard)
-    yield from _given_doubts(sighted.segments, opened.given)
+    yield from _piece_doubts(frame_view.segments, pieces)
+    yield from _whole_doubts(recorded, pieces, frame_view.withheld, opened.messages)
+    yield from _given_doubts(frame_view.segments, opened.given)
 
 
 def _given_doubts(segments: Sequence[Segment], given: Sequence[Sequence[Piece]]) -> Iterator[str]:
-    """What the frame shows that is neither what was gathered nor what the agent was given."""
+    """Yield the segments that match neither gathered context nor input."""
     kinds = INPUT if _is_sourced(segments) else GIVEN
     shown = [f"{each.origin} ({each.digest})" for each in segments if each.kind in kinds]
     ways = [[f"{each.origin} ({each.digest})" for each in pieces] for pieces in given]
     if shown not in ways:
         for said, again in zip_longest(shown, ways[0], fillvalue="nothing"):
             if said != again:
-                yield f"{said} is shown, and {again} was gathered or given"
+                yield f"{said} is shown, but {again} was gathered or given"
 
 
 def _reopened(segment: Segment, text: str, counter: str) -> Piece:
-    """The piece that a segment is of; the tokens of another counter are believed."""
+    """Rebuild the piece of a segment; token counts of another counter cannot be recomputed."""
     made = piece(segment.kind, segment.origin, text, segment.reason)
     return made if counter == COUNTER else made._replace(tokens=segment.tokens)
 
@@ -250,22 +252,22 @@ def _piece_doubts(segments: Sequence[Segment], pieces: Sequence[Piece]) -> Itera
     for number, (segment, again) in enumerate(zip(segments, pieces, strict=True), 1):
         where = f"segment {number} ({segment.origin})"
         if segment.digest != again.digest:
-            yield f"{where} is recorded as {segment.digest}, and its text is {again.digest}"
+            yield f"{where} is recorded as {segment.digest}, but its text has {again.digest}"
         elif segment.tokens != again.tokens:
-            yield f"{where} is recorded with {segment.tokens} tokens, and has {again.tokens}"
+            yield f"{where} is recorded with {segment.tokens} tokens, but has {again.tokens}"
 
 
 def _whole_doubts(
     recorded: FrameAssembled,
     pieces: Sequence[Piece],
     withheld: Sequence[Withheld],
-    heard: Sequence[Message],
+    messages: Sequence[Message],
 ) -> Iterator[str]:
     state = RunState("")
-    for message in heard:
+    for message in messages:
         add_message(state, *message)
     history = state.history
-    if recorded.counter != COUNTER:  # the tokens of another counter are believed
+    if recorded.counter != COUNTER:  # cannot be recomputed here
         history = msgspec.structs.replace(history, tokens=recorded.history.tokens)
     again = frame(recorded.turn, recorded.agent, view(pieces, withheld), history, as_in=0, known={})
     pairs: list[tuple[str, Any, Any]] = [
@@ -278,15 +280,15 @@ def _whole_doubts(
         pairs.append(("number of tokens", recorded.tokens, again.tokens))
     for what, said, found in pairs:
         if said != found:
-            yield f"the {what} is recorded as {said}, and is {found} when computed again"
+            yield f"the {what} is recorded as {said}, but recomputed as {found}"
 
 
-# The part of a turn that is the turn itself, unless there are several tries.
+# The part that is the turn itself, unless it has several tries.
 WHOLE = Part(None, 0)
 
 
 def explain_turn(events: Sequence[Event], number: int, agent: str | None = None) -> TurnExplained:
-    """What a turn was shown, to the byte, and what it did; with `agent`, its turns are counted.
+    """Explain the exact frame of a turn and what the turn did; with `agent`, count only its turns.
 
     Raises:
         UsageError: there is no such turn.
@@ -296,7 +298,7 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     taken = next((event for event in own if isinstance(event.data, ArtifactConsumed)), None)
     inputs = artifacts.whole(taken.data.artifacts) if taken else ()
     frames, found = open_frames(events, own, inputs), calls(own)
-    asked = askings(found)
+    asked = engine_attempts(found)
     doubts = tuple(_doubts(frames, asked)) if frames else ()
     ended = next((event for event in own if isinstance(event.data, TurnFinished)), None)
     return TurnExplained(
@@ -319,42 +321,46 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
 
 
 def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
-    """The event that began the turn."""
+    """Find the event that began the turn."""
     started = [event for event in events if isinstance(event.data, TurnStarted)]
     of_agent = [event for event in started if agent in (None, event.data.agent)]
     if agent is not None and not of_agent:
         known = sorted({event.data.agent for event in started})
         hint = nearest(agent, known)
-        remedy = f"Did you mean {hint!r}?" if hint else f"These had: {', '.join(known) or 'none'}."
+        remedy = (
+            f"Did you mean {hint!r}?"
+            if hint
+            else f"Agents with turns: {', '.join(known) or 'none'}."
+        )
         raise UsageError(f"Agent {agent!r} had no turn in this run. {remedy}")
     if not 1 <= number <= len(of_agent):
-        whose = f"of {agent!r} " if agent else ""
+        owner = f" of {agent!r}" if agent else ""
         have = f"1 to {len(of_agent)}" if of_agent else "none"
-        raise UsageError(f"There is no turn {number} {whose}in this run. Turns: {have}.")
+        raise UsageError(f"Unknown turn {number}{owner}. Turns in this run: {have}.")
     return of_agent[number - 1]
 
 
 def _events_of(events: Sequence[Event], started: Event) -> list[Event]:
-    """What belongs to a turn: events under its key, and what else happened to the run meanwhile.
+    """The events of a turn: those under its key, and events of the run while it was open.
 
-    On a board, others take turns meanwhile, and what has no turn's key is no turn's affair, but
-    for what was looked up for it and holds for the whole run.
+    On a board turns overlap, so an event without the key of a turn belongs to none, except a search
+    or summary made for this turn.
     """
-    turn, own, going = started.data.turn, list[Event](), False
+    turn, own, is_open = started.data.turn, list[Event](), False
     if is_board(events):
         return [event for event in events if turn_of(event) == turn or _is_for(event, turn)]
     for event in events:
-        whose = turn_of(event)
-        going = going or event.seq == started.seq
-        if whose == turn or (going and whose is None):
+        event_turn = turn_of(event)
+        is_open = is_open or event.seq == started.seq
+        if event_turn == turn or (is_open and event_turn is None):
             own.append(event)
         if isinstance(event.data, TurnFinished) and event.data.turn == turn:
-            going = False
+            is_open = False
     return own
 
 
 def _is_for(event: Event, turn: int) -> bool:
-    """Whether something was looked up for this turn first."""
+    """Whether a search or summary was first made for this turn."""
     fact = event.data
     return isinstance(fact, RetrievalSearched | HistorySummarised) and fact.turn == turn
 
@@ -370,7 +376,7 @@ def _framed(opened: OpenedFrame) -> ShownFrame:
         opened.seq,
         recorded.as_in,
         segments,
-        opened.sighted.withheld,
+        opened.frame_view.withheld,
         tokens=recorded.tokens,
         counter=recorded.counter,
         digest=recorded.digest,
@@ -380,22 +386,22 @@ def _framed(opened: OpenedFrame) -> ShownFrame:
 
 
 def _frame_of(part: Part, frames: Mapping[int, OpenedFrame]) -> OpenedFrame:
-    """The frame of a part: its engine's own, or that which all engines have."""
+    """The frame of a part: that of its engine, otherwise the shared one."""
     return frames.get(part.engine) or frames[0]
 
 
-def _part(asking: EngineAttempt, frames: Mapping[int, OpenedFrame]) -> PartExplained:
-    frame = _frame_of(asking.part, frames)
+def _part(attempt: EngineAttempt, frames: Mapping[int, OpenedFrame]) -> PartExplained:
+    frame = _frame_of(attempt.part, frames)
     own = None if frame.recorded.digest == frames[0].recorded.digest else _framed(frame)
-    return PartExplained(asking.part.name, own, asking.exchanges)
+    return PartExplained(attempt.part.name, own, attempt.exchanges)
 
 
 def _doubts(frames: Mapping[int, OpenedFrame], asked: Sequence[EngineAttempt]) -> Iterator[str]:
-    """Every way in which the record contradicts itself."""
+    """Yield every contradiction in the record of the turn."""
     for opened in frames.values():
         yield from frame_doubts(opened)
     for each in asked:
-        yield from asking_doubts(each, _frame_of(each.part, frames).recorded.digest)
+        yield from request_doubts(each, _frame_of(each.part, frames).recorded.digest)
 
 
 def _woken(taken: Event, artifacts: ArtifactHistory) -> WakeReason:
@@ -405,7 +411,7 @@ def _woken(taken: Event, artifacts: ArtifactHistory) -> WakeReason:
 
 
 def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> NextMove | None:
-    """Where the work went after a turn; on a board its artifacts say it, unless it failed."""
+    """The next move after a turn; on a board only a retry, as its artifacts show the rest."""
     later = [event for event in events if event.seq > after]
     if is_board(events):
         return next((_again(event, later) for event in later if _is_retry(event, turn)), None)
@@ -425,7 +431,7 @@ def _is_retry(event: Event, turn: TurnStarted) -> bool:
 
 
 def _again(asked: Event, later: Sequence[Event]) -> NextMove:
-    """The turn that was taken in place of one that failed, if it has been."""
+    """The retry of a failed turn, with its number once it was taken."""
     taken = (event.data for event in later if isinstance(event.data, ArtifactConsumed))
     turn = next((fact.turn for fact in taken if fact.retry_of == asked.data.turn), 0)
     return NextMove(asked.seq, asked.kind, f"turn {turn}" if turn else "", describe(asked.data))

@@ -1,4 +1,4 @@
-"""A variable from the log: its values, their causes and its readers."""
+"""Explain a variable from the log: its values, their causes and its readers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -41,26 +41,27 @@ from turnloom.variables.logic.conditions import judge
 def frames(
     events: Sequence[Event], name: str, conversation: Conversation | None
 ) -> Iterator[FrameMention]:
-    """The frames that showed a variable or were to show it, by itself or in words of a handoff."""
-    seen, worded = Frames(), _worded(name, conversation)
+    """Yield the frames that showed or withheld the variable, by itself or in the text of a
+    handoff."""
+    seen, handoffs = Frames(), _handoff_segments(name, conversation)
     own = f"context_variables.{name}"
     for event in events:
         seen.take(event)
         if not isinstance(event.data, FrameAssembled):
             continue
-        sighted = seen.sighted(event.data)
+        view = seen.view_of(event.data)
         at = (event.seq, event.data.turn, event.data.agent)
-        for segment in sighted.segments if sighted else ():
-            if segment.origin == own or segment.origin in worded:
-                text = _said(segment, seen.texts)
+        for segment in view.segments if view else ():
+            if segment.origin == own or segment.origin in handoffs:
+                text = _text_of(segment, seen.texts)
                 yield FrameMention(*at, text, origin=segment.origin)
-        for each in sighted.withheld if sighted else ():
+        for each in view.withheld if view else ():
             if each.origin == own:
                 yield FrameMention(*at, "", f"withheld, {each.reason}: {each.detail}", each.origin)
 
 
-def _worded(name: str, conversation: Conversation | None) -> set[str]:
-    """The segments of the handoffs whose words have a place for a variable."""
+def _handoff_segments(name: str, conversation: Conversation | None) -> set[str]:
+    """Origins of the handoff segments whose text contains the variable."""
     rules = conversation.rules.values() if conversation else ()
     return {
         f"tools.{transfer(rule, {}, {}).schema.name}"
@@ -70,8 +71,8 @@ def _worded(name: str, conversation: Conversation | None) -> set[str]:
     }
 
 
-def _said(segment: Segment, texts: Mapping[str, str]) -> str:
-    """What a segment says: its text, or of a tool what it is for."""
+def _text_of(segment: Segment, texts: Mapping[str, str]) -> str:
+    """The text of a segment; for a tool, its description."""
     text = texts.get(segment.digest, "").strip()
     if segment.kind == "tool" and text:
         return msgspec.json.decode(text, type=ToolSchema).description
@@ -81,7 +82,7 @@ def _said(segment: Segment, texts: Mapping[str, str]) -> str:
 def conditions(
     events: Sequence[Event], name: str, conversation: Conversation | None
 ) -> Iterator[JudgedRule]:
-    """The rules of routes whose conditions looked at a variable, each with whose it is."""
+    """Yield the handoff rules whose conditions read the variable, with their owners."""
     declared = conversation.rules.items() if conversation else ()
     owners = {rule.number: source for source, rules in declared for rule in rules}
     for event in events:
@@ -104,7 +105,7 @@ def conditions(
 def hooks(
     events: Sequence[Event], name: str, conversation: Conversation | None
 ) -> Iterator[GatedHook]:
-    """The hooks that run on a condition which looked at a variable, each time it was judged."""
+    """Yield the hooks whose conditions read the variable, once per evaluation."""
     gates = _gates(conversation)
     if conversation is None or not gates:
         return
@@ -120,13 +121,13 @@ def hooks(
 
 
 def _gates(conversation: Conversation | None) -> dict[int | None, Hook]:
-    """The hooks that run on a condition, by their place."""
+    """The hooks that have a condition, by number."""
     some: Iterable[tuple[Hook, ...]] = conversation.hooks.values() if conversation else ()
     return {hook.number: hook for hooks in some for hook in hooks if hook.when is not None}
 
 
 def _was_judged(event: Event) -> bool:
-    """Whether the condition of a hook was judged just before: it is about to run, or skipped."""
+    """Whether the event shows that the condition of a hook was just evaluated."""
     match event.data:
         case LifecycleToolCall(restored=restored):
             return not restored
@@ -162,7 +163,7 @@ def explain_variable(
     at: int | None = None,
     declared: RunDeclarations = NOTHING_DECLARED,
 ) -> VariableExplained:
-    """Why a variable has its value, as of an event or as of the last one.
+    """Explain the value of a variable, as of an event or of the last one.
 
     Raises:
         UsageError: the run has no such variable, or no such event.
@@ -202,11 +203,11 @@ def explain_variable(
 def _check(events: Sequence[Event], name: str, at: int | None) -> None:
     last = events[-1].seq
     if at is not None and not 1 <= at <= last:
-        raise UsageError(f"There is no event {at} in this run. Events: 1 to {last}.")
+        raise UsageError(f"Unknown event {at}. This run has the events 1 to {last}.")
     known = dict.fromkeys(_names(events))
     if name not in known:
         hint = nearest(name, known)
-        remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(known)}."
+        remedy = f"Did you mean {hint!r}?" if hint else f"Variables: {', '.join(known)}."
         raise UsageError(f"This run has no variable {name!r}. {remedy}")
 
 

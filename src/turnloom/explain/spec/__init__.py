@@ -1,1 +1,1 @@
-"""What explanations are made of; each says itself in plain text, and in JSON through msgspec."""
+"""Explanations as data; `str` renders them as plain text, msgspec as JSON."""

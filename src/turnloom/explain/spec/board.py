@@ -1,4 +1,5 @@
-"""What boards add: what woke a turn, what it published, who was offered an artifact."""
+"""Explanations of boards: why a turn was woken, what it published, and who was offered an
+artifact."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +10,7 @@ from turnloom.explain.spec.route import ShownSelection
 from turnloom.explain.spec.text import (
     ReadableExplanation,
     counted,
-    lasting,
+    duration,
     moment,
     one_line,
     table,
@@ -18,7 +19,7 @@ from turnloom.kernel.markup import visible
 
 
 class ArtifactName(msgspec.Struct, frozen=True):
-    """An artifact by its name: everything that says where it comes from, and nothing it says."""
+    """The identity and origin of an artifact, without its payload."""
 
     seq: int
     id: str
@@ -29,7 +30,7 @@ class ArtifactName(msgspec.Struct, frozen=True):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The artifact as texts: id, type, producer, run, parents."""
+        """Table cells: id, type, producer, run, parents."""
         return self.id, self.type, self.produced_by, self.run, ", ".join(self.parents) or "-"
 
 
@@ -37,10 +38,10 @@ NAMED = ("id", "type", "produced by", "in run", "made from")
 
 
 class WakeReason(msgspec.Struct, frozen=True):
-    """Why a turn on a board was taken: which subscription took which artifacts.
+    """Why a turn on a board was taken: the subscription and the artifacts that it took.
 
-    Without a subscription, somebody gave them to the agent directly. `retry_of` is the turn that
-    failed with them before.
+    Without a subscription, the artifacts were given to the agent directly. `retry_of` is the failed
+    turn that is tried again.
     """
 
     seq: int
@@ -50,25 +51,25 @@ class WakeReason(msgspec.Struct, frozen=True):
 
     @property
     def says(self) -> str:
-        """What woke the agent, in a line."""
+        """The reason as one line."""
         by = f"Woken by {self.subscription}" if self.subscription else "Given directly"
-        again = f", once more after turn {self.retry_of}" if self.retry_of else ""
+        again = f", retry of turn {self.retry_of}" if self.retry_of else ""
         return f"{by} (seq {self.seq}) with {counted(len(self.artifacts), 'artifact')}{again}:"
 
     @property
     def lines(self) -> list[str]:
-        """What woke the agent, and each artifact in a line."""
+        """The reason, then the artifacts, one line each."""
         return [self.says, *indented(self.artifacts)]
 
 
 def indented(artifacts: Sequence[ArtifactName]) -> list[str]:
-    """Artifacts by name, a line each, under a head."""
+    """Artifacts as an indented table with a header."""
     head, *rest = table([NAMED, *(each.cells for each in artifacts)])
     return [f"  {line}" for line in (head, *rest)]
 
 
 class ProviderEntry(msgspec.Struct, frozen=True, tag="provider"):
-    """One call of a provider, inside whom: how many items it gave in how many microseconds."""
+    """One call of a provider: its path, its number of items, and its duration in microseconds."""
 
     seq: int
     provider: str
@@ -78,14 +79,14 @@ class ProviderEntry(msgspec.Struct, frozen=True, tag="provider"):
 
     @property
     def says(self) -> str:
-        """What the call came to."""
-        took = lasting(self.micros / 1_000_000)
+        """The result of the call, as one line."""
+        took = duration(self.micros / 1_000_000)
         gave = f"failed with {self.error} after" if self.error else f"gave {items(self.items)} in"
         return f"{self.provider} {gave} {took}"
 
 
 class FailedProviderEntry(msgspec.Struct, frozen=True, tag="failed provider"):
-    """A provider that gave nothing, and who was asked in its place."""
+    """A failed call of a provider, and the fallback that was asked instead."""
 
     seq: int
     provider: str
@@ -95,13 +96,13 @@ class FailedProviderEntry(msgspec.Struct, frozen=True, tag="failed provider"):
 
     @property
     def says(self) -> str:
-        """What went wrong, and what was done about it."""
-        instead = f"; asked in its place: {self.fallback}" if self.fallback else ""
+        """The failure and the fallback, as one line."""
+        instead = f"; fallback: {self.fallback}" if self.fallback else ""
         return f"{self.provider} failed: {self.error}: {one_line(self.message, 200)}{instead}"
 
 
 class OfferEntry(msgspec.Struct, frozen=True, tag="offer"):
-    """What a subscription made of an artifact, and what came of that."""
+    """The verdict of a subscription on an artifact, and its effect."""
 
     seq: int
     subscription: str
@@ -111,22 +112,22 @@ class OfferEntry(msgspec.Struct, frozen=True, tag="offer"):
 
     @property
     def refused(self) -> bool:
-        """Whether the artifact is not for the subscription."""
+        """Whether the subscription refused the artifact."""
         return self.what.startswith("no: ")
 
     @property
-    def told(self) -> str:
-        """The verdict in words, with the instant from which the artifact can be seen."""
+    def description(self) -> str:
+        """The verdict in words, with the time from which the artifact is visible."""
         return f"{self.what} (from {moment(self.opens)} on)" if self.opens else self.what
 
     @property
     def says(self) -> str:
-        """Whose verdict it is, in words."""
-        return f"{self.subscription}: {self.told}"
+        """The subscription and its verdict, as one line."""
+        return f"{self.subscription}: {self.description}"
 
 
 class ChoiceEntry(msgspec.Struct, frozen=True, tag="choice"):
-    """Which of several tries of the turn counts; `chosen` is from 1."""
+    """The chosen one of several tries of a turn; `chosen` counts from 1."""
 
     seq: int
     chosen: int
@@ -134,16 +135,16 @@ class ChoiceEntry(msgspec.Struct, frozen=True, tag="choice"):
 
     @property
     def says(self) -> str:
-        """The choice with all scores."""
+        """The choice with all scores, as one line."""
         scores = ", ".join("failed" if each is None else f"{each:g}" for each in self.scores)
         return f"try {self.chosen} of {len(self.scores)} counts (scores: {scores})"
 
 
 class ContextEntry(msgspec.Struct, frozen=True, tag="context"):
-    """Context that was gathered from a provider, or from the `fallback` in its place.
+    """Context from a provider, or from its `fallback`.
 
-    `outcome` is `gathered`, or `failed` if nobody gave any. Which items there are, and what each
-    leaves out, the frame says; who else was asked on the way stands within.
+    `outcome` is `gathered`, or `failed` if every provider failed. The frame lists the items and
+    what each leaves out; `within` lists the calls of other providers.
     """
 
     seq: int
@@ -156,16 +157,16 @@ class ContextEntry(msgspec.Struct, frozen=True, tag="context"):
 
     @property
     def says(self) -> str:
-        """Who gave how much."""
+        """The provider and its number of items, as one line."""
         if self.outcome == "failed":
             return f"no context: {self.provider} failed"
         instead = ", the fallback," if self.fallback else ""
-        gave = f"gave {items(self.items)} in {lasting(self.seconds)}"
+        gave = f"gave {items(self.items)} in {duration(self.seconds)}"
         return f"context: {self.provider}{instead} {gave}"
 
 
 class ArtifactEntry(msgspec.Struct, frozen=True, tag="artifact"):
-    """An artifact that the turn made, and to whom it was offered; not if it was only `made`."""
+    """An artifact of the turn and its offers; none if it was `made` without being published."""
 
     seq: int
     artifact: ArtifactName
@@ -174,21 +175,21 @@ class ArtifactEntry(msgspec.Struct, frozen=True, tag="artifact"):
 
     @property
     def says(self) -> str:
-        """What was made, from what."""
-        did = "made, for who asked alone," if self.made else "published"
+        """The artifact and its parents, as one line."""
+        did = "made, not published:" if self.made else "published"
         origin = f", made from {', '.join(self.artifact.parents)}" if self.artifact.parents else ""
         return f"{did} {self.artifact.type} {self.artifact.id}{origin}"
 
 
 def items(count: int) -> str:
-    """How many items were given."""
+    """Format a number of items."""
     return counted(count, "item") if count else "no items"
 
 
 class OfferExplained(ReadableExplanation, frozen=True):
-    """What every subscription made of an artifact, and why it was not for some of them.
+    """The verdict of every subscription on an artifact.
 
-    `seq` is where it was offered, or where it came if it was not.
+    `seq` is the event that offered the artifact, or that published it if it was not offered.
     """
 
     run: str
@@ -204,33 +205,33 @@ class OfferExplained(ReadableExplanation, frozen=True):
 
     @property
     def headline(self) -> str:
-        """Which artifact it is about, and where that was offered."""
-        did = "offered" if self.offered else "not offered to anybody"
+        """The artifact and the event that offered it."""
+        did = "offered" if self.offered else "not offered"
         line = f"Artifact {self.artifact.id} {did} at seq {self.seq}, run {self.run}"
         is_meant = self.asked in (self.seq, self.artifact.seq)
         return line if is_meant else f"{_next(self.asked)}\n{line}"
 
     @property
-    def nobody(self) -> str:
-        """What is said where no subscription was considered."""
+    def no_verdicts(self) -> str:
+        """The line shown instead of verdicts if no subscription was considered."""
         if self.offered:
-            return "Subscriptions: none was considered"
-        return f"Subscriptions: none takes {self.artifact.type} here, or it was not judged yet"
+            return "Subscriptions: none considered"
+        return f"Subscriptions: none takes {self.artifact.type} here, or it is not judged yet"
 
     def _verdicts(self) -> list[str]:
         if not self.to:
-            return [self.nobody]
-        rows = [(f"  {each.subscription}", each.told) for each in self.to]
+            return [self.no_verdicts]
+        rows = [(f"  {each.subscription}", each.description) for each in self.to]
         return ["Subscriptions considered, in order:", *table(rows), *self.choice]
 
     @property
     def choice(self) -> list[str]:
-        """Whom a guard chose of those who would have been woken, and how."""
+        """The candidate that a guard selected, with the draws."""
         return self.selection.lines if self.selection else []
 
 
 class ArrivedArtifact(msgspec.Struct, frozen=True):
-    """An artifact of a set: where and when it was offered to the subscription."""
+    """An artifact of a consumed set, with the event and time of its offer."""
 
     artifact: ArtifactName
     seq: int
@@ -238,7 +239,7 @@ class ArrivedArtifact(msgspec.Struct, frozen=True):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The artifact as texts: where it was offered and when, then its name."""
+        """Table cells: event and time of the offer, then those of the artifact."""
         offered = str(self.seq) if self.seq else "-"
         return offered, moment(self.at) if self.at else "-", *self.artifact.cells
 
@@ -247,9 +248,9 @@ ARRIVED = ("offered at", "when", *NAMED)
 
 
 class ConsumptionExplained(ReadableExplanation, frozen=True):
-    """Why a subscription took what it took when it took it, and into what.
+    """Why a subscription consumed a set of artifacts at this moment.
 
-    `because` is what completed the set, in words, and `cause` the event that did.
+    `because` describes what completed the set, and `cause` is that event.
     """
 
     run: str
@@ -270,7 +271,7 @@ class ConsumptionExplained(ReadableExplanation, frozen=True):
 
     @property
     def headline(self) -> str:
-        """Who took how much into what."""
+        """The subscription, the number of artifacts, and the turn or run that got them."""
         took = f"{self.subscription or self.agent} took {counted(len(self.artifacts), 'artifact')}"
         into = f"run {self.opened}" if self.opened else f"turn {self.turn} of {self.agent}"
         line = f"At seq {self.seq}, {took} into {into}, run {self.run}"
@@ -278,10 +279,10 @@ class ConsumptionExplained(ReadableExplanation, frozen=True):
 
     @property
     def reason(self) -> str:
-        """What completed the set."""
+        """The event that completed the set."""
         where = f" (seq {self.cause})" if self.cause else ""
         return f"Because{where}: {self.because}"
 
 
 def _next(asked: int) -> str:
-    return f"At seq {asked}, nothing was offered or taken; the next time after it:"
+    return f"Nothing was offered or taken at seq {asked}. Next:"

@@ -1,4 +1,4 @@
-"""Explanations of every kind, and what the declarations of a run say."""
+"""The union of all explanations, and the declarations they need."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,10 +16,9 @@ Explanation = TurnExplained | VariableExplained | RouteExplanation | Timeline
 
 
 class RunDeclarations(NamedTuple):
-    """What a run began with, read from the first event of its log.
+    """The declarations of a run, read from the first event of its log.
 
-    `descriptions` say what variables are for, by name; `conversation` is what decided its routes
-    and hooks, if it is one.
+    `descriptions` maps variables to their descriptions; `conversation` is None for other forms.
     """
 
     descriptions: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""Routes: every rule or way considered, and what would have led elsewhere."""
+"""Explanations of routes: the rules or paths considered, and the changes that lead elsewhere."""
 
 import msgspec
 
@@ -10,8 +10,8 @@ from turnloom.kernel.values import Json, preview
 
 
 class FlowRouteExplained(ReadableExplanation, frozen=True):
-    """Why a flow went where it went: what was decided, what that went by, what led to it and what
-    came of it; `kind` is that of the event."""
+    """Why a flow took a path: the decision, its inputs, its causes and its consequences. `kind` is
+    that of the event."""
 
     run: str
     seq: int
@@ -28,24 +28,24 @@ class FlowRouteExplained(ReadableExplanation, frozen=True):
 
     @property
     def headline(self) -> str:
-        """What was decided where, and which event this is if another one was named."""
+        """The decision and its place, with a note if it comes after the requested event."""
         line = f"At seq {self.seq}, {self.decided}, run {self.run}"
         if self.asked == self.seq:
             return line
-        return f"At seq {self.asked}, nothing was decided; the next time after it:\n{line}"
+        return f"Nothing was decided at seq {self.asked}. The next decision:\n{line}"
 
     @property
     def parts(self) -> list[str]:
-        """What it went by, what led to it and what came of it, a line each."""
+        """Inputs, causes and consequences of the decision, one line each."""
         causes = [f"  seq {each.seq}: {each.says}" for each in self.causes]
         lines = [*self.went_by]
         lines += ["Because:", *causes] if causes else []
-        lines += ["What came of it:", *(f"  {each}" for each in self.came_of)]
+        lines += ["Then:", *(f"  {each}" for each in self.came_of)]
         return lines if self.came_of else lines[:-1]
 
 
 class ShownSelection(msgspec.Struct, frozen=True):
-    """Who was chosen for a turn, in place of whom it was `meant` for; nobody, if none was left."""
+    """The agent selected for a turn `meant` for another one; empty if no candidate was left."""
 
     seq: int
     chosen: str
@@ -58,15 +58,15 @@ class ShownSelection(msgspec.Struct, frozen=True):
 
     @property
     def says(self) -> str:
-        """The choice in a line."""
+        """The selection as one line."""
         instead = f" in place of {self.meant}" if self.meant not in ("", self.chosen) else ""
         sure = f", confidence {self.confidence:g}" if self.chosen else ""
-        who = f"{self.chosen or 'nobody'}{instead}"
+        who = f"{self.chosen or 'no candidate'}{instead}"
         return f"Selection (seq {self.seq}): {who}, in category {self.category!r}{sure}"
 
     @property
     def lines(self) -> list[str]:
-        """The choice, each candidate with its belief and its draw, and what was done without."""
+        """The selection, then each candidate with its belief and draw, exclusions and notes."""
         rows = [COLUMNS, *map(_cells, self.candidates)]
         candidates = [f"  {row}" for row in table(rows)] if self.candidates else []
         excluded = [f"  excluded: {', '.join(self.excluded)}"] if self.excluded else []
@@ -82,15 +82,15 @@ def _cells(each: Candidate) -> tuple[str, ...]:
 
 
 def belief_of(candidate: Candidate) -> str:
-    """What was believed of a candidate."""
+    """The belief about a candidate."""
     return f"Beta({candidate.alpha:g}, {candidate.beta:g})"
 
 
 class WeighedRule(msgspec.Struct, frozen=True):
-    """A rule at the moment of the decision: what it wants, what it saw, and its verdict.
+    """A rule at the moment of the decision: its condition, the values it read, and its verdict.
 
-    One that the agent's model judges has the words with which it was `offered`; one that is
-    `pre` was judged before its agent would reply.
+    `offered` is the description shown to the model, if the model judges the rule. A `pre` rule is
+    judged before its agent replies.
     """
 
     rule: int
@@ -105,24 +105,24 @@ class WeighedRule(msgspec.Struct, frozen=True):
 
     @property
     def wants(self) -> str:
-        """The condition, and when it is judged if not after a turn."""
+        """The condition, and when it is judged unless after a turn."""
         return f"{self.condition or 'always'}{' (before the reply)' if self.pre else ''}"
 
     @property
     def sight(self) -> str:
-        """The values that it saw, or the words that the model was given."""
+        """The values that the rule read, or the description shown to the model."""
         if self.model:
-            return f"the model was told: {self.offered}" if self.offered else ""
+            return f"the model saw: {self.offered}" if self.offered else ""
         return ", ".join(f"{name} = {preview(value)}" for name, value in self.saw.items())
 
     @property
     def verdict(self) -> str:
-        """What came of the rule."""
+        """The verdict, with the reason if the rule did not fire."""
         return "fired" if self.fired else f"no: {self.why_not}"
 
 
 class SpeakerPick(msgspec.Struct, frozen=True):
-    """Who was picked when no rule fired, by whom, and among whom."""
+    """The speaker picked when no rule fired: by whom, and among which agents."""
 
     seq: int
     by: str
@@ -131,13 +131,13 @@ class SpeakerPick(msgspec.Struct, frozen=True):
 
     @property
     def says(self) -> str:
-        """The pick in a line."""
+        """The pick as one line."""
         among = ", ".join(self.among)
         return f"Picked (seq {self.seq}): {self.picked}, by {self.by}, among {among}"
 
 
 class Alternative(msgspec.Struct, frozen=True):
-    """One value that, had it been another, would have led elsewhere; `rule` 0 is no rule."""
+    """A change of one variable that leads to another route; `rule` is 0 if no rule fires then."""
 
     variable: str
     was: Json
@@ -149,10 +149,10 @@ class Alternative(msgspec.Struct, frozen=True):
 
 
 class RouteExplained(ReadableExplanation, frozen=True):
-    """Why the work went where it went.
+    """Why the work went from one agent to another.
 
-    `doubt` says what the declarations of the run decide at this place, if that is not this route;
-    `selection` what a guard made of it, before or after.
+    `doubt` describes the route that the declarations of the run lead to, if it is another one.
+    `selection` is the choice of a guard before or after the route.
     """
 
     run: str
@@ -172,16 +172,17 @@ class RouteExplained(ReadableExplanation, frozen=True):
 
     @property
     def headline(self) -> str:
-        """Who handed over to whom and why, and which route this is if another event was named."""
+        """Source, target and reason of the route, with a note if it comes after the requested
+        event."""
         source = self.source or "start"
         line = f"Route at seq {self.seq}: {source} → {self.target} ({self.reason}), run {self.run}"
         if self.asked == self.seq:
             return line
-        return f"Seq {self.asked} is no route; the next one decided after it:\n{line}"
+        return f"Seq {self.asked} is not a route. The next route:\n{line}"
 
     @property
     def alternatives(self) -> list[str]:
-        """Who was picked or chosen, and what single change of a value would have led elsewhere."""
+        """Pick, selection, and the single changes of a variable that lead elsewhere."""
         lines = [self.picked.says] if self.picked else []
         lines += self.selection.lines if self.selection else []
         if self.doubt:
@@ -192,7 +193,7 @@ class RouteExplained(ReadableExplanation, frozen=True):
 
     def _rules(self) -> list[str]:
         if not self.rules:
-            return ["Rules: none was considered"]
+            return ["Rules: none considered"]
         rows = [
             (f"  rule {each.rule}", f"→ {each.target}", each.wants, each.sight, each.verdict)
             for each in self.rules

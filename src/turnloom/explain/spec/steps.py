@@ -1,4 +1,4 @@
-"""What happened in a turn: calls, writes, questions and effects."""
+"""The steps of a turn: calls, writes, questions and effects."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,20 +14,20 @@ from turnloom.explain.spec.board import (
     OfferEntry,
     ProviderEntry,
 )
-from turnloom.explain.spec.text import counted, lasting, moment, one_line
+from turnloom.explain.spec.text import counted, duration, moment, one_line
 from turnloom.kernel.values import Json, as_data, preview
 
-# How many characters of a value or a text a line shows.
+# Characters of a value or text shown on a line.
 LINE = 200
 
 
 def data(value: Json) -> str:
-    """A value as data on one line."""
+    """A value as JSON on one line."""
     return one_line(as_data(value), LINE)
 
 
 class TextEntry(msgspec.Struct, frozen=True, tag="text"):
-    """What the agent said; `hidden` from the user if it was a control word."""
+    """A text of the agent; `hidden` from the user if it is a control word."""
 
     seq: int
     text: str
@@ -35,24 +35,24 @@ class TextEntry(msgspec.Struct, frozen=True, tag="text"):
 
     @property
     def says(self) -> str:
-        """What was said, on one line."""
+        """The text as one line."""
         return f"said{_hidden(self.hidden)}: {one_line(self.text, LINE)}"
 
 
 class AddedTextEntry(msgspec.Struct, frozen=True, tag="added by engine"):
-    """What the model was shown beside the frame and the exchanges, text by text."""
+    """Texts that the engine added to the frame and the exchanges."""
 
     seq: int
     texts: tuple[str, ...]
 
     @property
     def says(self) -> str:
-        """What was added, each text as data."""
+        """The added texts as JSON."""
         return f"added by engine: {', '.join(map(data, self.texts))}"
 
 
 class EngineToolEntry(msgspec.Struct, frozen=True, tag="called by engine"):
-    """A tool of the engine's own that it called itself, and what that gave or why it failed."""
+    """A call of a tool that belongs to the engine, with its result or error."""
 
     seq: int
     tool: str
@@ -62,13 +62,13 @@ class EngineToolEntry(msgspec.Struct, frozen=True, tag="called by engine"):
 
     @property
     def says(self) -> str:
-        """What was called, with what, and what came of it."""
+        """Tool, arguments and result, as one line."""
         came = f"failed: {one_line(self.error, LINE)}" if self.error else f"→ {data(self.result)}"
         return f"called by engine: {self.tool} {data(self.arguments)} {came}"
 
 
 class OutputEntry(msgspec.Struct, frozen=True, tag="output"):
-    """An output of the form that the agent was asked for."""
+    """A valid structured output of the agent."""
 
     seq: int
     model: str
@@ -77,12 +77,12 @@ class OutputEntry(msgspec.Struct, frozen=True, tag="output"):
 
     @property
     def says(self) -> str:
-        """The output, on one line."""
+        """The output as one line."""
         return f"gave {self.model}{_hidden(self.hidden)}: {data(self.output)}"
 
 
 class RefusedOutputEntry(msgspec.Struct, frozen=True, tag="refused output"):
-    """An answer that was not of the form that the agent was asked for."""
+    """An answer that did not match the required output type."""
 
     seq: int
     model: str
@@ -91,13 +91,13 @@ class RefusedOutputEntry(msgspec.Struct, frozen=True, tag="refused output"):
 
     @property
     def says(self) -> str:
-        """What was wrong, and with what."""
+        """The problem and the answer, as one line."""
         problem, raw = one_line(self.problem, LINE), one_line(self.raw, LINE)
-        return f"was refused, no {self.model}: {problem}; it said: {raw}"
+        return f"refused, not a valid {self.model}: {problem}; answer: {raw}"
 
 
 class ChangeEntry(msgspec.Struct, frozen=True, tag="change"):
-    """A variable that took another value, or lost it."""
+    """A changed or removed value of a variable."""
 
     seq: int
     name: str
@@ -108,13 +108,13 @@ class ChangeEntry(msgspec.Struct, frozen=True, tag="change"):
 
     @property
     def says(self) -> str:
-        """What became what, and by whom."""
+        """The change as one line: old value, new value, writer."""
         now = "removed" if self.removed else preview(self.value)
         return f"{self.name}: {preview(self.previous)} → {now} by {self.writer}"
 
 
 class RefusedWriteEntry(msgspec.Struct, frozen=True, tag="refused write"):
-    """A value that a variable could not have."""
+    """A refused write to a variable."""
 
     seq: int
     name: str
@@ -123,12 +123,12 @@ class RefusedWriteEntry(msgspec.Struct, frozen=True, tag="refused write"):
 
     @property
     def says(self) -> str:
-        """Whose write was refused, and why."""
-        return f"{self.name}: refused to {self.writer}: {one_line(self.reason, LINE)}"
+        """The refusal as one line: variable, writer and reason."""
+        return f"{self.name}: write by {self.writer} refused: {one_line(self.reason, LINE)}"
 
 
 class MissedWriteEntry(msgspec.Struct, frozen=True, tag="missed write"):
-    """A variable that a tool was to set from an answer, and did not."""
+    """A variable that a tool did not set although the answer contained its value."""
 
     seq: int
     name: str
@@ -138,12 +138,14 @@ class MissedWriteEntry(msgspec.Struct, frozen=True, tag="missed write"):
 
     @property
     def says(self) -> str:
-        """What was not set, and what the answer said."""
-        return f"{self.name}: not set by {self.tool}, and {self.key} was {preview(self.value)}"
+        """The omission as one line."""
+        return (
+            f"{self.name}: not set by {self.tool}, but answered: {self.key} = {preview(self.value)}"
+        )
 
 
 class EffectEntry(msgspec.Struct, frozen=True, tag="effect"):
-    """An effect that is not repeated when its call is entered again."""
+    """A recorded effect, which is not repeated when its call is resumed."""
 
     seq: int
     name: str
@@ -151,13 +153,12 @@ class EffectEntry(msgspec.Struct, frozen=True, tag="effect"):
 
     @property
     def says(self) -> str:
-        """What was done, and what it gave."""
-        return f"did {self.name} once: {data(self.result)}"
+        """The effect and its result, as one line."""
+        return f"effect {self.name}: {data(self.result)}"
 
 
 class RetryEntry(msgspec.Struct, frozen=True, tag="retry"):
-    """The `n`th attempt of a model call; it failed, and another one followed after `pause`
-    seconds."""
+    """The failed `n`th attempt of a model call, which was retried after `pause` seconds."""
 
     seq: int
     n: int
@@ -167,13 +168,13 @@ class RetryEntry(msgspec.Struct, frozen=True, tag="retry"):
 
     @property
     def says(self) -> str:
-        """What went wrong, and how long the engine waited before the next attempt."""
+        """The error and the pause before the next attempt, as one line."""
         fault = one_line(f"{self.error}: {self.message}", LINE)
-        return f"attempt {self.n} failed, next one after {lasting(self.pause)}: {fault}"
+        return f"attempt {self.n} failed, next one after {duration(self.pause)}: {fault}"
 
 
 class QuestionEntry(msgspec.Struct, frozen=True, tag="question"):
-    """A question, and what became of it: `answered`, `expired`, or `open`."""
+    """A question and its status: `answered`, `expired` or `open`."""
 
     seq: int
     question: str
@@ -189,31 +190,31 @@ class QuestionEntry(msgspec.Struct, frozen=True, tag="question"):
 
     @property
     def says(self) -> str:
-        """What was asked, who answered it when, and how long that took."""
+        """The question, its answer, and the time it took, as one line."""
         words = f" {preview(self.prompt)}" if self.prompt else ""
-        asked = f"asked {self.to or 'nobody'}{words}"
+        asked = f"asked {self.to or 'a person'}{words}"
         if self.status == "open":
             return f"{asked}, and waits"
-        ended = f"{moment(self.at)}, after {lasting(self.waited)}" if self.at else ""
+        ended = f"{moment(self.at)}, after {duration(self.waited)}" if self.at else ""
         if self.status == "expired":
-            return f"{asked}: nobody answered until {ended}"
+            return f"{asked}: no answer until {ended}"
         return f"{asked}: {self.by} answered {data(self.value)} at {ended}"
 
 
 class StackEntry(msgspec.Struct, frozen=True, tag="frame"):
-    """A frame of the workflow's code in which a call failed; the innermost one comes last."""
+    """A stack frame of workflow code in which a call failed; the innermost comes last."""
 
     seq: int
     frame: str
 
     @property
     def says(self) -> str:
-        """The place, on one line."""
+        """The stack frame as one line."""
         return f"raised in {one_line(self.frame, LINE)}"
 
 
 class EventEntry(msgspec.Struct, frozen=True, tag="event"):
-    """Anything else that happened meanwhile."""
+    """Any other event during the turn."""
 
     seq: int
     kind: str
@@ -221,14 +222,16 @@ class EventEntry(msgspec.Struct, frozen=True, tag="event"):
 
     @property
     def says(self) -> str:
-        """What happened."""
+        """The event as one line."""
         return f"{self.kind}: {self.what}" if self.what != self.kind else self.kind
 
 
 OnBoard = ProviderEntry | FailedProviderEntry | OfferEntry | ChoiceEntry
-Told = EngineToolEntry | AddedTextEntry | TextEntry | OutputEntry | RefusedOutputEntry | RetryEntry
+CallDetail = (
+    EngineToolEntry | AddedTextEntry | TextEntry | OutputEntry | RefusedOutputEntry | RetryEntry
+)
 Detail = (
-    Told
+    CallDetail
     | ChangeEntry
     | RefusedWriteEntry
     | MissedWriteEntry
@@ -249,11 +252,11 @@ def _called(tool: str, arguments: Json) -> str:
 
 
 class ModelCallEntry(msgspec.Struct, frozen=True, tag="model call"):
-    """The `n`th time that the engine was asked, with the frame and the exchanges `given`.
+    """The `n`th model call, with the frame and the number of exchanges `given`.
 
-    `outcome` is `answered`, `failed`, or `open` if nothing came yet; `calls` are the tools that it
-    wanted called. `part` says which engine or which try of the turn it belongs to, if there are
-    several, and `model` which model answered, if the engine says so.
+    `outcome` is `answered`, `failed`, or `open` without an answer yet. `calls` are the requested
+    tool calls. `part` names the engine or try, if there are several; `model` is the model that
+    answered, if the engine reports it.
     """
 
     seq: int
@@ -272,10 +275,10 @@ class ModelCallEntry(msgspec.Struct, frozen=True, tag="model call"):
 
     @property
     def says(self) -> str:
-        """Who was asked with what, and what came back."""
+        """Engine, outcome, usage and requested tools, as one line."""
         also = f" with {counted(self.given, 'exchange')}" if self.given else ""
         used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
-        took = f" in {lasting(self.seconds)}" if self.seconds is not None else ""
+        took = f" in {duration(self.seconds)}" if self.seconds is not None else ""
         wants = ", ".join(_called(call.tool, call.arguments) for call in self.calls)
         calls = f", wants {wants}" if wants else ""
         error = f": {one_line(self.error, LINE)}" if self.error else ""
@@ -286,10 +289,10 @@ class ModelCallEntry(msgspec.Struct, frozen=True, tag="model call"):
 
 
 class ToolEntry(msgspec.Struct, frozen=True, tag="tool"):
-    """A call of a tool, asked for in a model call or made with the agent's output (`auto`).
+    """A call of a tool, requested by a model call or made with the agent's output (`auto`).
 
-    `outcome` is `returned`, `failed`, or `open` while it goes on or waits; of its `seconds`, it
-    `waited` for people.
+    `outcome` is `returned`, `failed`, or `open` while the call runs or waits. `waited` is the part
+    of `seconds` spent waiting for people.
     """
 
     seq: int
@@ -307,7 +310,7 @@ class ToolEntry(msgspec.Struct, frozen=True, tag="tool"):
 
     @property
     def says(self) -> str:
-        """What was called with what, and what it gave."""
+        """Tool, arguments and result, as one line."""
         gave = {"returned": f"returned {data(self.result)}", "open": "is open"}
         ended = gave.get(self.outcome, f"failed: {one_line(self.error, LINE)}")
         how = " with the output" if self.auto else ""
@@ -317,14 +320,14 @@ class ToolEntry(msgspec.Struct, frozen=True, tag="tool"):
     def _took(self) -> str:
         if self.seconds is None:
             return ""
-        waited = f", {lasting(self.waited)} of it waiting" if self.waited else ""
-        return f" ({lasting(self.seconds)}{waited})"
+        waited = f", {duration(self.waited)} of it waiting" if self.waited else ""
+        return f" ({duration(self.seconds)}{waited})"
 
 
 class HookEntry(msgspec.Struct, frozen=True, tag="hook"):
-    """A hook: `success`, `error`, `skipped` for a reason, or `open` while it goes on or waits.
+    """A hook; its `status` is `success`, `error`, `skipped`, or `open` while it runs or waits.
 
-    `restored` says that it ran again for objects that were lost with another process.
+    `restored`: it ran again to rebuild objects lost with another process.
     """
 
     seq: int
@@ -341,13 +344,13 @@ class HookEntry(msgspec.Struct, frozen=True, tag="hook"):
 
     @property
     def says(self) -> str:
-        """What became of the hook."""
+        """The hook and its outcome, as one line."""
         name = f"hook {self.hook} ({self.trigger}{', restored' if self.restored else ''})"
         if self.status == "skipped":
             return f"{name} skipped: {self.result}"
-        took = [] if self.elapsed_ms is None else [lasting(self.elapsed_ms / 1000)]
+        took = [] if self.elapsed_ms is None else [duration(self.elapsed_ms / 1000)]
         took += [f"{self.attempts} attempts"] if self.attempts > 1 else []
-        took += [f"waited {lasting(self.waited)}"] if self.waited else []
+        took += [f"waited {duration(self.waited)}"] if self.waited else []
         how = f" ({', '.join(took)})" if took else ""
         gave = one_line(self.error, LINE) if self.error else data(self.result)
         gave = f": {gave}" if self.error or self.result is not None else ""
@@ -364,8 +367,8 @@ class TransferEntry(msgspec.Struct, frozen=True, tag="transfer"):
 
     @property
     def says(self) -> str:
-        """Which rule was chosen, and to whom it leads."""
-        return f"chose to hand over to {self.target} (rule {self.rule})"
+        """The chosen rule and its target, as one line."""
+        return f"chose the handoff to {self.target} (rule {self.rule})"
 
 
 Step = (
@@ -374,7 +377,7 @@ Step = (
 
 
 def lines_of(steps: Sequence[Step]) -> list[str]:
-    """Steps and what happened within each, a line each."""
+    """Steps and their details, one line each."""
     lines: list[tuple[str, int, str]] = []
     for step in steps:
         lines.append(("", step.seq, step.says))

@@ -1,4 +1,4 @@
-"""Text that a terminal can be trusted with: what it must not obey is spelled out."""
+"""Formatting of text that is safe to print: control characters are made visible."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -9,18 +9,18 @@ from turnloom.kernel.markup import visible, written
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    """The text on one line, cut if it is long."""
+    """Put a text on one line and cut it at `limit`."""
     flat = visible(text.replace("\n", "⏎").replace("\t", " "))
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
 def indent(text: str, by: str = "    ") -> str:
-    """Each line of a text moved to the right."""
+    """Indent each line of a text."""
     return "\n".join(f"{by}{line}" for line in text.split("\n"))
 
 
 def table(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines whose columns stand under each other."""
+    """Align rows in columns."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
@@ -30,12 +30,12 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def counted(count: int, thing: str) -> str:
-    """How many there are of a thing."""
+    """Format a count with its noun."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def lasting(seconds: float | None) -> str:
-    """A duration as people say it."""
+def duration(seconds: float | None) -> str:
+    """Format a duration for people."""
     if seconds is None:
         return ""
     if seconds < 1:
@@ -47,12 +47,12 @@ def lasting(seconds: float | None) -> str:
 
 
 def moment(at: datetime) -> str:
-    """An instant as people of this place read it."""
+    """Format an instant in local time."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 class ReadableExplanation(msgspec.Struct, frozen=True):
-    """An explanation that shows itself as the text that it is, in notebooks as HTML."""
+    """An explanation whose repr is its text, and HTML in notebooks."""
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,19 +1,19 @@
-"""A run from its start to its last event, a row for each thing of note."""
+"""The timeline of a run: one row per turn, call, question or route."""
 
 from datetime import datetime
 
 import msgspec
 
 from turnloom.agents.spec import Usage
-from turnloom.explain.spec.text import ReadableExplanation, counted, lasting, moment, table
+from turnloom.explain.spec.text import ReadableExplanation, counted, duration, moment, table
 from turnloom.kernel.markup import grid, visible
 from turnloom.log.spec import progress_words
 
 
 class TimelineRow(msgspec.Struct, frozen=True):
-    """One thing of note: a turn, a tool, a hook, a question, a pick, a route, the end.
+    """A row of a timeline: a turn, a tool, a hook, a question, a pick, a route, the end.
 
-    `depth` says how far it stands inside others: a tool in its turn, a question in its tool.
+    `depth` is the nesting: a tool in its turn, a question in its tool.
     """
 
     seq: int
@@ -28,20 +28,20 @@ class TimelineRow(msgspec.Struct, frozen=True):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row as texts: seq, what, who, how long, tokens shown, tokens used, note."""
+        """Table cells: seq, what, who, duration, tokens shown, tokens used, note."""
         usage = self.usage
         used = f"{usage.input_tokens}/{usage.output_tokens}" if usage else ""
         tokens = "" if self.tokens is None else str(self.tokens)
         what = f"{'  ' * self.depth}{self.what}"
-        return str(self.seq), what, self.who, lasting(self.seconds), tokens, used, self.note
+        return str(self.seq), what, self.who, duration(self.seconds), tokens, used, self.note
 
 
 class Timeline(ReadableExplanation, frozen=True):
-    """What happened in a run, when, for how long and at what cost.
+    """What happened in a run, when, how long it took and what it used.
 
-    On a board: what the run is about, which runs it comes from (the first collected for it), and
-    the subscription that it collects for, and how many it has of those that are wanted. `spent` is
-    what it used of its budget.
+    Boards add the correlation, the parent runs (first the one that collected its artifacts), the
+    subscription that the run collects for, and the numbers of collected and wanted artifacts.
+    `spent` is the used budget.
     """
 
     run: str
@@ -72,7 +72,7 @@ class Timeline(ReadableExplanation, frozen=True):
 
     @property
     def about(self) -> list[str]:
-        """The budget of the run, and on a board where it comes from, a line each."""
+        """The used budget and, on a board, the origin of the run, one line each."""
         lines = [f"Budget: used {self.spent}"] if self.spent else []
         lines += [f"Collects for {self.collects}"] if self.collects else []
         if self.correlation not in ("", self.run):
@@ -85,12 +85,12 @@ class Timeline(ReadableExplanation, frozen=True):
 
     @property
     def headline(self) -> str:
-        """The run in one line."""
+        """The run as one line."""
         workflow = f"{self.workflow} {self.version}".rstrip()
         standing = progress_words(self.status, self.collected, self.wanted)
         return (
             f"Run {self.run} of {workflow}: {standing}, "
-            f"started {moment(self.started)}, {lasting(self.seconds)}, "
+            f"started {moment(self.started)}, {duration(self.seconds)}, "
             f"{counted(self.turns, 'turn')}, {counted(self.events, 'event')}"
         )
 

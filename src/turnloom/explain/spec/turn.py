@@ -1,4 +1,4 @@
-"""One turn: the frame as it was sent, what happened, and where the work went."""
+"""Explanation of a turn: its frame, its steps, and the next move."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,20 @@ from turnloom.board.spec import (
 )
 from turnloom.explain.spec.board import WakeReason
 from turnloom.explain.spec.steps import Step, lines_of
-from turnloom.explain.spec.text import ReadableExplanation, indent, lasting, moment, one_line, table
+from turnloom.explain.spec.text import (
+    ReadableExplanation,
+    duration,
+    indent,
+    moment,
+    one_line,
+    table,
+)
 from turnloom.kernel.markup import visible
 from turnloom.kernel.values import as_data
 
 
 def audience(visibilities: Audience) -> str:
-    """Who may see what, in words."""
+    """Describe who may see a frame."""
     return " and ".join(map(_admitted, visibilities)) or "everybody"
 
 
@@ -33,7 +40,7 @@ def _admitted(visibility: Visibility) -> str:
         case Private(agents=agents):
             return f"the agents {', '.join(sorted(agents))} only"
         case Labelled(labels=labels):
-            return f"who has the labels {', '.join(sorted(labels))} only"
+            return f"readers with the labels {', '.join(sorted(labels))} only"
         case Tenant(tenant_id=tenant):
             return f"the tenant {tenant} only"
         case After(at=at, then=then):
@@ -41,7 +48,7 @@ def _admitted(visibility: Visibility) -> str:
         case Public():
             return "everybody"
         case Shared():
-            return "everybody of every tenant"
+            return "everybody in every tenant"
 
 
 class ShownMessage(msgspec.Struct, frozen=True):
@@ -66,7 +73,7 @@ class ShownSegment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NextMove(msgspec.Struct, frozen=True):
-    """Where the work went after the turn: a route, or the end of the run."""
+    """The next move after the turn: a route, or the end of the run."""
 
     seq: int
     kind: str
@@ -75,7 +82,7 @@ class NextMove(msgspec.Struct, frozen=True):
 
 
 class ShownFrame(msgspec.Struct, frozen=True):
-    """What an engine was shown, to the byte. `seq` is where the frame stands."""
+    """The frame that an engine was shown, byte for byte. `seq` is the event that recorded it."""
 
     seq: int
     as_in: int
@@ -92,8 +99,8 @@ NO_FRAME = ShownFrame(0, 0, (), (), tokens=0, counter="", digest="", prompt="")
 
 
 class PartExplained(msgspec.Struct, frozen=True):
-    """One engine of several, or one try of several: what it was shown, if that is not the frame of
-    the turn, and the exchanges that its last model call was given."""
+    """One engine or one try of a turn: its frame if it differs from that of the turn, and the
+    exchanges passed to its last model call."""
 
     name: str
     frame: ShownFrame | None
@@ -101,25 +108,28 @@ class PartExplained(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> list[str]:
-        """What this part was given, segment by segment and exchange by exchange."""
+        """The segments and exchanges of this part, one line each."""
         if self.frame is None:
             lines = [f"{self.name} was shown the same frame"]
         else:
             size = f"{self.frame.tokens} tokens, digest {self.frame.digest}"
-            lines = [f"{self.name} was shown a frame of its own (seq {self.frame.seq}), {size}:"]
-            lines += told(self.frame.segments)
+            lines = [f"{self.name} was shown a separate frame (seq {self.frame.seq}), {size}:"]
+            lines += segment_lines(self.frame.segments)
         if self.exchanges:
-            lines += [f"{self.name} was given, in its last model call:", *given(self.exchanges)]
+            lines += [
+                f"{self.name} was given, in its last model call:",
+                *exchange_lines(self.exchanges),
+            ]
         return lines
 
 
 class TurnExplained(ReadableExplanation, frozen=True):
-    """What one turn was shown, to the byte, and what it did.
+    """The exact frame of one turn, and what the turn did.
 
-    `seq` is where its frame stands, or 0 if it has none yet. `exchanges` is what its later model
-    calls were given besides the frame: the second the first of them, the third two, and so on.
-    `woken` says why it was taken, on a board. `parts` tell of further engines, and of tries.
-    `visibility` is that of all that its frame shows.
+    `seq` is the event that recorded the frame, or 0 without a frame. `exchanges` were passed to
+    later model calls in addition to the frame: one to the second call, two to the third, and so on.
+    `woken` is the reason for the turn, on a board. `parts` describe further engines and tries.
+    `visibility` combines that of everything in the frame.
     """
 
     run: str
@@ -148,26 +158,26 @@ class TurnExplained(ReadableExplanation, frozen=True):
 
     def __str__(self) -> str:
         lines = [self.headline, *self.waking, *self._sight(), *self._left_out(), *self.outcome]
-        lines += ["", "The prompt, segment by segment:", *told(self.segments)]
+        lines += ["", "The prompt, segment by segment:", *segment_lines(self.segments)]
         if self.exchanges:
-            lines += ["Exchanges, given to later model calls:", *given(self.exchanges)]
+            lines += ["Exchanges, given to later model calls:", *exchange_lines(self.exchanges)]
         for part in self.parts:
             lines += part.lines
         return visible("\n".join(lines))
 
     @property
     def headline(self) -> str:
-        """Which turn this is, how big it was and whether the record is sound."""
+        """The turn, the size of its frame, and whether its digests match."""
         status = f"{self.status}: {one_line(self.error, 200)}" if self.error else self.status
         who = f"Turn {self.turn} of {self.agent} ({status}), run {self.run}"
         if not self.seq:
-            return f"{who}: it has no frame{' yet' if self.status == 'open' else ''}"
+            return f"{who}: no frame{' yet' if self.status == 'open' else ''}"
         proof = "digests verified" if self.verified else "DIGESTS DO NOT MATCH"
         return f"{who}: {self.tokens} tokens ({self.counter}), digest {self.digest}, {proof}"
 
     @property
     def waking(self) -> list[str]:
-        """What woke the agent, on a board."""
+        """Why the agent was woken, on a board."""
         return self.woken.lines if self.woken else []
 
     def _sight(self) -> list[str]:
@@ -186,8 +196,8 @@ class TurnExplained(ReadableExplanation, frozen=True):
 
     @property
     def outcome(self) -> list[str]:
-        """What happened in the turn and where the work went, a line each."""
-        took = f", {lasting(self.seconds)}" if self.seconds is not None else ""
+        """The steps of the turn and the next move, one line each."""
+        took = f", {duration(self.seconds)}" if self.seconds is not None else ""
         used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
         lines = [f"What happened ({used}{took}):", *lines_of(self.steps)]
         if (onward := self.onward) is not None:
@@ -197,18 +207,18 @@ class TurnExplained(ReadableExplanation, frozen=True):
 
     @property
     def exchanged(self) -> list[str]:
-        """Each exchange as data."""
+        """Each exchange as JSON."""
         return [as_data(each) for each in self.exchanges]
 
 
-def told(segments: Sequence[ShownSegment]) -> list[str]:
-    """Segments with their texts."""
+def segment_lines(segments: Sequence[ShownSegment]) -> list[str]:
+    """Segments with their texts, as lines."""
     lines: list[str] = []
     for number, segment in enumerate(segments, 1):
         lines += [f"  [{number}] {segment.kind} {segment.origin}", indent(segment.text)]
     return lines
 
 
-def given(exchanges: Sequence[Exchange]) -> list[str]:
-    """Exchanges as data, a line each."""
+def exchange_lines(exchanges: Sequence[Exchange]) -> list[str]:
+    """Exchanges as JSON, one line each."""
     return [f"  [{number}] {as_data(each)}" for number, each in enumerate(exchanges, 1)]

@@ -1,4 +1,4 @@
-"""One variable: what it is for, where its value is from, what changed it, who read it."""
+"""Explanation of a variable: its purpose, the source of its value, its changes and its readers."""
 
 from datetime import datetime
 
@@ -19,10 +19,11 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class VariableChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One change of the value, and what led to it: nearest first, back to what is from outside.
+    """One change of the value with its chain of causes, nearest first, back to an input from
+    outside.
 
-    `absent` says that there was no value before, `removed` that there was none afterwards, and
-    `ephemeral` that the value lived in the memory of a process alone.
+    `absent`: no value before. `removed`: no value after. `ephemeral`: the value lived only in the
+    memory of a process.
     """
 
     seq: int
@@ -37,14 +38,14 @@ class VariableChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def says(self) -> str:
-        """What became what, and by whom."""
+        """The change as one line: old value, new value, writer."""
         was = "absent" if self.absent else preview(self.previous)
         now = "removed" if self.removed else shown(self.value, self.ephemeral)
         return f"{was} → {now} by {self.writer}"
 
 
 class RefusedValue(msgspec.Struct, frozen=True):
-    """A value that somebody wanted the variable to take and that it could not have."""
+    """A refused write to the variable."""
 
     seq: int
     at: datetime
@@ -54,12 +55,12 @@ class RefusedValue(msgspec.Struct, frozen=True):
 
     @property
     def says(self) -> str:
-        """Whose value was refused, and why."""
-        return f"refused to {self.writer}: {one_line(self.reason, 200)}"
+        """The refusal as one line: writer and reason."""
+        return f"write by {self.writer} refused: {one_line(self.reason, 200)}"
 
 
 class Omission(msgspec.Struct, frozen=True):
-    """A value that an answer held for the variable, and that the tool which asked did not set."""
+    """A value in an answer that the asking tool did not write to the variable."""
 
     seq: int
     at: datetime
@@ -70,18 +71,18 @@ class Omission(msgspec.Struct, frozen=True):
 
     @property
     def says(self) -> str:
-        """Which tool did not set what."""
+        """The omission as one line."""
         was = preview(self.value)
-        return f"not set by tool:{self.tool}, and {self.key} of the answer was {was}"
+        return f"not set by tool:{self.tool}, but answered: {self.key} = {was}"
 
 
 Write = VariableChange | RefusedValue | Omission
 
 
 class FrameMention(msgspec.Struct, frozen=True):
-    """A frame that showed the variable, or that was to show it and says why it did not.
+    """A frame that showed the variable, or withheld it with a reason.
 
-    `origin` is the segment: the variable's own, or a handoff whose words hold its value.
+    `origin` is the segment: that of the variable, or a handoff whose text contains its value.
     """
 
     seq: int
@@ -93,7 +94,7 @@ class FrameMention(msgspec.Struct, frozen=True):
 
 
 class JudgedRule(msgspec.Struct, frozen=True):
-    """A rule of a route whose condition looked at the variable."""
+    """A handoff rule whose condition read the variable."""
 
     seq: int
     source: str
@@ -106,17 +107,17 @@ class JudgedRule(msgspec.Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """Whose rule it is."""
+        """The rule: source agent and number."""
         return f"{self.source} rule {self.rule}"
 
     @property
     def verdict(self) -> str:
-        """What the rule made of it."""
+        """The verdict of the rule, with its target or the reason against it."""
         return f"fired → {self.target}" if self.fired else f"no: {self.why_not}"
 
 
 class GatedHook(msgspec.Struct, frozen=True):
-    """A hook that runs on a condition which looked at the variable."""
+    """A hook whose condition read the variable."""
 
     seq: int
     hook: str
@@ -129,13 +130,13 @@ class GatedHook(msgspec.Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """Which hook it is."""
+        """The hook, its trigger and its agent."""
         of = f" of {self.agent}" if self.agent else ""
         return f"hook {self.hook}, {self.trigger}{of}"
 
     @property
     def verdict(self) -> str:
-        """What the hook made of it."""
+        """Whether the hook ran, or why it was skipped."""
         return "ran" if self.ran else f"skipped: {self.why_not}"
 
 
@@ -169,13 +170,13 @@ class VariableExplained(ReadableExplanation, frozen=True):
 
     @property
     def headline(self) -> str:
-        """The value as of the event asked for."""
+        """The value as of the requested event."""
         value = shown(self.value, self.ephemeral) if self.present else "absent"
         return f"{self.name} is {value} as of seq {self.at}, run {self.run}"
 
     @property
     def origin(self) -> list[str]:
-        """What the variable is for and where its first value came from, a line each."""
+        """The description and the source of the first value, one line each."""
         lines = [f"Description: {one_line(self.description, 200)}"] if self.description else []
         if self.suppressed:
             return [*lines, f"Suppressed: {self.suppressed}"]
@@ -191,12 +192,12 @@ class VariableExplained(ReadableExplanation, frozen=True):
 
     @property
     def history(self) -> list[Write]:
-        """Every write since the first value, taken, refused or missed, in the order of the log."""
+        """All writes after the first value in log order: changes, refusals and omissions."""
         return sorted((*self.changes, *self.refused, *self.missed), key=lambda write: write.seq)
 
     @property
     def judged(self) -> list[JudgedRule | GatedHook]:
-        """Every condition that looked at it, of routes and of hooks, in the order of the log."""
+        """All conditions of rules and hooks that read the variable, in log order."""
         return sorted((*self.conditions, *self.hooks), key=lambda each: each.seq)
 
     def _history(self) -> list[str]:
@@ -218,11 +219,11 @@ class VariableExplained(ReadableExplanation, frozen=True):
         return [
             "Frames:" if seen else "Frames: none showed it",
             *table(seen),
-            "Conditions:" if judged else "Conditions: none looked at it",
+            "Conditions:" if judged else "Conditions: none read it",
             *table(judged),
         ]
 
 
 def shown(value: Json, ephemeral: bool) -> str:
-    """A value on one line; one that is not JSON as what is recorded in its place."""
+    """Format a value on one line; an ephemeral value is shown as its recorded placeholder."""
     return str(value) if ephemeral else preview(value)
