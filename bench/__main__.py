@@ -1,4 +1,4 @@
-"""Measures what is named, or everything, and says how it compares."""
+"""Measure the named scenarios, or all, and print the ratios."""
 
 import argparse
 import logging
@@ -44,25 +44,25 @@ SCENARIOS: dict[str, Scenario] = {
     "engines": engines.measure,
 }
 
-# Wide enough for the table where nobody says how wide the screen is.
+# Width of the table on a terminal of unknown width.
 WIDTH = 110
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("scenario", nargs="*", help=f"of {', '.join(SCENARIOS)}")
-    parser.add_argument("--quick", action="store_true", help="only see that everything works")
-    parser.add_argument("--json", metavar="FILE", help="write the findings there; - for stdout")
+    parser.add_argument("--quick", action="store_true", help="run a smoke test")
+    parser.add_argument("--json", metavar="FILE", help="write the results to FILE; - for stdout")
     parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
     chosen = parser.parse_args(arguments)
     unknown = [name for name in chosen.scenario if name not in SCENARIOS]
     if unknown:
-        parser.error(f"no scenario {', '.join(unknown)}; there is {', '.join(SCENARIOS)}")
+        parser.error(f"unknown scenario: {', '.join(unknown)}; scenarios: {', '.join(SCENARIOS)}")
     return chosen
 
 
 def measure(names: Sequence[str], size: Size, console: Console) -> list[Measure]:
-    """Each scenario in a folder of its own."""
+    """Run each scenario in a temporary folder."""
     found: list[Measure] = []
     for name in names:
         with console.status(f"measuring {name}"), tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def measure(names: Sequence[str], size: Size, console: Console) -> list[Measure]
 
 def main(arguments: Sequence[str]) -> int:
     chosen = parse(arguments)
-    logging.getLogger("turnloom.check").setLevel(logging.ERROR)  # idle variables are the point here
+    logging.getLogger("turnloom.check").setLevel(logging.ERROR)  # idle variables are intended here
     console = Console(stderr=chosen.json == "-")
     console.width = max(console.width, WIDTH)
     size = QUICK if chosen.quick else FULL

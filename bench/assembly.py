@@ -1,4 +1,4 @@
-"""What the context of a turn costs beside joining the same texts and hashing the result."""
+"""The cost of assembling context compared with joining and hashing the same texts."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def texts_of(turn: int, changes: bool) -> list[str]:
 
 
 class Agent:
-    """An agent's turns: context from the state, from literals and from searches, in a frame."""
+    """Turns of an agent: context from state, literals and searches, assembled into a frame."""
 
     def __init__(self) -> None:
         self._assembler = Assembler([_source(n) for n in range(SEGMENTS)], Estimate())
@@ -54,7 +54,7 @@ class Agent:
 
 
 def _source(n: int) -> Source:
-    """One of three kinds that stay as they are while nothing changes."""
+    """One of three kinds of sources that do not change between turns."""
     if n % 3 == 0:
         return from_state(f"text{n}")
     return from_literal(f"{n} {TEXT}") if n % 3 == 1 else from_retrieval(Library, str(n))

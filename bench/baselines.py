@@ -1,4 +1,4 @@
-"""Plain code that does what nobody can do without: what ours is compared with."""
+"""Plain code with the minimum of work, as the baseline of all ratios."""
 
 import sqlite3
 from contextlib import closing
@@ -22,7 +22,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False):
-    """What a careful person would note about one turn: what was shown, from where, exactly."""
+    """A minimal record of one turn: the shown texts and their origins."""
 
     turn: int
     agent: str
@@ -32,7 +32,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False):
 
 
 async def loop(turns: int) -> float:
-    """CPU seconds per turn of a loop that asks the engine and keeps what it said."""
+    """CPU seconds per turn of a loop that calls the engine and keeps the answers."""
     engine, messages = Stopwatch(()), list[tuple[str, str]]()
     begin = process_time()
     for turn in range(turns):
@@ -42,7 +42,7 @@ async def loop(turns: int) -> float:
 
 
 async def loop_with_record(turns: int) -> float:
-    """The same with one record per turn of what was shown."""
+    """The same loop with one record per turn."""
     engine, messages, records = Stopwatch(()), list[tuple[str, str]](), list[bytes]()
     encode = msgspec.json.Encoder().encode
     system = tuple(Segment(f"variables.fact_{n}", _digest(f"fact_{n}")) for n in range(FACTS))
@@ -65,7 +65,7 @@ def _digest(*parts: str) -> str:
 
 
 async def loop_with_commit(turns: int, file: Path) -> float:
-    """A bare loop with one commit per turn to a SQLite file that is made anew."""
+    """A bare loop with one commit per turn to a fresh SQLite file."""
     engine, messages = Stopwatch(()), list[tuple[str, str]]()
     with closing(_create(file)) as connection:
         begin = process_time()
@@ -86,7 +86,7 @@ def _create(file: Path) -> sqlite3.Connection:
 
 
 def read_back(records: int, file: Path) -> float:
-    """CPU seconds to read and decode so many records of the size of an event."""
+    """CPU seconds to read and decode records of the size of an event."""
     with closing(_create(file)) as connection:
         data = msgspec.json.encode(dict.fromkeys(map(str, range(10)), "x" * 22))
         connection.executemany("INSERT INTO log (data) VALUES (?)", [(data,)] * records)

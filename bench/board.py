@@ -1,4 +1,4 @@
-"""What a question to the board costs when the board has grown a hundredfold."""
+"""The cost of board queries after the board has grown a hundredfold."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import Artifact, FilterConfig, Public, Reader, TagFilter, Tenant
 from turnloom.runtime.logic import codec
 
-# Where a PostgreSQL server is whose database may be filled; without it, SQLite alone is measured.
+# URL of a PostgreSQL server whose database may be filled; optional.
 SERVER = "TURNLOOM_BENCH_POSTGRES"
 LIMIT = 2.0
 QUESTIONS = 20
@@ -45,7 +45,7 @@ QUERIES = {
     ),
     "a correlation": FilterConfig(correlation_id="run-1"),
 }
-# A board grows by copies of itself, each later than the one before and of runs of its own.
+# A board grows by copies of itself, each later than the previous one and with separate runs.
 SEED = "CREATE TEMPORARY TABLE seed AS SELECT * FROM {terms}"
 COPY = """
     INSERT INTO {artifacts}
@@ -67,7 +67,7 @@ class Store(Protocol):
 
 
 class Board(Protocol):
-    """Where artifacts can be put, asked for and multiplied."""
+    """A board to fill, query and multiply."""
 
     def open(self) -> Store: ...
     def multiply(self, count: int, times: int) -> None: ...
@@ -90,7 +90,7 @@ class File:
 
 
 class Schema:
-    """A board in a schema of a PostgreSQL server, made anew."""
+    """A board in a fresh schema of a PostgreSQL server."""
 
     def __init__(self, url: str, name: str) -> None:
         self._url = f"{url}{'&' if '?' in url else '?'}options={quote(f'-c search_path={name}')}"
@@ -98,8 +98,8 @@ class Schema:
             connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
             connection.execute(f"CREATE SCHEMA {name}".encode())
 
-    def open(self) -> "Opened":
-        return Opened(self._url)
+    def open(self) -> "PostgresStore":
+        return PostgresStore(self._url)
 
     def multiply(self, count: int, times: int) -> None:
         with psycopg.connect(self._url) as connection:
@@ -110,8 +110,8 @@ class Schema:
             connection.execute("VACUUM ANALYZE turnloom_artifacts")
 
 
-class Opened:
-    """A store of PostgreSQL in the shape of the others."""
+class PostgresStore:
+    """A PostgreSQL store with the interface of the others."""
 
     def __init__(self, url: str) -> None:
         self.artifacts = PostgresArtifacts(url, timeout=60)
@@ -121,7 +121,7 @@ class Opened:
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """The same questions to a small board and to a large one."""
+    """Compare the same queries on a small board and on a large one."""
     yield from _compare("SQLite", {n: File(root / f"{n}.db") for n in size.boards}, size)
     if server := os.environ.get(SERVER):
         schemas = {n: Schema(server, f"turnloom_bench_{n}") for n in size.boards}
@@ -154,13 +154,13 @@ async def _fill(board: Board, count: int) -> None:
 
 
 def artifacts(count: int) -> Iterator[list[Artifact]]:
-    """So many artifacts of many kinds, some at a time."""
+    """Yield batches of artifacts of many kinds."""
     for first in range(0, count, BATCH):
         yield [_artifact(n) for n in range(first, min(count, first + BATCH))]
 
 
 def _artifact(n: int) -> Artifact:
-    """Types, agents and tags in all mixtures; two of three may be seen by everybody."""
+    """An artifact; types, agents and tags vary, and two of three are public."""
     return Artifact(
         id=f"artifact-{n}",
         type=TYPES[n % len(TYPES)],
@@ -190,7 +190,7 @@ def _copies(artifacts: str, terms: str, count: int, times: int) -> Iterator[str]
 
 
 async def _ask(board: Board) -> dict[str, float]:
-    """The least seconds that each question took of a few tries."""
+    """The shortest time of each query in a few tries."""
     store = board.open()
     found: dict[str, float] = {}
     for case, filter in QUERIES.items():

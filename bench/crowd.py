@@ -1,4 +1,4 @@
-"""Many runs at once on one loop: what a turn costs there."""
+"""The cost of a turn among many concurrent runs on one loop."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ ROUNDS = 2
 
 
 class Race:
-    """An engine that holds every run in its first turn until all are there, and takes the time."""
+    """An engine that holds all runs in their first turn until each has arrived, then measures."""
 
     def __init__(self, runs: int, turns: int) -> None:
         self._turns = turns
@@ -42,14 +42,14 @@ class Race:
             self._end.set()
 
     async def spent(self) -> float:
-        """CPU seconds from the moment all were there until the last came to its last turn."""
+        """CPU seconds from the arrival of the last run until the last run reached its last turn."""
         async with asyncio.timeout(PATIENCE):
             await self._end.wait()
         return self._spent
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """A turn of one of many runs in a SQLite file, beside a turn of a run that is alone."""
+    """Compare a turn among many runs in a SQLite file to a turn of a single run."""
     workflow = write_talk(root / "Talk", size.crowd * size.crowd_turns, 0)
     alone, together = "a run alone", f"{size.crowd:,} runs at once"
     rounds = Rounds()

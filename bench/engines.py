@@ -1,4 +1,4 @@
-"""Engines of model libraries: what their turns cost beside calls of the library alone."""
+"""Engines of model libraries: the cost of their turns compared with direct calls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,13 +18,12 @@ from turnloom.wiring.models import ASKING
 
 ALONE, ENGINE, CALLS, RUNS = "alone", "by the engine", "calls at once", "runs at once"
 
-# How much longer runs that go on at once may take than calls of the library that do.
+# Target for concurrent runs, as a ratio to concurrent calls of the library.
 CROWD = 1.5
 
 
 class Start:
-    """An engine that holds all runs in their first turn until they are there; then another one
-    answers."""
+    """An engine that holds all runs in their first turn; another engine answers afterwards."""
 
     def __init__(self, engine: Engine, runs: int) -> None:
         self._engine = engine
@@ -42,12 +41,12 @@ class Start:
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """Per library: a call by its engine, and many runs at once, beside calls of the library."""
+    """Per library: compare a call by its engine, and many concurrent runs, to direct calls."""
     libraries = import_module(
         "bench.libraries"
     )  # takes seconds, which other scenarios need not pay
     workflow = write_talk(root / "Talk", 2, 0)
-    with model.served() as url:
+    with model.running_server() as url:
         for kind, alone in libraries.ALONE.items():
             rounds = Rounds()
             for _ in range(size.call_rounds):
@@ -73,21 +72,21 @@ def _compared(
     return Measure("engines", name, value, "µs/call", f"{many}{against}", ratio, target)
 
 
-def _asking(kind: str, name: str, url: str) -> Any:
-    """The engine of a library, to be closed."""
+def _open_engine(kind: str, name: str, url: str) -> Any:
+    """The engine of a library; the caller closes it."""
     return aclosing(getattr(adapter(kind), ASKING[kind])(name, base_url=url, keep_open=True))
 
 
 async def _one_by_one(kind: str, alone: Any, url: str, calls: int, rounds: Rounds) -> None:
-    """CPU seconds of a call of a quick model: by the library, and by its engine."""
+    """CPU seconds per call of a quick model: by the library, and by its engine."""
     async with alone(model.QUICK, url) as call:
         rounds.add(ALONE, await _spent(call, calls))
-    async with _asking(kind, model.QUICK, url) as engine:
+    async with _open_engine(kind, model.QUICK, url) as engine:
         rounds.add(ENGINE, await _spent(lambda: engine(TASK), calls))
 
 
 async def _spent(call: Callable[[], Awaitable[object]], calls: int) -> float:
-    await call()  # which opens what stays open
+    await call()  # opens the connections that stay open
     begin = process_time()
     for _ in range(calls):
         await call()
@@ -97,19 +96,19 @@ async def _spent(call: Callable[[], Awaitable[object]], calls: int) -> float:
 async def _at_once(
     kind: str, alone: Any, url: str, callers: int, workflow: str, rounds: Rounds
 ) -> None:
-    """Seconds that calls of a slow model take together, shared by all: by the library, in runs."""
+    """Seconds per call of concurrent calls of a slow model: by the library, and in runs."""
     async with alone(model.SLOW, url) as call:
         await call()
         begin = perf_counter()
         await asyncio.gather(*(call() for _ in range(callers)))
         rounds.add(CALLS, (perf_counter() - begin) / callers)
-    async with _asking(kind, model.SLOW, url) as engine:
+    async with _open_engine(kind, model.SLOW, url) as engine:
         await engine(TASK)
         rounds.add(RUNS, await _runs(Start(engine, callers), callers, workflow) / callers)
 
 
 async def _runs(start: Start, callers: int, workflow: str) -> float:
-    """Seconds from the moment all runs are in their first turn until all took their second."""
+    """Seconds from the first turn of all runs to the end of their second."""
     async with Loom(store="memory", engine=start, slots=callers) as app, asyncio.timeout(PATIENCE):
         runs = [await app.start(workflow) for _ in range(callers)]
         await start.all_there.wait()

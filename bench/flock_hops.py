@@ -1,7 +1,7 @@
-"""The hops of `hops.py` in Flock: a program of its own, for a Python that has `flock-core`.
+"""The hops of `hops.py` in Flock, as a program for a Python with `flock-core`.
 
-It is called with a store (`memory`, or a file), how many hops a publish makes, how many hops are
-made in a round, and how many rounds; the least CPU seconds of a hop are printed last.
+Arguments: the store (`memory` or a file), hops per publish, hops per round, and rounds. It prints
+the lowest CPU seconds per hop last.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ LONGEST = 10
 
 
 def quiet(*_: object, **__: object) -> None:
-    """No banner, and the screen stays as it is."""
+    """Replace Flock's banner and screen handling."""
 
 
 class Silent(components.AgentComponent):
-    """Stands where Flock would put what prints every artifact."""
+    """Replaces the component that prints every artifact."""
 
 
 class Relay(components.EngineComponent):
-    """Looks at its context, as ours do, and answers with the next stage."""
+    """Reads its context, as our agents do, and answers with the next stage."""
 
     stage: int
 
@@ -70,7 +70,7 @@ async def main(place: str, hops: int, window: int, rounds: int) -> None:
     await burst(board, hops, 1)
     print(min([await burst(board, hops, count) for _ in range(rounds)]))
     if store is not None:
-        await store.close()  # its thread would keep this program alive
+        await store.close()  # its thread would keep the program alive
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Many who follow one run in its process: what a turn costs then."""
+"""The cost of a turn while many followers read the run in its process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from turnloom.events import RunEnd
 
 ROUNDS = 2
 
-# How much more a followed run may cost: a follower costs a few microseconds a turn.
+# Target for a followed run: a follower costs a few microseconds per turn.
 MOST = 10.0
 
 
@@ -21,7 +21,7 @@ async def _answer(task: Task) -> Answer:
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """A turn of a run in a SQLite file that many follow, beside a turn of one that nobody does."""
+    """Compare a turn in a SQLite file with many followers to one without."""
     turns, followers = size.followed
     workflow = write_talk(root / "Talk", turns, 0)
     alone, watched = "a run alone", f"a run with {followers:,} followers"
@@ -36,7 +36,7 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
 
 
 async def _spent(file: str, workflow: str, followers: int) -> float:
-    """CPU seconds of a run, those of its followers included."""
+    """CPU seconds of a run, including its followers."""
     async with asyncio.timeout(PATIENCE), Loom(store=file, engine=_answer) as app:
         spent = -process_time()
         run = await app.start(workflow)

@@ -1,4 +1,4 @@
-"""What each form costs: a step and a hop beside a turn, and many runs beside one."""
+"""The cost of each form: a step and a hop compared with a turn, and many runs with one."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ HOP = "a hop"
 ALONE = "a run alone"
 STEPS = 50
 
-# How many turns each may cost, and how much dearer a turn may be among many runs.
+# Targets in turns for each form, and for a turn among many runs.
 TARGETS = {ASYNC: 1.5, PLAIN: 3.0, HOP: 5.0}
 CROWDED = 1.5
 
@@ -44,7 +44,7 @@ def one_more_here(state: Count, ctx: Any) -> dict[str, Any]:
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """Everything in memory, in CPU time, in the same rounds."""
+    """Measure all forms in memory, in CPU time, in the same rounds."""
     rounds, crowd = Rounds(), f"{size.crowd:,} runs at once"
     threshold = gc.get_threshold()
     gc.set_threshold(*COLLECTOR)
@@ -89,7 +89,7 @@ async def _turn(turns: int, root: Path) -> float:
 
 
 async def _step(step: Callable[..., Any], runs: int) -> float:
-    """CPU seconds per step of flows of many steps, each run to its outcome."""
+    """CPU seconds per step of flows with many steps, each run to its outcome."""
     flow = Flow("count", Count).start_with(step, name="step0")
     for number in range(1, STEPS):
         flow = flow.then(step, name=f"step{number}")

@@ -1,4 +1,4 @@
-"""What a hop on a board costs: something is published, an agent takes it and publishes the next."""
+"""The cost of a hop on a board: an agent takes an artifact and publishes the next."""
 
 import asyncio
 import os
@@ -17,12 +17,12 @@ from bench.measures import Measure, Rounds, Size, settle
 from bench.workload import PATIENCE, Stopwatch, write_talk
 from turnloom import Board, Loom, Task, artifact_type
 
-# A Python that has Flock, to be measured beside us: nothing here installs it.
+# A Python with Flock, measured for comparison; it is not installed here.
 NEIGHBOUR = "TURNLOOM_BENCH_FLOCK"
 FLOCK = Path(__file__).with_name("flock_hops.py")
 MISSING = 3
 
-# How much dearer a hop may be on a full board, or among agents whom it does not concern.
+# Targets for a hop on a full board, and among agents that do not subscribe to it.
 GROWTH = 1.3
 TURN, SINGLE, CHAIN = "a turn of a talk", "1 hop a publish", "10 hops a publish"
 LENGTHS = {SINGLE: 1, CHAIN: 10}
@@ -37,7 +37,7 @@ ELSEWHERE: type[BaseModel] = artifact_type(name="bench.Elsewhere")(create_model(
 
 
 class Course(NamedTuple):
-    """How far each publish goes, among how many idle agents, on a board of how many artifacts."""
+    """The hops per publish, the number of idle agents, and the artifacts on the board."""
 
     hops: int
     idle: int = 0
@@ -45,7 +45,7 @@ class Course(NamedTuple):
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """Hops in memory and in a SQLite file, beside turns of a conversation in the same store."""
+    """Compare hops in memory and in a SQLite file to turns of a conversation in the same store."""
     for store in ("memory", "sqlite"):
         (root / store).mkdir()
         rounds = asyncio.run(_take_rounds(store, size, root / store))
@@ -71,7 +71,7 @@ async def _take_rounds(store: str, size: Size, root: Path) -> Rounds:
 
 
 def _courses(size: Size) -> dict[str, Course]:
-    """Each thing that is measured, by its name."""
+    """The cases by name."""
     return {
         **{case: Course(hops) for case, hops in LENGTHS.items()},
         **{_crowd(idle): Course(1, idle=idle) for idle in size.bystanders},
@@ -94,7 +94,7 @@ def _findings(store: str, size: Size, rounds: Rounds) -> Iterator[Measure]:
 
 
 def _beside(store: str, size: Size, root: Path, rounds: Rounds) -> Iterator[Measure]:
-    """The same hops in Flock, if there is a Python that has it."""
+    """The same hops in Flock, if a Python with Flock is configured."""
     for case, hops in LENGTHS.items():
         place = "memory" if store == "memory" else str(root / f"flock{hops}.db")
         cost = _ask_flock(place, hops, size)
@@ -108,7 +108,7 @@ def _beside(store: str, size: Size, root: Path, rounds: Rounds) -> Iterator[Meas
 
 
 def _ask_flock(place: str, hops: int, size: Size) -> float | None:
-    """CPU seconds per hop; Flock is as quiet as it can be made. Nothing if it is not installed."""
+    """CPU seconds per hop in Flock with its output disabled; None if it is not installed."""
     done = subprocess.run(
         [os.environ.get(NEIGHBOUR, sys.executable), "-P", str(FLOCK)]
         + [place, str(hops), str(size.window), str(min(3, size.rounds))],
@@ -137,7 +137,7 @@ def _board(full: int) -> str:
 
 
 async def _take_turns(place: str, folder: Path, window: int) -> float:
-    """CPU seconds per turn of a conversation that has warmed up."""
+    """CPU seconds per turn of a conversation after warm-up."""
     watch = Stopwatch((10, 10 + window))
     async with Loom(store=place, engine=watch) as app:
         await app.start(write_talk(folder, 10 + window, 0))
@@ -146,7 +146,7 @@ async def _take_turns(place: str, folder: Path, window: int) -> float:
 
 
 class Hops:
-    """An app with a board on which every publish goes through a chain of agents."""
+    """An app whose board sends every publish through a chain of agents."""
 
     def __init__(self, course: Course, place: str) -> None:
         self._course = course
@@ -161,7 +161,7 @@ class Hops:
         for n in range(self._course.idle):
             self._board.agent(f"idle{n}").consumes(ELSEWHERE).with_engines(_Relay(0))
         for some in artifacts(self._course.full):
-            await self._app._open().artifacts.put("local", some)  # no run need have made them
+            await self._app._open().artifacts.put("local", some)  # artifacts without a run
         await self.burst(TOGETHER)
         return self
 
@@ -169,7 +169,7 @@ class Hops:
         await self._app.aclose()
 
     async def burst(self, hops: int) -> float:
-        """CPU seconds per hop of as many publishes as make so many hops."""
+        """CPU seconds per hop; publishes as often as `hops` requires."""
         count = max(1, hops // self._course.hops)
         begin = process_time()
         for first in range(0, count, TOGETHER):

@@ -1,4 +1,4 @@
-"""How long importing Loom takes, in a process that has imported nothing."""
+"""The time to import Loom in a fresh process."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ TARGET = 2
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """The import of our public face, beside that of what it is declared with."""
+    """Compare the import of `turnloom` to that of Pydantic."""
     rounds = Rounds()
     for statement in (TURNLOOM, PYDANTIC) * size.imports:
         rounds.add(statement, _time(statement, root))
@@ -23,7 +23,7 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
 
 
 def _time(statement: str, root: Path) -> float:
-    """CPU seconds of a statement; from the second time on it finds everything compiled."""
+    """CPU seconds of a statement; later rounds find compiled files."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(statement)],
         cwd=root,

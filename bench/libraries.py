@@ -1,4 +1,4 @@
-"""Calls of model libraries alone, as somebody makes them who has no runs."""
+"""Calls of model libraries without Turnloom."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -64,7 +64,7 @@ async def ag2(name: str, url: str) -> AsyncIterator[Call]:
 
 
 class Silent:
-    """Takes what AutoGen says in a thread, and does nothing about it."""
+    """Discards the output that AutoGen writes from a thread."""
 
     def send(self, message: object) -> None:
         pass
@@ -78,7 +78,7 @@ class Silent:
 
 @asynccontextmanager
 async def autogen(name: str, url: str) -> AsyncIterator[Call]:
-    """A call of AutoGen's client, in one of as many threads as its engine has."""
+    """A call of AutoGen's client in a thread pool of the size that its engine has."""
     config = {"model": name, "base_url": url, "api_key": "none", "price": [0.0, 0.0]}
     client, threads = OpenAIWrapper(config_list=[config]), CapacityLimiter(THREADS)
     messages = [{"role": "user", "content": "Go."}]
@@ -94,7 +94,7 @@ async def autogen(name: str, url: str) -> AsyncIterator[Call]:
 
 
 class Sink:
-    """Hears a stream of DSPy's, and does nothing about it."""
+    """Discards a stream of DSPy."""
 
     async def send(self, chunk: object) -> None:
         pass
@@ -113,7 +113,7 @@ async def dspy(name: str, url: str) -> AsyncIterator[Call]:
         yield call
 
 
-# By the names of the engines that make such calls.
+# Callers by the names of the engines.
 ALONE: dict[str, Callable[[str, str], AbstractAsyncContextManager[Call]]] = {
     "pydantic_ai": pydantic_ai,
     "ag2": ag2,

@@ -1,4 +1,4 @@
-"""What a scenario finds out, how often it looks, and how much it does."""
+"""Measures, the sizes of scenarios, and repeated rounds."""
 
 import gc
 from collections import defaultdict
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """One number, as a multiple of what it is compared with; over its target, or not."""
+    """One number, its ratio to a baseline, and the target for the ratio."""
 
     scenario: str
     case: str
@@ -25,7 +25,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How much is measured: enough to trust, or enough to see that it works."""
+    """Sizes of all scenarios: full for reliable numbers, quick for a smoke test."""
 
     rounds: int
     window: int
@@ -88,12 +88,12 @@ QUICK = Size(
     callers=5,
 )
 
-# Measures in a scratch folder of its own.
+# A scenario; it measures in its scratch folder.
 Scenario = Callable[[Size, Path], Iterator[Measure]]
 
 
 class Rounds:
-    """What each thing cost in each round. The least counts: noise only ever adds."""
+    """Costs by case and round. The minimum counts, since noise only adds."""
 
     def __init__(self) -> None:
         self._costs: defaultdict[str, list[float]] = defaultdict(list)
@@ -109,5 +109,5 @@ class Rounds:
 
 
 def settle() -> None:
-    """Begin with no garbage, so that nobody pays for another's; collection itself stays on."""
+    """Collect garbage, so that no case pays for an earlier one; collection stays enabled."""
     gc.collect()

@@ -1,4 +1,4 @@
-"""A model on loopback in a process of its own, so that its work is not counted as ours."""
+"""A model server on loopback, in a separate process so that its CPU time is not counted."""
 
 import asyncio
 import sys
@@ -10,27 +10,27 @@ from subprocess import PIPE, Popen
 from bench.workload import PLAIN
 from turnloom.testing import LoopbackModel, ModelRequest
 
-# Models by name: one that answers at once, and one that takes 50 ms.
+# Models by name: one answers at once, one after 50 ms.
 QUICK, SLOW = "quick", "slow"
 LATENCY = 0.05
 
 
 async def answer(request: ModelRequest) -> str:
-    """The same words to all."""
+    """Give every request the same answer."""
     await asyncio.sleep(LATENCY if request.body["model"] == SLOW else 0)
     return PLAIN.text
 
 
 async def serve() -> None:
-    """Answer until nobody needs us."""
+    """Serve until the parent process ends."""
     async with LoopbackModel(answer) as model:
         print(model.url, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """The address of the model."""
+def running_server() -> Iterator[str]:
+    """Start the server and yield its address."""
     command = [sys.executable, "-m", "bench.model"]
     root = Path(__file__).parents[1]
     with Popen(command, cwd=root, stdin=PIPE, stdout=PIPE, text=True) as process:

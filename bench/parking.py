@@ -1,4 +1,4 @@
-"""What a run costs while it waits for a person."""
+"""The cost of a run while it waits for a person."""
 
 import asyncio
 import gc
@@ -13,8 +13,8 @@ from bench.measures import Measure, Size
 from bench.workload import Stopwatch, write_wait
 from turnloom import Loom
 
-# More than an app keeps at hand: these fill every cache before memory is looked at. No more than
-# are measured then.
+# More runs than an app caches, so that every cache is full before memory is measured; no more than
+# are measured afterwards.
 BEFORE = 300
 LOOKS = 1000
 TASK = "idle asyncio task"
@@ -22,7 +22,7 @@ STATM = Path("/proc/self/statm")
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """Memory and tasks that are left for each run when all wait, in a process of their own."""
+    """Measure memory and tasks per waiting run, in a separate process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
         yield from fresh.submit(_measure_here, size.parked, root).result()
 
@@ -46,7 +46,7 @@ async def _measure(count: int, root: Path) -> list[Measure]:
         held = (_held() - held) / (count // 4)
     task = await _idle_task(1000)
     return [
-        # What the store remembers of where runs end; it forgets beyond ten thousand of them.
+        # The store remembers the ends of up to ten thousand runs.
         Measure("parked", "Python memory per run", held, "bytes", TASK, held / task),
         Measure("parked", "process memory per run", resident, "bytes", TASK, resident / task),
         Measure(
@@ -56,18 +56,18 @@ async def _measure(count: int, root: Path) -> list[Measure]:
 
 
 async def _park(app: Loom, workflow: str, count: int) -> None:
-    """Start so many runs and wait until every run of the store waits."""
+    """Start runs and wait until every run of the store waits."""
     for _ in range(count):
         await app.start(workflow)
     for _ in range(LOOKS):
         if all(run.status == "waiting" for run in await app.runs()):
             return
         await asyncio.sleep(0.05)
-    raise TimeoutError("Some runs do not come to rest.")
+    raise TimeoutError("Some runs did not park in time.")
 
 
 async def _idle_task(count: int) -> float:
-    """Bytes of a task that waits."""
+    """Bytes of a waiting task."""
     bell = asyncio.Event()
     before = _held()
     tasks = [asyncio.create_task(bell.wait()) for _ in range(count)]
@@ -84,6 +84,6 @@ def _held() -> int:
 
 
 def _resident() -> int:
-    """Bytes of this process that are in memory, where the system tells."""
+    """Resident bytes of this process, where the system reports them."""
     gc.collect()
     return int(STATM.read_text().split()[1]) * PAGESIZE if STATM.exists() else 0

@@ -1,4 +1,4 @@
-"""The findings as a table for people and as JSON for programs."""
+"""The results as a table and as JSON."""
 
 import platform
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def _cells(each: Measure) -> tuple[str, ...]:
 
 
 def as_json(measures: Sequence[Measure], *, quick: bool) -> str:
-    """All findings, and on what they were made."""
+    """The results as JSON, with Python version and system."""
     document = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

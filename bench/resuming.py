@@ -1,4 +1,4 @@
-"""How long it takes until a long run goes on in another process."""
+"""The time until a long run resumes in another process."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from turnloom import Loom
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """From an app that knows nothing to the next call of an engine, after a kill in mid-turn."""
+    """Measure from a fresh app to the next model call, after a kill in mid-turn."""
     for turns in size.resumed:
         workflow = write_talk(root / f"Talk{turns}", turns + 1, 0)
         file = str(root / f"turnloom{turns}.db")
@@ -29,7 +29,7 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
 
 
 async def _leave(file: str, workflow: str, turns: int) -> tuple[str, int]:
-    """Stop a run in the turn after so many; its id, and how many events it has."""
+    """Stop a run in the turn after `turns`; return its id and its number of events."""
     watch = Halt((turns + 1,))
     async with Loom(store=file, engine=watch) as app:
         run = await app.start(workflow)
@@ -39,7 +39,7 @@ async def _leave(file: str, workflow: str, turns: int) -> tuple[str, int]:
 
 
 async def _resume(file: str, run: str, turns: int) -> float:
-    """CPU seconds until the turn that was cut off is asked for again."""
+    """CPU seconds until the interrupted turn calls the model again."""
     watch = Halt((turns + 1,))
     begin = process_time()
     async with Loom(store=file, engine=watch) as app:

@@ -1,4 +1,4 @@
-"""What an event costs that changes one derived variable, among few of them and among many."""
+"""The cost of an event that changes one derived variable, among few and among many."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """A message that sets one of ten variables, and one of ten thousand, all of which listen."""
+    """Compare a message that sets one of ten derived variables to one of ten thousand."""
     indexes = {count: Triggers(_definitions(count)) for count in (FEW, MANY)}
     rounds = Rounds()
     for _ in range(size.rounds):
@@ -47,7 +47,7 @@ def _definition(number: int) -> dict[str, object]:
 
 
 def _cost(triggers: Triggers, count: int, events: int) -> float:
-    """The CPU seconds of an event."""
+    """CPU seconds per event."""
     state = RunState("bench", values={f"v{n}": False for n in range(count)})
     facts = [AgentText(1, AGENT, f"Word {n % count} ") for n in range(events)]
     begin = time.process_time()

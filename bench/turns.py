@@ -1,4 +1,4 @@
-"""What a turn costs: in memory and in a file, with a long past, with many variables."""
+"""The cost of a turn: in memory and in a file, with a long history, with many variables."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from bench import baselines
 from bench.measures import Measure, Rounds, Size, settle
-from bench.workload import FACTS, Followed, Stopwatch, settles, write_talk
+from bench.workload import FACTS, Followed, Stopwatch, fact_answer, write_talk
 from turnloom import Answer, Loom
 
 LOOP, RECORD, COMMIT = "bare loop", "loop + record", "loop + commit"
 WHOLE, CHANGING, FOLLOWED = "the whole run", "changing values", "followed live"
 
-# How much dearer a turn may be after a hundred times as many, or with as many more variables.
+# Targets for a turn after a hundred times the turns, and with a hundred times the variables.
 GROWTH = 1.3
 
 
 class Store(NamedTuple):
-    """A store, the plain code that its turns are compared with, and how much they may cost."""
+    """A store, the baseline for its turns, and the target."""
 
     name: str
     plain: str
@@ -31,7 +31,7 @@ SQLITE = Store("sqlite", COMMIT, 5)
 
 
 class Course(NamedTuple):
-    """A run, and the stretches that are measured in it: from turn to turn."""
+    """A run, and the ranges of turns measured in it."""
 
     workflow: str
     stretches: Mapping[str, tuple[int, int]]
@@ -40,12 +40,12 @@ class Course(NamedTuple):
 
 
 def in_memory(size: Size, root: Path) -> Iterator[Measure]:
-    """Turns of runs that are kept in memory."""
+    """Measure turns of runs in memory."""
     return _measure(MEMORY, size, root)
 
 
 def in_sqlite(size: Size, root: Path) -> Iterator[Measure]:
-    """Turns of runs that are kept in a SQLite file: a commit before each effect."""
+    """Measure turns of runs in a SQLite file: one commit before each effect."""
     return _measure(SQLITE, size, root)
 
 
@@ -79,13 +79,13 @@ def _findings(store: Store, size: Size, rounds: Rounds) -> Iterator[Measure]:
 
 
 def _courses(size: Size, root: Path) -> list[Course]:
-    """A long run, runs with more and more variables, one whose values change, one with a reader."""
+    """A long run, runs with more variables, one with changing values, one with a follower."""
     begin, window = size.histories[0], size.window
     soon, last = (begin, begin + window), size.histories[-1] + window
     talks = {idle: write_talk(root / f"Talk{idle}", last, idle) for idle in size.idle}
     talk = talks[size.idle[0]]
     long = {_history(turns): (turns, turns + window) for turns in size.histories}
-    settled = {begin + n * window // FACTS: settles(n) for n in range(FACTS)}
+    settled = {begin + n * window // FACTS: fact_answer(n) for n in range(FACTS)}
     return [
         Course(talk, long | {WHOLE: (begin, last)}),
         *(Course(each, {_idle(idle): soon}) for idle, each in talks.items()),
@@ -110,7 +110,7 @@ def _run_plain(rounds: Rounds, turns: int, file: Path) -> None:
 
 
 async def _run(course: Course, place: str) -> dict[str, float]:
-    """The CPU seconds per turn of each stretch."""
+    """CPU seconds per turn in each range."""
     stretches = course.stretches
     turns = {turn for ends in stretches.values() for turn in ends}
     watch = Followed(turns) if course.followed else Stopwatch(turns, course.answers)

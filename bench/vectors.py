@@ -1,4 +1,4 @@
-"""What a search costs beside bare multiplication, and how much of the nearest an index finds."""
+"""The cost of a search compared with a matrix product, and the recall of an index."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ MISSED = 0.05
 TOP = 10
 BATCH = 1_000
 SEARCHES = 15
-# One in so many passes the filter.
+# One in this many vectors passes the filter.
 GROUPS = 100
 FILTERS = {"every vector": None, "1 % pass": {"group": 3}}
 FACTS = ('["group",3]',)
@@ -35,8 +35,8 @@ SCHEMA = "turnloom_bench_vectors"
 Matrix = NDArray[np.float32]
 
 
-class Given:
-    """An embedder that gives the vectors of a matrix, by their numbers."""
+class MatrixEmbedder:
+    """An embedder that returns rows of a matrix by number."""
 
     name = "given"
     min_relevance = 0.0
@@ -54,14 +54,14 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
     count, dimensions = size.vectors
     matrix = clusters(count + SEARCHES, dimensions)
     kept, queries = matrix[:count], matrix[count:]
-    space = Space(Given.name, Given.version, dimensions)
+    space = Space(MatrixEmbedder.name, MatrixEmbedder.version, dimensions)
     yield from _compare(size, kept, queries, SqliteVectors(root / "vectors.db", "bench", space))
     if server := os.environ.get(SERVER):
         yield from asyncio.run(_recall(server, kept, queries, space))
 
 
 def clusters(count: int, dimensions: int) -> Matrix:
-    """Vectors of length 1 in clusters, as those of texts are."""
+    """Clustered vectors of length 1, similar to those of texts."""
     draw = np.random.default_rng(1)
     centres = draw.normal(size=(200, dimensions))
     found = centres[draw.integers(0, 200, count)] + draw.normal(size=(count, dimensions)) * 0.6
@@ -97,7 +97,7 @@ def _compare(size: Size, matrix: Matrix, queries: Matrix, store: VectorStore) ->
 
 
 def _bare(matrix: Matrix, query: Matrix) -> float:
-    """Seconds of what nobody can do without: the products, and the best of them."""
+    """Seconds of the minimum: the products, and the best of them."""
     begin = perf_counter()
     scores = matrix @ query
     best = np.argpartition(scores, -TOP)[-TOP:]
@@ -106,8 +106,8 @@ def _bare(matrix: Matrix, query: Matrix) -> float:
 
 
 async def _search(store: VectorStore, queries: Matrix) -> dict[str, float]:
-    """The median of seconds that a search takes, with each filter."""
-    search = EmbeddingSearch(store, Given(queries), ParagraphSplitter())
+    """The median duration of a search, for each filter."""
+    search = EmbeddingSearch(store, MatrixEmbedder(queries), ParagraphSplitter())
     found: dict[str, float] = {}
     for case, filters in FILTERS.items():
         costs: list[float] = []
@@ -125,7 +125,7 @@ async def _search(store: VectorStore, queries: Matrix) -> dict[str, float]:
 
 
 async def _recall(url: str, matrix: Matrix, queries: Matrix, space: Space) -> list[Measure]:
-    """How many of the nearest are missed, of all and of those that pass."""
+    """The share of nearest neighbours missed, with and without the filter."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE".encode())
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -133,7 +133,7 @@ async def _recall(url: str, matrix: Matrix, queries: Matrix, space: Space) -> li
     path = f"options=-csearch_path%3D{SCHEMA}%2Cpublic"
     there = f"{url}{'&' if '?' in url else '?'}{path}"
     filled = PostgresVectors(there, "bench", space, exact=True, timeout=60)
-    await _fill(filled, matrix)  # without an index, which is built sooner over all of them
+    await _fill(filled, matrix)  # without an index; building it after the load is faster
     await filled.aclose()
     store = PostgresVectors(there, "bench", space, timeout=60)
     with psycopg.connect(there, autocommit=True) as connection:

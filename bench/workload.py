@@ -1,4 +1,4 @@
-"""The workflows that are measured, written to folders, and the engines that answer in them."""
+"""The measured workflows, written to folders, and the engines that answer in them."""
 
 import asyncio
 import json
@@ -13,14 +13,14 @@ AGENTS = ("Ann", "Ben")
 FACTS = 10
 PLAIN = Answer("The next part of the report is ready, and nothing in it is decided. " * 4)
 
-# Nothing that is measured takes longer; a run that failed would be waited for without end.
+# Longer than any measured run; without it, a failed run would block forever.
 PATIENCE = 120.0
 
 
 def write_talk(root: Path, turns: int, idle: int) -> str:
-    """Two agents who hand over to each other, with ten variables that each of them may set.
+    """Two agents that hand off to each other, with ten variables that either may set.
 
-    Both see the ten. `idle` more variables are declared that nothing sets and nobody sees.
+    Both see the ten. `idle` more variables are declared, which are neither set nor shown.
     """
     facts = {f"fact_{n}": _derived(n) for n in range(FACTS)}
     rest = {f"idle_{n}": _flag([]) for n in range(idle)}
@@ -37,7 +37,7 @@ def write_talk(root: Path, turns: int, idle: int) -> str:
 
 
 def write_wait(root: Path) -> str:
-    """One agent who says something and hands over to the user."""
+    """One agent that speaks and hands off to the user."""
     return _write(
         root,
         orchestrator={"initial_agent": AGENTS[0], "human_in_the_loop": True},
@@ -46,13 +46,13 @@ def write_wait(root: Path) -> str:
     )
 
 
-def settles(number: int) -> Answer:
+def fact_answer(number: int) -> Answer:
     """The answer that sets one of the ten variables."""
     return Answer(f"FACT {number}")
 
 
 def _derived(number: int) -> dict[str, Any]:
-    said = settles(number).text
+    said = fact_answer(number).text
     match = ({"equals": said}, {"contains": said}, {"regex": f"^{said}$"})[number % 3]
     return _flag([{"type": "agent_text", "agent": agent, "match": match} for agent in AGENTS])
 
@@ -78,7 +78,7 @@ def _write(root: Path, **parts: Any) -> str:
 
 
 class Stopwatch:
-    """Answers at once, and notes the CPU time of all threads when given turns come up."""
+    """Answers at once, and records the CPU time of all threads at given turns."""
 
     def __init__(self, turns: Iterable[int], answers: Mapping[int, Answer] | None = None) -> None:
         self.at = dict.fromkeys(turns, 0.0)
@@ -95,16 +95,16 @@ class Stopwatch:
         return self._answers.get(turn, PLAIN)
 
     async def done(self) -> None:
-        """Wait until the last of the turns has come up."""
+        """Wait until the last of the turns began."""
         async with asyncio.timeout(PATIENCE):
             await self._done.wait()
 
     async def follow(self, run: Run) -> None:
-        """Nobody reads the events of the run."""
+        """Follow nothing."""
 
 
 class Followed(Stopwatch):
-    """A stopwatch with a reader, who must have caught up before the time is noted."""
+    """A stopwatch with a follower, which must catch up before the time is recorded."""
 
     def __init__(self, turns: Iterable[int]) -> None:
         super().__init__(turns)
@@ -116,14 +116,14 @@ class Followed(Stopwatch):
         return await super().__call__(task)
 
     async def follow(self, run: Run) -> None:
-        """Read the events of a run as they come."""
+        """Read the events of a run as they arrive."""
         async for event in run.events():
             if event.kind == "model.called" and event.data.turn in self._seen:
                 self._seen[event.data.turn].set()
 
 
 class Halt(Stopwatch):
-    """A stopwatch that never answers in its last turn: the run stands there, in mid-turn."""
+    """A stopwatch that never answers in its last turn, so that the run stops in mid-turn."""
 
     async def __call__(self, task: Task) -> Answer:
         answer = await super().__call__(task)

@@ -1,1 +1,2 @@
-"""The checks behind `make check` and `make health`; tests/gates turns each of them red."""
+"""The checks behind `make check` and `make health`; tests/gates has a planted violation for
+each."""

@@ -1,6 +1,6 @@
-"""Runs every gate, or those named as arguments, over the tree in the current folder.
+"""Run all gates, or those named as arguments, over the tree in the current folder.
 
-All of them run; a green gate says nothing, a red one shows its own words.
+A green gate prints nothing; a red one prints its output.
 """
 
 import os
@@ -22,8 +22,8 @@ GATES: dict[str, Sequence[str]] = {
     "residue": (PYTHON, "-m", "gates.residue"),
 }
 EXTRA_ENVIRONMENT = {
-    "types": {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},  # no word about newer releases
-    "imports": {"PYTHONPATH": "src"},  # this tree, wherever an installed one is
+    "types": {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},  # no notice about newer releases
+    "imports": {"PYTHONPATH": "src"},  # this tree, not an installed package
 }
 
 
@@ -43,7 +43,7 @@ def run(name: str) -> tuple[str, int, str]:
 def main(names: Sequence[str]) -> int:
     unknown = [name for name in names if name not in GATES]
     if unknown:
-        print(f"No gate is called {', '.join(unknown)}. Gates: {', '.join(GATES)}.")
+        print(f"Unknown gate: {', '.join(unknown)}. Gates: {', '.join(GATES)}.")
         return 2
     with ThreadPoolExecutor(max_workers=2) as pool:
         red = [result for result in pool.map(run, names or GATES) if result[1] != 0]

@@ -1,4 +1,4 @@
-"""Prints the numbers of our tree beside those of Starlette, a codebase we look up to."""
+"""Print metrics of our tree next to those of Starlette."""
 
 import json
 import re
@@ -25,7 +25,9 @@ class Tree:
 def locate(package: str) -> Path:
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit(f"Package {package!r} is not installed. Every verb of make installs it.")
+        raise SystemExit(
+            f"Package {package!r} is not installed. Run any `make` command to install it."
+        )
     return Path(spec.submodule_search_locations[0])
 
 
@@ -34,7 +36,7 @@ def percentile(values: list[int], share: float) -> int:
 
 
 def max_complexity(folder: Path) -> int:
-    """The highest McCabe number, counted by the linter that enforces it."""
+    """The highest McCabe complexity, computed by the linter that enforces it."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "ruff", "check", "--isolated", "--select", "C901"),
@@ -50,7 +52,7 @@ def max_complexity(folder: Path) -> int:
 
 
 def count_cycles(package: str) -> int:
-    """Groups of modules that import each other in a ring, as they do when they run."""
+    """Count the groups of modules that import each other in a cycle at run time."""
     graph = grimp.build_graph(package, exclude_type_checking_imports=True, cache_dir=None)
     reach = {module: graph.find_upstream_modules(module) for module in graph.modules}
     rings = {
@@ -95,7 +97,7 @@ def numbers(tree: Tree) -> dict[str, str]:
 
 
 def show(*trees: Tree) -> None:
-    """Print a row for each number and a column for each tree."""
+    """Print a row for each metric and a column for each tree."""
     columns = [numbers(tree) for tree in trees]
     print(f"{'':30}" + "".join(f"{tree.package:>12}" for tree in trees))
     for name in columns[0]:
@@ -103,7 +105,7 @@ def show(*trees: Tree) -> None:
 
 
 def show_walks(found: Sequence[Walk]) -> None:
-    """Print how far one walks through the code to follow the smallest runs."""
+    """Print the walks of the smallest runs."""
     print(f"\n{'functions / modules / switches':40}{'now':>18}{'aim':>18}")
     for walk in found:
         now = f"{walk.functions} / {walk.modules} / {walk.switches}"

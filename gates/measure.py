@@ -1,4 +1,4 @@
-"""Measures Python files: lines, functions, classes, and the habits that the numbers forbid."""
+"""Measure Python files: lines, functions, classes, and forbidden habits."""
 
 import ast
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 IGNORE = re.compile(r"#\s*(type:\s*ignore|pyright:(?!\s*(standard|strict)\b))")
 MOCK_MODULES = {"mock", "unittest.mock", "pytest_mock"}
 BROAD = {"Exception", "BaseException", "CancelledError"}
-FEW = 4  # positional arguments that a reader can tell apart
+FEW = 4  # positional arguments that readers can tell apart
 SKIPPED_FOLDERS = {".venv", "__pycache__", "node_modules"}
 
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
@@ -35,7 +35,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Call:
-    """A call with more positional arguments than a reader can tell apart."""
+    """A call with more positional arguments than readers can tell apart."""
 
     name: str
     line: int
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass
 class Module:
-    """What one file holds; the lists of ints are line numbers."""
+    """The measures of one file; lists of ints are line numbers."""
 
     path: Path
     lines: int
@@ -79,7 +79,7 @@ def measure(path: Path) -> Module:
 
 def find_ignores(source: str) -> list[int]:
     if not IGNORE.search(source):
-        return []  # as most files do: telling comments from texts is half of what measuring takes
+        return []  # the usual case: tokenizing takes half of the measuring time
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return [
         token.start[0]
@@ -132,7 +132,7 @@ def describe_class(node: ast.ClassDef) -> Class:
 
 
 def count_public_methods(node: ast.ClassDef) -> int:
-    """Methods a user can call: no properties, no overloads, no test methods of a contract suite."""
+    """Count the methods for users: no properties, overloads or tests of a contract suite."""
     names = {
         item.name
         for item in node.body
@@ -144,7 +144,7 @@ def count_public_methods(node: ast.ClassDef) -> int:
 
 
 def name_of(function: ast.expr) -> str:
-    """The last name of what is called: `add` of `scope.report.add`."""
+    """The last name of a called expression: `add` of `scope.report.add`."""
     match function:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -155,7 +155,7 @@ def name_of(function: ast.expr) -> str:
 
 
 def imports(node: ast.AST) -> bool:
-    """True for imports, and for `import_module("…")` of a module that is known beforehand."""
+    """True for imports, and for `import_module("…")` of a literal."""
     match node:
         case ast.Import() | ast.ImportFrom():
             return True
@@ -178,7 +178,7 @@ def gathers_errors(call: ast.Call) -> bool:
 
 
 def swallows(node: ast.AST) -> bool:
-    """True where everything that can go wrong, or a cancellation, is caught and only passed."""
+    """True where a broad exception or a cancellation is caught and only passed."""
     match node:
         case ast.ExceptHandler():
             caught = is_broad(node.type) if node.type else True

@@ -1,4 +1,4 @@
-"""Finds what builders leave behind: notes, history, former names, machine paths, debug calls."""
+"""Find leftovers: notes, history, former names, machine paths, debug calls."""
 
 import ast
 import re
@@ -52,7 +52,7 @@ LOCK_RULE = Rule(
     re.compile(r"://|--(extra-)?index-url|--find-links|file:"),
     "the lock names a host or a place; `make lock` writes none",
 )
-# Nothing is exempt from this one, so it is spelled in a way that it does not match itself.
+# No file is exempt from this rule, so the pattern must not match itself.
 FORMER_NAME = re.compile("[w][e][f][t]", re.IGNORECASE)
 DEBUG_CALLS = {"breakpoint", "print", "pprint"}
 EMPTY_CLASS = re.compile(r"^(Base|Abstract)(?=[A-Z])|(Manager|Helpers?|Utils?|Base|Abstract)$")
@@ -61,8 +61,8 @@ DATED_NAME = re.compile(r"_(old|new|legacy|tmp|v\d+)$|(Old|New|Legacy|V\d+)$")
 
 ALL = frozenset(rule.name for rule in LINE_RULES)
 EXEMPT = (
-    Exemption("gates/residue.py", ALL, "it names what it looks for"),
-    Exemption("tests/gates/*", ALL, "its tests plant what it looks for"),
+    Exemption("gates/residue.py", ALL, "it contains its patterns"),
+    Exemption("tests/gates/*", ALL, "its tests plant violations"),
     Exemption("LICENSE", ALL, "the text is not ours"),
     Exemption("CHANGELOG.md", frozenset({"history"}), "history is its subject"),
     Exemption("docs/decisions/*", frozenset({"history"}), "a dated record of a choice"),
@@ -70,7 +70,7 @@ EXEMPT = (
 
 
 def list_files() -> list[Path]:
-    """Files that git tracks or would track."""
+    """List the files that git tracks or would track."""
     done = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         stdout=subprocess.PIPE,
@@ -98,7 +98,7 @@ def check_source(path: Path, text: str) -> Iterator[str]:
     where = path.as_posix()
     for part in path.with_suffix("").parts:
         if EMPTY_MODULE.search(part) or DATED_NAME.search(part):
-            yield f"{where}:1: module name {part!r} says nothing; name the thing"
+            yield f"{where}:1: module name {part!r} is generic; name the thing"
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -107,9 +107,9 @@ def check_source(path: Path, text: str) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(name)) if name in DEBUG_CALLS:
-                yield f"{where}:{node.lineno}: call of {name!r} is left over"
+                yield f"{where}:{node.lineno}: call of {name!r} is a leftover"
             case ast.ClassDef(name) if EMPTY_CLASS.search(name) or DATED_NAME.search(name):
-                yield f"{where}:{node.lineno}: class name {name!r} says nothing; name the thing"
+                yield f"{where}:{node.lineno}: class name {name!r} is generic; name the thing"
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) if DATED_NAME.search(name):
                 yield f"{where}:{node.lineno}: function name {name!r} is dated; name the thing"
             case _:
@@ -117,7 +117,7 @@ def check_source(path: Path, text: str) -> Iterator[str]:
 
 
 def check_name(path: Path, text: str) -> Iterator[str]:
-    """The name that the project had, in a file of any kind or in what it is called."""
+    """Find the former name of the project in paths and texts."""
     where = path.as_posix()
     if found := FORMER_NAME.search(where):
         yield f"{where}:1: {found[0]!r} in the path is the project's former name"

@@ -1,4 +1,4 @@
-"""The size budget: what a file, a function, a class and a tree may hold at most."""
+"""The size budget: limits for files, functions, classes and the tree."""
 
 import sys
 from collections.abc import Iterator
@@ -14,24 +14,24 @@ PARAMETERS = 7
 PUBLIC_METHODS = 12
 IGNORES_PER_1000_LINES = 1
 
-# Where a program starts, a function may import what the program turns out to need.
+# Where a program starts, functions may import lazily.
 LAZY = ("src/turnloom/__init__.py", "src/turnloom/app/", "src/turnloom/cli/")
 
-# "path" or "path:name" -> why the budget does not hold there. Generated files and SQL; builders and
-# mappings; what the tests stand on.
+# "path" or "path:name" -> the reason for the exemption: generated files, SQL, builders, mappings,
+# and test support.
 EXEMPT_FILES: dict[str, str] = {}
 EXEMPT_CLASSES: dict[str, str] = {
-    "src/turnloom/reaction/spec/builder.py:AgentBuilder": "a builder: a method a thing to say",
+    "src/turnloom/reaction/spec/builder.py:AgentBuilder": "a builder: one method per declaration",
 }
 EXEMPT_IMPORTS: dict[str, str] = {
-    "bench/engines.py": "the libraries take seconds, which other scenarios need not pay",
-    "src/turnloom/adapters/wordllama/embedder.py": "what the import does to the log is undone",
-    "src/turnloom/agents/logic/outputs/schemas.py": "its library takes as long as all of ours",
-    "src/turnloom/testing/contracts/engines/stage.py": "an app stands above this package",
+    "bench/engines.py": "the libraries take seconds to import",
+    "src/turnloom/adapters/wordllama/embedder.py": "its import changes logging, which is undone",
+    "src/turnloom/agents/logic/outputs/schemas.py": "its library imports as slowly as all of ours",
+    "src/turnloom/testing/contracts/engines/stage.py": "an app is above this package",
     "tests/engines/test_local_model.py": "the model may not be installed",
 }
 EXEMPT_MOCKS: dict[str, str] = {
-    "tests/conftest.py": "it times each step of asyncio's loop, which nothing of ours is given",
+    "tests/conftest.py": "it times each step of the event loop, which offers no hook",
 }
 
 
@@ -58,7 +58,7 @@ def check_habits(module: Module) -> Iterator[str]:
         for line in module.nested_imports:
             yield f"{path}:{line}: import inside a function; move it to the top"
     for line in module.ignored_results:
-        yield f"{path}:{line}: gathered errors are dropped; look at each result"
+        yield f"{path}:{line}: gathered errors are dropped; check each result"
 
 
 def check_classes(module: Module) -> Iterator[str]:
@@ -72,7 +72,7 @@ def check_classes(module: Module) -> Iterator[str]:
 
 
 def check_calls(modules: list[Module]) -> Iterator[str]:
-    """Calls of our own functions and classes by long lists of positions."""
+    """Find calls of our functions and classes with too many positional arguments."""
     named = [item.name for module in modules for item in module.functions if item.parameters > FEW]
     named += [item.name for module in modules for item in module.classes if item.fields > FEW]
     own = set(named)
@@ -86,14 +86,14 @@ def check_calls(modules: list[Module]) -> Iterator[str]:
 
 
 def check_names(modules: list[Module]) -> Iterator[str]:
-    """Public classes that share their name with another one."""
+    """Find public classes that share a name."""
     first: dict[str, str] = {}
     for module in modules:
         for item in module.classes:
             where = f"{module.path.as_posix()}:{item.line}"
             other = first.setdefault(item.name, where)
             if other != where and not item.name.startswith("_"):
-                yield f"{where}: class {item.name!r} has the name of the one at {other}"
+                yield f"{where}: class {item.name!r} has the same name as the class at {other}"
 
 
 def check_ignores(modules: list[Module]) -> Iterator[str]:

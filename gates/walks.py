@@ -1,7 +1,7 @@
-"""How far one walks through the code to follow the smallest runs: a sign, not a gate.
+"""Count the code that the smallest runs pass through: an indicator, not a gate.
 
-A walk is everything that is called in `src/turnloom` from one moment of a run to another: how many
-functions are entered, in how many modules, and how often a call leads from one module into another.
+A walk is the set of calls in `src/turnloom` between two moments of a run: the functions entered,
+their modules, and the number of calls from one module into another.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ FOLDER = {
 
 
 class Walk(NamedTuple):
-    """A way through the code, and how short it is to be."""
+    """The counts of one walk, and their target."""
 
     name: str
     functions: int
@@ -40,7 +40,7 @@ class Walk(NamedTuple):
 
 
 class Steps:
-    """Notes what is called while it is on."""
+    """Records calls while it is active."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -100,16 +100,16 @@ async def shout(state: State, ctx: Any) -> dict[str, str]:
 
 @artifact_type(name="walks.Order")
 class Order(BaseModel):
-    """What wakes the agent."""
+    """The artifact that wakes the agent."""
 
 
 @artifact_type(name="walks.Parcel")
 class Parcel(BaseModel):
-    """What the agent makes."""
+    """The artifact that the agent makes."""
 
 
 async def a_turn(folder: str) -> Walk:
-    """From one model call of a conversation to the next, when it is warm."""
+    """Walk from one model call of a conversation to the next, after warm-up."""
     steps = Steps()
 
     async def engine(task: Task) -> Answer:
@@ -170,7 +170,7 @@ WALKS: tuple[Callable[[str], Awaitable[Walk]], ...] = (a_turn, a_hop, two_steps,
 
 
 def walks() -> list[Walk]:
-    """The walks of the smallest runs."""
+    """Take the walks of the smallest runs."""
     with tempfile.TemporaryDirectory() as where:
         for name, text in FOLDER.items():
             Path(where, name).write_text(text)

@@ -35,7 +35,7 @@ def test_every_gate_runs_and_each_can_turn_make_check_red(tree: Tree) -> None:
 def test_an_unknown_gate_is_refused(tree: Tree) -> None:
     outcome = tree.gate("beauty")
     assert outcome.code == 2
-    assert "No gate is called beauty" in outcome.words
+    assert "Unknown gate: beauty" in outcome.words
 
 
 def test_continuous_integration_fails_when_any_verb_fails(tree: Tree) -> None:

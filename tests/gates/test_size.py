@@ -39,7 +39,10 @@ PLANTS = {
         "Five(1, 2, 3, 4, 5)\n",
         "'Five' is called with 5 positional arguments",
     ),
-    "src/turnloom/twice.py": ("class Once: ...\n" * 2, "class 'Once' has the name of the one at"),
+    "src/turnloom/twice.py": (
+        "class Once: ...\n" * 2,
+        "class 'Once' has the same name as the class at",
+    ),
     "src/turnloom/gathered.py": (
         "from asyncio import gather\nasync def give(*them):\n"
         "    await gather(*them, return_exceptions=True)\n",
