@@ -178,7 +178,10 @@ def _offer(found: OfferExplained, width: int) -> Iterator[RenderableType]:
     yield from lay_out(
         ("subscription", "verdict"),
         found.to,
-        lambda each: (each.subscription, safe(each.description, "dim" if each.refused else "green")),
+        lambda each: (
+            each.subscription,
+            safe(each.description, "dim" if each.refused else "green"),
+        ),
         width,
     )
     for line in found.choice:
