@@ -88,8 +88,8 @@ def show(title: str, context: AssembledContext, format: ContextFormat) -> None:
 
 async def main() -> None:
     print(describe_sources(SOURCES))
-    for trouble in check_sources([from_state("sumary")], Review):
-        print(trouble.message, trouble.remedy)
+    for problem in check_sources([from_state("sumary")], Review):
+        print(problem.message, problem.remedy)
     here, plain = situation(), ContextFormat()
     assembled = await assemble(SOURCES, here)
     show("plain", assembled.context, plain)

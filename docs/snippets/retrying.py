@@ -31,9 +31,9 @@ async def main() -> None:
         board = app.board("seats")
         board.agent("usher").consumes(Ticket).publishes(Ticket).with_engines(printer)
         await board.publish(Ticket(number=7))
-        trouble = await board.run_until_idle(raise_errors=False)
+        errors = await board.run_until_idle(raise_errors=False)
         printer.has_paper = True
-        for failed in trouble.exceptions if trouble else ():
+        for failed in errors.exceptions if errors else ():
             if isinstance(failed, ReactionFailed):
                 print(f"{failed.agent} failed in turn {failed.turn}")
                 await board.retry(failed)

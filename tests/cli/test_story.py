@@ -112,7 +112,7 @@ def test_what_happens_is_told_briefly(turnloom: Call, tmp_path: Path) -> None:
 def test_what_is_not_for_the_screen_is_not_shown(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, BUSY | {"ui_config.yaml": "visual_agents: [Clerk]"}, "Busy")
     told = turnloom("run", "Busy").out
-    assert "\n  Judge gave Verdict\n" in told and "\n  Scribe handed over\n" in told
+    assert "\n  Judge gave Verdict\n" in told and "\n  Scribe handed off\n" in told
     assert "guilty" not in told and "Written." not in told
     assert turnloom("run", "Busy", "--quiet").out == ""
 

@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from tests.support.raising import raising
 from tests.support.tasks import NUMBERS, task
 from turnloom.adapters.pydantic_ai import PydanticAIEngine
-from turnloom.agents.logic.dialogues import AGAIN, GO_ON, WRONG, added_to, spelled
+from turnloom.agents.logic.dialogues import AGAIN, CONTINUE, WRONG, added_to, spelled
 from turnloom.agents.spec import Answer, Exchange, Task, ToolCall, ToolResult, ToolSchema
 from turnloom.errors import EngineError, UsageError
 from turnloom.testing import LoopbackModel
@@ -50,8 +50,8 @@ SPOKEN = (("user", "Hi."), ("Ann", "Hello."))
     ],
 )
 async def test_somebody_has_the_word_before_the_model(asked: Task) -> None:
-    assert (await shown(asked))[-1] == ("user", GO_ON)
-    assert added_to(asked) == (GO_ON,)
+    assert (await shown(asked))[-1] == ("user", CONTINUE)
+    assert added_to(asked) == (CONTINUE,)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_somebody_has_the_word_before_the_model(asked: Task) -> None:
         ((), ()),
         ((Exchange("", (ToolCall("add"),), (ToolResult(5),)),), ()),
         ((Exchange("Six.", problem="Odd."), Exchange("Five.", problem="Even.")), 2 * WORDS),
-        ((Exchange("Six.", problem="Odd."), Exchange("Another.")), (*WORDS, GO_ON)),
+        ((Exchange("Six.", problem="Odd."), Exchange("Another.")), (*WORDS, CONTINUE)),
     ],
 )
 def test_what_is_added_follows_from_the_task(

@@ -96,9 +96,9 @@ async def test_what_has_no_key_is_on_record(app: Loom, board: Board) -> None:
         Clerk()
     )
     label = await board.publish(Label(key="flat"))
-    trouble = await board.run_until_idle(SOON, raise_errors=False)
-    assert trouble is not None
-    failed = [each for each in trouble.exceptions if isinstance(each, PredicateFailed)]
+    errors = await board.run_until_idle(SOON, raise_errors=False)
+    assert errors is not None
+    failed = [each for each in errors.exceptions if isinstance(each, PredicateFailed)]
     assert {each.subscription for each in failed} == {"broken#1", "strange#1"}
     said = await verdicts(app, label)
     assert said["path#1"][0] == "no_key"

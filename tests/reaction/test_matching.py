@@ -107,9 +107,9 @@ async def test_a_condition_that_raises_is_reported_and_not_taken_for_no(
     board.agent("clerk").consumes(Order, where=broken).with_engines(clerk)
     board.agent("other").consumes(Order).with_engines(other)
     order = await board.publish(Order())
-    trouble = await board.run_until_idle(SOON, raise_errors=False)
-    assert trouble is not None
-    (failed,) = trouble.exceptions
+    errors = await board.run_until_idle(SOON, raise_errors=False)
+    assert errors is not None
+    (failed,) = errors.exceptions
     assert isinstance(failed, PredicateFailed)
     assert (failed.subscription, failed.artifact) == ("clerk#1", order.id)
     assert [each.name for each in caplog.records] == ["turnloom.board"]

@@ -70,8 +70,8 @@ async def test_what_is_made_is_refused_by_anything_but_yes() -> None:
             pay
         )
         await board.publish(Order())
-        trouble = await board.run_until_idle(raise_errors=False)
-        assert trouble is not None and trouble.subgroup(ReactionFailed) is not None
+        errors = await board.run_until_idle(raise_errors=False)
+        assert errors is not None and errors.subgroup(ReactionFailed) is not None
 
 
 async def test_waiting_for_nothing_is_refused() -> None:

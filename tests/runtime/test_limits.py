@@ -77,8 +77,8 @@ async def test_answers_of_people_and_engines() -> None:
         board = app.board()
         board.agent("clerk").consumes(Order).with_engines(chatter)
         await board.publish(Order())
-        trouble = await board.run_until_idle(raise_errors=False)
-        assert trouble is not None and trouble.subgroup(ReactionFailed) is not None
+        errors = await board.run_until_idle(raise_errors=False)
+        assert errors is not None and errors.subgroup(ReactionFailed) is not None
 
 
 def test_filters() -> None:

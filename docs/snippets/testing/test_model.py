@@ -24,7 +24,7 @@ async def said(model: LoopbackModel) -> list[str]:
         ]
 
 
-async def test_trouble_of_the_provider_is_not_trouble_of_the_run() -> None:
+async def test_errors_of_the_provider_are_retried() -> None:
     calls = Answer(calls=(ToolCall("confirm", {"table": 7}),))
     lines = [HttpRefusal(503), calls, BrokenReply("Table 7 is"), "Table 7 is yours."]
     async with LoopbackModel(lines) as model:

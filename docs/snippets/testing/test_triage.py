@@ -38,6 +38,6 @@ async def test_the_desk_is_shown_what_the_user_said() -> None:
     assert "known" not in call.system
 
 
-def test_lines_that_nobody_asked_for_are_noticed() -> None:
+def test_unused_lines_are_reported() -> None:
     with pytest.raises(EngineError, match="Desk: 1"):
         ScriptedEngine({"Desk": ["ROUTE"]}).assert_complete()

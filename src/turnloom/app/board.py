@@ -57,7 +57,7 @@ class Readable:
     ) -> "tuple[ArtifactItems, int | None]":
         """One page of the public artifacts that match the filter, and their total if `count`. While
         the items have a cursor, there may be more."""
-        handle = self._nobody()
+        handle = self._public()
         return await handle.query_artifacts(
             filter, embed_meta=embed_meta, cursor=cursor, count=count
         )
@@ -66,17 +66,17 @@ class Readable:
         self, filter: "FilterConfig | None" = None, *, embed_meta: bool = False
     ) -> "AsyncIterator[Artifact]":
         """All public artifacts that match the filter, read page by page."""
-        return self._nobody().iter_artifacts(filter, embed_meta=embed_meta)
+        return self._public().iter_artifacts(filter, embed_meta=embed_meta)
 
     async def get(self, id: str) -> "Artifact | None":
         """The public artifact of this id, if there is one."""
-        return await self._nobody().get(id)
+        return await self._public().get(id)
 
     async def summary(self, filter: "FilterConfig | None" = None) -> "BoardSummary":
         """The number of public artifacts, by type, producer, visibility and tag."""
-        return await self._nobody().summary(filter)
+        return await self._public().summary(filter)
 
-    def _nobody(self) -> "BoardHandle":
+    def _public(self) -> "BoardHandle":
         from turnloom.board.spec import Reader
 
         return self.read_as(Reader(tenant=self.app_id))
@@ -279,8 +279,8 @@ class Board(Readable):
             try:
                 await self._parts.definitions.restore(first.data)
             except PlanChanged as error:
-                told = f"Run {first.run!r} cannot be gone on with. {error}"
-                raise PlanChanged(f"{told}\nTo give it up: board.cancel({first.run!r})") from None
+                message = f"Run {first.run!r} cannot continue. {error}"
+                raise PlanChanged(f"{message}\nTo cancel it: board.cancel({first.run!r})") from None
         self._runs.is_served = True
         for first, last in found:
             await self._runs.resume(first.run, last)

@@ -32,7 +32,7 @@ class Explanations:
     async def turn(
         self, run: str, turn: int, *, agent: str | None = None, app_id: str = LOCAL
     ) -> "TurnExplained":
-        """What a turn was shown, and why; with an `agent`, counting only that agent's turns.
+        """Explain the frame of a turn; with an `agent`, count only that agent's turns.
 
         Raises:
             UnknownRun: there is no such run.
@@ -48,7 +48,7 @@ class Explanations:
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
     ) -> "VariableExplained":
-        """Why a variable has its value, at the end or at event `at`.
+        """Explain the value of a variable, at the end or at event `at`.
 
         Raises:
             UnknownRun: there is no such run.
@@ -64,7 +64,7 @@ class Explanations:
         return await _off_loop(partial(explain_variable, events, name, at, known))
 
     async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
-        """Why the work went where it went, by the event that decided it.
+        """Explain the route that an event decided.
 
         Raises:
             UnknownRun: there is no such run.
@@ -80,7 +80,7 @@ class Explanations:
         return await _off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
-        """What happened in a run, one row per event.
+        """The timeline of a run: one row per turn, call, question or route.
 
         Raises:
             UnknownRun: there is no such run.

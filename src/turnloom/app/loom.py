@@ -214,7 +214,7 @@ class Loom:
         if outcome.status in ("failed", "cancelled"):
             from turnloom.flow.spec.progress import FlowFailed
 
-            raise FlowFailed(_told(flow.name, outcome), outcome)
+            raise FlowFailed(_failure_message(flow.name, outcome), outcome)
         return outcome
 
     def board(
@@ -370,7 +370,7 @@ def _path(given: "str | PathLike[str]", what: str) -> str:
     return path
 
 
-def _told(flow: str, outcome: "Outcome[S]") -> str:
+def _failure_message(flow: str, outcome: "Outcome[S]") -> str:
     failure = outcome.failure
     step = f"step {failure.step!r}" if failure and failure.step else ""
     where = failure and failure.what or step

@@ -63,8 +63,8 @@ class Run(Generic[S_co]):
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
     ) -> "Delivery":
-        """Answer one of its questions; returns what became of the answer. `None` stands for the
-        only open question that this person may answer, or else for the last answered one.
+        """Answer one of its questions; returns the delivery status of the answer. `None` stands for
+        the only open question that this person may answer, or else for the last answered one.
 
         `user_id` is the person who answers: by default the run's user. Only the addressee of a
         question, its `to`, may answer it.

@@ -113,7 +113,7 @@ class RetrievalSearched(Fact, frozen=True):
 
 
 class HistorySummarised(Fact, frozen=True):
-    """A summary replaced the messages of the events `first` to `last`, which stay on record;
+    """A summary replaced the messages of the events `first` to `last`, which stay in the log;
     `digest` is their running digest, `visibility` that of all of them."""
 
     kind: ClassVar[str] = "history.summarised"

@@ -10,7 +10,7 @@ from turnloom.cli.terminal import Terminal
 
 
 def as_text(words: str | None) -> str | None:
-    """What was given on the command line, if it is text.
+    """A command-line argument, if it is valid text.
 
     Raises:
         BadParameter: its bytes are not UTF-8.

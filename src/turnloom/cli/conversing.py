@@ -61,8 +61,8 @@ class ConversingCommand(StoredRunsCommand):
             raise UsageError("--quiet and --json exclude each other. Choose one.")
         loaded = await app.history.definition(run.id, app_id=run.app_id)
         for name in loaded.unheeded:
-            told = f"--{name} makes no difference: every agent chooses what answers for it"
-            terminal.tell(safe(f"{told}, by `engine` or `model`.", "yellow"))
+            notice = f"--{name} makes no difference: every agent chooses what answers for it"
+            terminal.tell(safe(f"{notice}, by `engine` or `model`.", "yellow"))
         if not self._is_scripted():
             self._tell_players(loaded, terminal)
         narration = JsonLines(terminal) if self.json else Story(terminal, quiet=self.quiet)
@@ -89,9 +89,9 @@ class ConversingCommand(StoredRunsCommand):
         if not played:
             return
         whom = "all agents" if len(played) == len(loaded.engines) else ", ".join(played)
-        told = f"A script plays {whom}: the lines are fixed, and do not depend on your answers."
+        notice = f"A script plays {whom}: the lines are fixed, and do not depend on your answers."
         remedy = "`--model NAME`, as in `--model openai:gpt-5`, has a model answer instead."
-        terminal.tell(safe(f"{told} {remedy}", "yellow"))
+        terminal.tell(safe(f"{notice} {remedy}", "yellow"))
 
     def _answers(self, app: Loom, run: Run, narration: Narration) -> Person | ScriptedUser:
         async def lines() -> Sequence[Any]:
@@ -124,9 +124,9 @@ class ConversingCommand(StoredRunsCommand):
         """Say how the run ended or what it waits for, and how to continue; return the exit code."""
         run = events[0].run
         tell = terminal.tell if self.quiet or self.json else terminal.show
-        trouble = _trouble(end)
-        if trouble:
-            terminal.fail(trouble, *_frames(events))
+        failure = _failure(end)
+        if failure:
+            terminal.fail(failure, *_frames(events))
         elif end is None:
             how = (
                 "Answer from any terminal, or continue here:"
@@ -143,15 +143,15 @@ class ConversingCommand(StoredRunsCommand):
             return 0
         for command in self._onward(events, questions):
             tell(joined("  ", (command, "bold")))
-        return 1 if trouble else 0
+        return 1 if failure else 0
 
     def _tell_unsaid(self, events: Sequence[Event], loaded: Definition, terminal: Terminal) -> None:
         """Warn of lines that the scripted user did not reach; a person may take another way."""
         left = _unsaid(events, loaded) if self._is_scripted() else {}
         if left:
             lines = ", ".join(f"{agent}: {count}" for agent, count in left.items())
-            told = f"The script has lines that were not reached ({lines})."
-            terminal.tell(safe(f"{told} Remove them, or lead the run to them.", "yellow"))
+            notice = f"The script has lines that were not reached ({lines})."
+            terminal.tell(safe(f"{notice} Remove them, or lead the run to them.", "yellow"))
 
     def _resuming(self, run: str, *words: str) -> str:
         """The command line that continues a run, with the same model and engine."""
@@ -179,10 +179,10 @@ class ConversingCommand(StoredRunsCommand):
 
 
 def _awaited(events: Sequence[Event], questions: Sequence[Question]) -> str:
-    """How many answers the run waits for, and from whom, if from other people."""
+    """The number of awaited answers, and from whom, if from other people."""
     others = dict.fromkeys(filter(None, (addressee(events, each) for each in questions)))
-    whose = f" of {', '.join(others)}" if others and len(others) == len(questions) else ""
-    return f"{len(questions)} answers{whose}" if len(questions) > 1 else f"an answer{whose}"
+    people = f" of {', '.join(others)}" if others and len(others) == len(questions) else ""
+    return f"{len(questions)} answers{people}" if len(questions) > 1 else f"an answer{people}"
 
 
 def _finish(events: Sequence[Event], end: Event) -> str:
@@ -197,7 +197,7 @@ def _finish(events: Sequence[Event], end: Event) -> str:
     )
 
 
-def _trouble(end: Event | None) -> str:
+def _failure(end: Event | None) -> str:
     """Why the run failed."""
     if end is None or isinstance(end.data, RunFinished):
         return ""

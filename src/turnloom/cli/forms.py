@@ -61,7 +61,7 @@ class FormField(NamedTuple):
 
     @property
     def demand(self) -> str:
-        """What it takes, in a few words."""
+        """The accepted values in a few words."""
         if self.choices:
             return " | ".join(map(word, self.choices))
         return type_names.get(self.kind, "JSON")
@@ -113,7 +113,7 @@ class AnswerForm:
 
     @property
     def demand(self) -> str:
-        """What an answer looks like, on one line."""
+        """An example of an answer, on one line."""
         if not self.is_object:
             return self.fields[0].demand if self._question.schema is not None else "JSON or a text"
         parts = (
@@ -146,7 +146,7 @@ class AnswerForm:
         return found or f"{as_data(typed)} is not {field.demand}."
 
     def _misfit(self, field: FormField, value: Json) -> str | None:
-        """What is wrong with a field, regardless of the others."""
+        """The problem of a field, regardless of the others."""
         if not field.name:
             return misanswer(self._question, value)
         alone = msgspec.structs.replace(self._question, schema=self._parts)
@@ -162,7 +162,7 @@ class AnswerForm:
         return found or self._unread(text)
 
     def _unread(self, text: str) -> str:
-        """What is wrong with a text that is neither JSON nor a word for an answer."""
+        """The problem of a text that is neither JSON nor a word for an answer."""
         alone = self._alone
         choices = alone.choices if alone is not None else ()
         return _none_of(text, choices) if choices else f"{as_data(text)} is not JSON"

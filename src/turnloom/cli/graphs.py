@@ -16,14 +16,13 @@ from turnloom.wiring import Folders
 
 
 async def graph_of(app: Loom, name: str, app_id: str) -> str:
-    """A picture of what is in a folder, of a flow in a file of code, or of what a run of a tenant
-    goes by.
+    """Draw a folder, a flow in a file of code, or the pinned workflow of a run.
 
     Raises:
         UsageError: there is no such thing, or it cannot be drawn.
         DefinitionError: it does not pass its check.
     """
-    declared = await to_thread.run_sync(_declared, name)  # a file may run a loop of its own
+    declared = await to_thread.run_sync(_declared, name)  # a file may run an event loop
     if declared is not None:
         return declared
     run = await find_run(app, name, app_id)

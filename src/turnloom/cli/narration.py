@@ -21,7 +21,7 @@ from turnloom.agents.spec import USER, Question
 from turnloom.assembly.events import FrameAssembled
 from turnloom.cli.forms import word
 from turnloom.cli.page import AnswerStream, OutputPage
-from turnloom.cli.questions import tidy, told
+from turnloom.cli.questions import question_text, tidy
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
 from turnloom.explain.logic.describe import SAID, data, describe, describe_frame, outcome
@@ -54,7 +54,7 @@ from turnloom.variables.events import (
     ContextSuppressed,
 )
 
-# What deserves a look.
+# Facts that deserve attention.
 TROUBLES = (
     LifecycleToolError,
     MessageHookFailed,
@@ -75,7 +75,7 @@ TROUBLES = (
 )
 
 
-# What is worth a line beside what is said, and beside calls and steps.
+# Facts that get a line apart from messages, and apart from calls and steps.
 _TOLD = (
     RouteDecided,
     RunResumed,
@@ -120,7 +120,7 @@ PROMPT = "you> "
 # Where an answer comes from: the keyboard or the script of this session, or elsewhere.
 Origin = Literal["typed", "script", "elsewhere"]
 
-# How many messages a resumed session repeats.
+# Messages that a resumed session repeats.
 RECAP = 4
 
 
@@ -179,7 +179,7 @@ class JsonLines:
 
     def present(self, question: Question) -> None:
         """Show a question on standard error."""
-        if asked := told(question):
+        if asked := question_text(question):
             self._terminal.tell(safe(asked))
 
     def remark(self, text: str) -> None:
@@ -276,7 +276,7 @@ class Story:
         self._page.end()
 
     def _beside(self, event: Event) -> None:
-        """Show what happens beside the conversation."""
+        """Show events apart from the conversation."""
         style = "yellow" if isinstance(event.data, TROUBLES) else "dim"
         match event.data:
             case FrameAssembled() as fact:
@@ -298,7 +298,7 @@ class Story:
         """Show how a call or a step ended, on its line if that is still open."""
         is_value = isinstance(fact, ToolReturned)
         ended = data(fact.result) if is_value else outcome(fact)
-        if self._page.go_on(key, safe(f" → {ended}", style)):
+        if self._page.extend(key, safe(f" → {ended}", style)):
             self._page.end()
         else:
             self._aside(describe(fact), style)
@@ -314,14 +314,14 @@ class Story:
 
     def _ask(self, question: Question) -> None:
         self._shown = question.id
-        if asked := told(question):
+        if asked := question_text(question):
             self._say(asked)
 
     def _agent(self, fact: AgentText | AgentOutput) -> None:
         is_output = isinstance(fact, AgentOutput)
         if fact.hidden:
             if not self._quiet:
-                self._aside(f"{fact.agent} {f'gave {fact.model}' if is_output else 'handed over'}")
+                self._aside(f"{fact.agent} {f'gave {fact.model}' if is_output else 'handed off'}")
         elif is_output:
             self._say(self._label(fact.agent), ": ", tidy(fact.output))
         elif not self._stream.complete(fact):
@@ -333,7 +333,7 @@ class Story:
         return safe(agent, f"bold {colour}")
 
     def _saw(self, fact: FrameAssembled) -> str:
-        """What an agent is shown, in one line."""
+        """Describe the frame of an agent in one line."""
         view = self._frames.view_of(fact)
         segments, withheld = view or ((), ())
         return describe_frame(fact, segments, withheld)

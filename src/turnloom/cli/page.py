@@ -29,7 +29,7 @@ class OutputPage:
         self._terminal.write(piece)
         self._open = key
 
-    def go_on(self, key: object, piece: Text) -> bool:
+    def extend(self, key: object, piece: Text) -> bool:
         """Continue the line of a key; returns whether it was still open."""
         if self._open != key:
             return False
@@ -52,7 +52,7 @@ class AnswerStream:
     def __init__(self, page: OutputPage, label: Callable[[str], Text]) -> None:
         self._page = page
         self._label = label
-        self._told = (0, 0)
+        self._call = (0, 0)
         self._is_over = False
         self._shown = ""
         self._early: deque[Delta] = deque()
@@ -65,8 +65,8 @@ class AnswerStream:
     def follow(self, fact: object) -> None:
         """Note a model call: its deltas may be shown from its beginning to its end."""
         if isinstance(fact, ModelCalled):
-            turn, number = self._told
-            self._told = (fact.turn, number + 1 if fact.turn == turn else 1)
+            turn, number = self._call
+            self._call = (fact.turn, number + 1 if fact.turn == turn else 1)
             self._is_over, self._shown = False, ""
             self._catch_up()
         elif isinstance(fact, ModelAnswered | ModelFailed):
@@ -77,23 +77,23 @@ class AnswerStream:
         rest = fact.text.removeprefix(self._shown)
         if len(rest) + len(self._shown) != len(fact.text):
             return False
-        whole = self._page.go_on(self._told, _moved_in(rest))
+        whole = self._page.extend(self._call, _moved_in(rest))
         self._page.end()
         return whole
 
     def _catch_up(self) -> None:
-        while self._early and (self._early[0].turn, self._early[0].call) <= self._told:
+        while self._early and (self._early[0].turn, self._early[0].call) <= self._call:
             delta = self._early.popleft()
-            if (delta.turn, delta.call) == self._told and not self._is_over:
+            if (delta.turn, delta.call) == self._call and not self._is_over:
                 self._put(delta)
 
     def _put(self, delta: Delta) -> None:
         if delta.offset == 0:
             self._shown = ""
-            self._page.begin(self._told, joined(self._label(delta.agent), ": "))
+            self._page.begin(self._call, joined(self._label(delta.agent), ": "))
         # A delta without those before it is useless: the whole text will follow.
         in_place = delta.offset == len(self._shown)
-        if in_place and self._page.go_on(self._told, _moved_in(delta.text)):
+        if in_place and self._page.extend(self._call, _moved_in(delta.text)):
             self._shown += delta.text
 
 

@@ -147,7 +147,7 @@ class Person:
 
 
 def _introduction(field: FormField) -> list[str]:
-    """What a field is for, and what it takes."""
+    """The purpose of a field, and its accepted values."""
     if field.choices:
         numbered = [f"{number}) {word(each)}" for number, each in enumerate(field.choices, 1)]
         about = _about(field, "")

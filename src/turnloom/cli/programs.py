@@ -64,9 +64,9 @@ def flow_at(path: str) -> Flow[Any]:
 
 
 def refuse_exits(path: str) -> None:
-    """Refuse a folder or a file of code that ends the process which loads it: nothing could be said
-    of that here any more. Code is tried in another process only if it speaks of such a thing, since
-    it runs twice then.
+    """Refuse a folder or file whose code ends the process that loads it, since no error could be
+    shown then. Code is first loaded in another process only if its text suggests an exit, since it
+    runs twice then.
 
     Raises:
         DefinitionError: its code ends the process.
@@ -92,10 +92,10 @@ def _examine(path: str, loading: Loading) -> list[Diagnostic]:
 
 
 def state_of(flow: Flow[Any], given: str | None) -> BaseModel:
-    """The state that a run of a flow begins with: JSON, or what is in the file after an `@`.
+    """The initial state of a flow: JSON, or the content of the file after an `@`.
 
     Raises:
-        UsageError: it is no state of the flow, or the file cannot be read.
+        UsageError: it is not a state of the flow, or the file cannot be read.
     """
     model: type[BaseModel] = flow.state
     try:
@@ -112,7 +112,7 @@ def state_of(flow: Flow[Any], given: str | None) -> BaseModel:
 
 
 def _refuse_unknown(model: type[BaseModel], text: str) -> None:
-    """Refuse keys that the state has not, unless it says itself what becomes of them.
+    """Refuse keys that are not fields of the state, unless its model handles them.
 
     Raises:
         UsageError: there are such keys.

@@ -18,8 +18,8 @@ WORDS = ("title", "prompt", "question", "message", "description")
 WIDTH = 80
 
 
-def told(question: Question) -> str:
-    """The whole question, line by line."""
+def question_text(question: Question) -> str:
+    """The full text of the question."""
     return "\n".join(_lines(question))
 
 
@@ -43,7 +43,7 @@ def _lines(question: Question) -> Iterator[str]:
 
 
 def _options(payload: Mapping[str, Json]) -> Iterator[str]:
-    """Who is asked to approve what, and the options that have a description."""
+    """The approver, the subject, and the options that have a description."""
     yield f"{payload.get('approver')} is asked to decide on {payload.get('approval')}."
     for option in map(as_object, as_array(payload.get("options")) or ()):
         said = option and [option[key] for key in ("label", "description") if option.get(key)]

@@ -5,7 +5,7 @@ from turnloom.errors import InvalidArtifact, UsageError
 
 
 def visibility_of(said: str, what: str) -> Visibility:
-    """Who may see something, as an option says it.
+    """Parse the visibility in an option.
 
     Raises:
         UsageError: it says nothing.

@@ -17,7 +17,7 @@ class TimeLimit(TimeoutError):
 
 
 async def in_time(call: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    """Await a call in a separate task, so that its cancellation of itself is told from one of the
+    """Await a call in a separate task, which separates its own cancellation from that of the
     caller, and return its result.
 
     A call that takes too long is cancelled, and abandoned if it ignores that. A call that blocks

@@ -65,7 +65,7 @@ class RunFilter:
 
     @property
     def is_open(self) -> bool:
-        """Whether it chooses only runs that have no end on record."""
+        """Whether it selects only runs without a recorded end."""
         return bool(self.statuses) and self.statuses <= OPEN
 
 

@@ -1,1 +1,1 @@
-"""What the three forms of a run share."""
+"""The state, actions and protocols that all three forms share."""

@@ -37,7 +37,7 @@ class Settlement(NamedTuple):
     and not the turn."""
 
     facts: Sequence[tuple[str, Fact, str]] = ()
-    trouble: Exception | None = None
+    error: Exception | None = None
 
 
 UNSETTLED = Settlement()

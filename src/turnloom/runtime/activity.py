@@ -102,8 +102,8 @@ class Activity:
         elif isinstance(fact, ArtifactOffered):
             for each in fact.to:
                 if each.verdict in FAILED:
-                    told = event.run, each.subscription, fact.artifact, each.detail
-                    self.failures.append(failed := PredicateFailed(*told))
+                    about = event.run, each.subscription, fact.artifact, each.detail
+                    self.failures.append(failed := PredicateFailed(*about))
                     log.warning("%s", failed)
 
     def fail(self, error: Exception) -> None:

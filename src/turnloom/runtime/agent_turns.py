@@ -16,7 +16,7 @@ class AgentTurns:
 
     @abstractmethod
     def brief(self, work: Work) -> Brief:
-        """What a turn is about."""
+        """The brief of the turn."""
 
     async def run(self, work: Work) -> None:
         """Take a turn."""

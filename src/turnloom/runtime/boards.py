@@ -33,7 +33,7 @@ from turnloom.runtime.drive.plans import PLAN, pin
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
 
-# How many correlations are cached with their current run.
+# Correlations cached with their current run.
 REMEMBERED = 10_000
 
 
@@ -99,7 +99,7 @@ def _generation(board: str, seed: str, number: int) -> str:
     return f"{board}-{digest(f'{seed}{number}')}"
 
 
-# How many runs `publish_many` starts at the same time.
+# Runs that `publish_many` starts at the same time.
 AT_ONCE = 64
 
 
@@ -335,7 +335,7 @@ class BoardRuns:
         return sorted({each.run for each in taken})
 
     async def _failed(self, run: str) -> dict[int, ArtifactConsumed]:
-        """What the failed turns of a run took.
+        """The artifacts taken by the failed turns of a run.
 
         Raises:
             UsageError: they cannot: the run has ended.
@@ -539,7 +539,7 @@ def collecting(loaded: LoadedWorkflow, subscription: str) -> LoadedWorkflow:
 
 
 def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
-    """What turns took that failed and were not retried since."""
+    """The artifacts of turns that failed and were not retried."""
     taken: dict[int, ArtifactConsumed] = {}
     failed: dict[int, ArtifactConsumed] = {}
     for event in events:

@@ -28,7 +28,7 @@ from turnloom.agents.events import (
     QuestionAsked,
     QuestionExpiredFact,
 )
-from turnloom.agents.logic.trouble import without_keys
+from turnloom.agents.logic.model_errors import without_keys
 from turnloom.agents.spec import (
     ASKING,
     SELECTOR,
@@ -537,7 +537,7 @@ class Retries:
     def __init__(self, journal: Journal, key: str, task: Task, engine: str) -> None:
         self._journal = journal
         self._key = key
-        self._whose = (task.turn, task.agent, engine)
+        self._identity = (task.turn, task.agent, engine)
         self._is_over = False
 
     async def note(self, error: str, message: str, pause: float) -> None:
@@ -550,7 +550,7 @@ class Retries:
             raise UsageError("The call of this task is over. Do not ask its model again.")
         seconds = as_seconds(pause, "`pause` of a retry") or 0.0
         text = without_keys(writable(str(message)))
-        fact = ModelRetried(*self._whose, writable(str(error)), text, round(seconds, 3))
+        fact = ModelRetried(*self._identity, writable(str(error)), text, round(seconds, 3))
         await self._journal.put(self._next(), fact)
 
     def _next(self) -> str:

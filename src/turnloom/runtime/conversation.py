@@ -7,8 +7,8 @@ import msgspec
 
 from turnloom.agents.events import ChanceDrawn, ModelCalled, ModelFailed, SpeakerPicked
 from turnloom.agents.logic.answers import answered_by, check_making
+from turnloom.agents.logic.model_errors import without_keys
 from turnloom.agents.logic.outputs.reading import read_output
-from turnloom.agents.logic.trouble import without_keys
 from turnloom.agents.spec import (
     SELECTOR,
     Agent,
@@ -58,10 +58,10 @@ from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ReadOnlyValues
 from turnloom.variables.logic.types import is_json
 
-# How many characters of an agent's instructions the selector is shown.
+# Characters of an agent's instructions shown to the selector.
 BRIEF = 200
 
-# What the selector is shown beside the messages, and the remedy when that is too large.
+# The parts of the selector's prompt apart from the messages, and the remedy if it is too large.
 BRIEFS = "who can be picked"
 REMEDY = (
     "A selector is shown all that was said. Declare handoffs that decide who speaks next, or name "
@@ -78,8 +78,8 @@ async def pick(
     task = _task(journal, loaded, decision)
     retries = Retries(journal, decision.id, task, type(selector).__name__)
     task = msgspec.structs.replace(task, retry=retries.note)
-    told = estimate(task.system)
-    size = CallSize(history.tokens + told, COUNTER, {HISTORY: history.tokens, BRIEFS: told})
+    briefs = estimate(task.system)
+    size = CallSize(history.tokens + briefs, COUNTER, {HISTORY: history.tokens, BRIEFS: briefs})
 
     async def effect() -> Sequence[Fact]:
         try:
@@ -127,7 +127,7 @@ def _task(journal: Journal, loaded: LoadedWorkflow, decision: Pick) -> Task:
         state.turns,
         state.calls_of.get(SELECTOR, 0) + 1,
         key=f"{state.run}/{decision.id}",
-        system=_told({name: _brief(agents.get(name)) for name in decision.among}),
+        system=_selector_prompt({name: _brief(agents.get(name)) for name in decision.among}),
         transcript=Transcript(state.messages),
         tools=(),
         output=OutputSchema("NextSpeaker", schema),
@@ -136,13 +136,13 @@ def _task(journal: Journal, loaded: LoadedWorkflow, decision: Pick) -> Task:
     )
 
 
-def _told(briefs: Mapping[str, str]) -> str:
-    told = "\n".join(f"- {name}: {brief}" for name, brief in briefs.items())
-    return f'Pick who speaks next. Answer {{"agent": NAME}} with one of these names:\n{told}'
+def _selector_prompt(briefs: Mapping[str, str]) -> str:
+    listed = "\n".join(f"- {name}: {brief}" for name, brief in briefs.items())
+    return f'Pick who speaks next. Answer {{"agent": NAME}} with one of these names:\n{listed}'
 
 
 def _brief(agent: Agent | None) -> str:
-    """What an agent is for; a name that is no agent is the user."""
+    """The purpose of an agent; any other name is the user."""
     text = " ".join(agent.instructions.split()) if agent else "the person who is served"
     return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
 
@@ -204,7 +204,7 @@ class TalkRuntime(AgentTurns):
 
 
 class TalkBrief:
-    """The brief of a turn that answers what was said in the run."""
+    """The brief of a turn that answers the messages of the run."""
 
     inputs: tuple[Artifact, ...] = ()
     hears_history = True
@@ -247,5 +247,5 @@ class TalkBrief:
         return sinks
 
     async def settle(self, outcome: TurnOutcome) -> Settlement:
-        """Nothing to settle: what was said is recorded already."""
+        """Settle nothing: the messages are already recorded."""
         return UNSETTLED

@@ -52,7 +52,7 @@ from turnloom.runtime.calls import Waiting, as_json, ask, opened
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.ports import Entropy
-from turnloom.runtime.steps import Steps, completed, told
+from turnloom.runtime.steps import Steps, completed, error_parts
 from turnloom.runtime.user_code import ask_condition, ask_user_code, without_callers
 from turnloom.variables.events import TimerSet
 
@@ -131,13 +131,13 @@ class Branching:
         if until is None and asking.timeout is not None:
             until = later(self._journal.clock.now(), asking.timeout)
         number = (asked.number if asked else 0) + 1
-        told = writable(str(words)) or f"Do you approve {node.name!r}?"
+        prompt = writable(str(words)) or f"Do you approve {node.name!r}?"
         question = Question(
             f"{APPROVALS}{place}#{number}",
-            told,
+            prompt,
             asking.approver,
             APPROVAL,
-            payload=payload_of(node, asking, told),
+            payload=payload_of(node, asking, prompt),
             schema=schema_of(asking),
             due=until,
         )
@@ -187,7 +187,7 @@ class Failures:
 
     def attempt(self, step: Step, node: StepNode, error: Exception) -> None:
         """Record a failed attempt, and either the next one or the failure of the step."""
-        name, message = told(error)
+        name, message = error_parts(error)
         message = self._journal.secrets.masked(message)
         if step.undoes:
             self._undoing_failed(step, node, name, message)
@@ -235,7 +235,7 @@ class Failures:
 
     def crossing(self, strand: Strand, error: Exception) -> None:
         """Record the failure of a branch, loop, join or approval."""
-        name, message = told(error)
+        name, message = error_parts(error)
         node = step_of(self._plan, strand)
         masked = self._journal.secrets.masked(message)
         self._record(strand, node, name, masked, stack=self._stack(error), error=error)

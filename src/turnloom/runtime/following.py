@@ -33,7 +33,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.since = 0
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self._batches: deque[Sequence[Event]] = deque()
         self._waiting = 0
         self._bell: asyncio.Future[None] | None = None
@@ -53,9 +53,9 @@ class Follower:
             self.since = batch[-1].seq
         self._ring()
 
-    def fail(self, trouble: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Stop the follower with an error."""
-        self.trouble = self.trouble or trouble
+        self.error = self.error or error
         self._ring()
 
     def take(self) -> Sequence[Event]:
@@ -160,12 +160,12 @@ class Subscriptions:
         self._listeners: dict[RunKey, set[Callable[[Delta], None]]] = {}
         self._spoken: dict[RunKey, list[Delta]] = {}
         self._feeds: dict[RunKey, Feed] = {}
-        self._troubles: dict[RunKey, Exception] = {}
+        self._errors: dict[RunKey, Exception] = {}
         self._resting: dict[RunKey, asyncio.Future[RunState]] = {}
 
     def clear_error(self, run: RunKey) -> None:
         """Drop the error of an earlier drive."""
-        self._troubles.pop(run, None)
+        self._errors.pop(run, None)
 
     def drop_deltas(self, run: RunKey) -> None:
         """Drop buffered deltas once the drive has ended."""
@@ -173,10 +173,10 @@ class Subscriptions:
 
     def fail(self, run: RunKey, error: Exception, trace: str, *, log_it: bool = True) -> None:
         """Raise `error` in every follower of the run; log its trace if there is none."""
-        self._troubles[run] = bare(error)
+        self._errors[run] = bare(error)
         self._fail_resting(run, error)
         feed = self._feeds.get(run)
-        followers = [each for each in feed.followers if each.trouble is None] if feed else ()
+        followers = [each for each in feed.followers if each.error is None] if feed else ()
         for follower in followers:
             follower.fail(error)
         if not followers and log_it:
@@ -194,8 +194,8 @@ class Subscriptions:
         Raises:
             TurnloomError: it cannot be driven here.
         """
-        if run in self._troubles:
-            raise bare(self._troubles[run])
+        if run in self._errors:
+            raise bare(self._errors[run])
         if run not in self._resting:
             self._resting[run] = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._resting[run])
@@ -220,8 +220,8 @@ class Subscriptions:
         """
         feed = self._feed(run)
         follower = feed.join()
-        if run in self._troubles:
-            follower.fail(bare(self._troubles[run]))
+        if run in self._errors:
+            follower.fail(bare(self._errors[run]))
         try:
             while True:
                 for event in await self._more(run, follower, after):
@@ -242,12 +242,12 @@ class Subscriptions:
             return await self._page(run, after, follower.since)
         if batch := follower.take():
             return batch
-        if follower.trouble is None:
+        if follower.error is None:
             await follower.wait()
         elif rest := await self._stored.read(run, after):
             return rest
         else:
-            raise follower.trouble
+            raise follower.error
         return ()
 
     async def _page(self, run: RunKey, after: int, last: int) -> Sequence[Event]:

@@ -123,7 +123,7 @@ class Journal:
         self._log = log
         self.clock = clock
         self._stored = state.position
-        self._trouble: BaseException | None = None
+        self._error: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
         self._rewritten: set[str] = set()
@@ -303,8 +303,8 @@ class Journal:
             await self.settle()
         if not self._batch:
             return
-        if self._trouble is not None:
-            raise self._trouble  # later callers get the same error
+        if self._error is not None:
+            raise self._error  # later callers get the same error
         self._forget_rewritten()
         batch, self._batch, self._at = self._batch, [], None
         self._is_published = self._has_results = False
@@ -313,7 +313,7 @@ class Journal:
             if stored is not batch and list(stored) != batch:
                 raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
         except BaseException as error:
-            self._trouble = error
+            self._error = error
             raise
         self._stored = batch[-1].seq
 

@@ -123,8 +123,8 @@ class MailDelivery:
                 continue
         holder = await self._stores.claims.held(run)
         raise RunBusy(
-            f"Run {run.id!r} is being driven by {holder or 'another process'}. It was told, and "
-            "has not taken that in. It does so when it can; or stop that process and resume the "
+            f"Run {run.id!r} is being driven by {holder or 'another process'}. The message is "
+            "stored, but not taken in yet. Wait, or stop that process and resume the "
             f"run with `turnloom resume {run.id}`."
         )
 

@@ -61,7 +61,7 @@ class ObserverQueue:
 
     @property
     def waiting(self) -> int:
-        """How many events wait."""
+        """The number of waiting events."""
         return len(self._waiting) + self._taken
 
     def offer(self, batch: Sequence[Event], run: ObservedRun) -> None:
@@ -175,7 +175,7 @@ class Observers:
 
 
 def _takes_run(observer: Observer) -> bool:
-    """Whether an observer takes the run beside the event.
+    """Whether an observer takes the run in addition to the event.
 
     Raises:
         UsageError: it takes neither an event nor an event and its run.

@@ -92,7 +92,7 @@ def _outcome(run: str, form: FlowForm, state: RunState) -> Outcome[Any]:
 
 
 async def invoked(runs: Runs, run: RunKey) -> list[Artifact]:
-    """What the first turn of a run made, once it is over.
+    """The artifacts of the first turn of a run, once it is over.
 
     Raises:
         ReactionFailed: it could not be done.

@@ -112,7 +112,7 @@ class Artifacts(ArtifactStore, Protocol):
     """The artifact store, with access for those who decide who may see what."""
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
-        """Who took one of these artifacts of a tenant, in any order."""
+        """The consumptions of these artifacts of a tenant, in any order."""
         ...
 
 
@@ -191,7 +191,7 @@ class Store(Protocol):
 
     @property
     def beliefs(self) -> BeliefStore:
-        """What selections have learned about agents."""
+        """The store of beliefs about agents, learned by selections."""
         ...
 
     @property

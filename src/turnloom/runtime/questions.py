@@ -58,7 +58,7 @@ class Questions:
     async def answer(
         self, run: RunKey, question: str | None, value: Json, user: str | None = None
     ) -> Delivery:
-        """Answer a question of a run; returns what became of the answer.
+        """Answer a question of a run; returns the delivery status of the answer.
 
         Raises:
             NotYours: another person is asked.
@@ -179,7 +179,7 @@ class Questions:
 
 
 def _check_concerned(events: Sequence[Event], by: str) -> None:
-    """Tell what became of a question only to the run's user and to those who were asked.
+    """Reveal the status of a question only to the run's user and its addressees.
 
     Raises:
         NotYours: it is neither.

@@ -205,7 +205,7 @@ class Runs:
             with anyio.move_on_after(GRACE, shield=True):
                 await self._mailing.give_back()
         except TurnloomError as error:
-            log.warning("other processes are not told of runs that were given back: %s", error)
+            log.warning("other processes were not notified of released runs: %s", error)
 
     async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; its error is raised in its followers only."""

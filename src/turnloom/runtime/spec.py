@@ -72,7 +72,7 @@ class Holder(NamedTuple):
 
 
 class Delivery(StrEnum):
-    """What became of a message to a run."""
+    """The result of sending a message to a run."""
 
     TAKEN = "taken in by the driver of the run"
     RECORDED = "recorded; no process drives the run"
@@ -90,10 +90,9 @@ class StoredPlan(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of an answer in progress, beside the log; offset 0 starts again. `call` is the number
-    of the model call in its turn, from 1.
+    """A piece of an answer in progress, which is not logged; offset 0 starts the text again.
 
-    `call` is the model call of the turn that makes it, from 1.
+    `call` is the number of the model call in its turn, from 1.
     """
 
     run: str
@@ -211,14 +210,14 @@ TenantServer: TypeAlias = Callable[[str], ToolServer]
 
 @dataclass(frozen=True, slots=True)
 class LoadedWorkflow:
-    """A checked workflow with the code of its agents, tools and hooks, and what a run of it is
-    pinned to. `runtime` makes the half of its form that acts. Tools are known by name, hooks by
-    their place; parts that are set aside do not pass their check and count as empty. `lacking` says
-    which agents cannot answer here: such a run can be told something, but not driven. `unheeded`
-    names settings that the program chose and that make no difference here. `warnings` are what the
-    check of a program's declarations says that is no error. `migrate` says what is
-    to be put on record before a run continues that began with another state. `modules` is kept
-    because the code lives no longer than it.
+    """A checked workflow with the code of its agents, tools and hooks, and the pinned definition.
+
+    `runtime` creates the acting half of its form. Tools are keyed by name, hooks by position; parts
+    that failed their check are set aside and count as empty. `lacking` names agents that cannot
+    answer here: such a run takes messages, but is not driven. `unheeded` names settings of the
+    program without effect here. `warnings` come from the check of the program's declarations.
+    `migrate` gives the facts to record before a run with an earlier state continues. `modules`
+    keeps the loaded code alive.
     """
 
     workflow: Form

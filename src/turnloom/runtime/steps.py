@@ -160,14 +160,14 @@ class Steps:
         chosen = await self._choose(step, node, written)
         brief = StepBrief(self, self._live, step, node, written=written, chosen=chosen)
         settlement = await self._live.turns.take(brief, sinks)
-        if settlement.trouble is not None:
-            raise settlement.trouble
+        if settlement.error is not None:
+            raise settlement.error
         return settlement.facts[-1][1]
 
     async def _choose(
         self, step: Step, node: StepNode, written: Mapping[str, Json]
     ) -> SelectionMade | None:
-        """Who answers for a step, where a selection says that.
+        """The agent that a selection chooses for a step.
 
         Raises:
             NoCandidates: no candidate is left.
@@ -189,7 +189,7 @@ class Steps:
 
 
 def outcome_of(step: Step, node: StepNode, change: StateChange, reduced: dict[str, Json]) -> Fact:
-    """What a step or its compensation changed."""
+    """The changes of a step or its compensation."""
     if step.undoes:
         return StepCompensated(
             node.name, step.undoes, step.number, step.node, update=change.fields, reduced=reduced
@@ -243,7 +243,7 @@ class StepBrief:
         self._step = step
         self._node = node
         self._written = written
-        self._heard = 0
+        self._streamed = 0
         self._prompt = ""
         self._declared: AgentStep[Any, Any] = node.step
         self._chosen = chosen
@@ -271,13 +271,13 @@ class StepBrief:
         def both(call: int) -> TextSink:
             sink = sinks(call)
 
-            def told(text: str | None) -> None:
+            def send(text: str | None) -> None:
                 if text is not None:
-                    self._heard += len(text)
+                    self._streamed += len(text)
                     hear(text)
                 sink(text)
 
-            return told
+            return send
 
         return both
 
@@ -288,9 +288,9 @@ class StepBrief:
         said_before = tuple(self._thread)
         received, name = self._journal.secrets.received, self._node.name
         if _holds_context(self._declared):
-            told = await _ask(self._declared.build_messages, self.about, context)
+            built = await _ask(self._declared.build_messages, self.about, context)
             own = [
-                Message(0, writable(each.author), received(writable(each.text))) for each in told
+                Message(0, writable(each.author), received(writable(each.text))) for each in built
             ]
             messages = (*said_before, *own)
             return PreparedRequest(
@@ -312,11 +312,11 @@ class StepBrief:
     async def settle(self, outcome: TurnOutcome) -> Settlement:
         """The change that the answer makes; an error fails the step, not the turn."""
         if outcome.error:
-            return Settlement(trouble=outcome.cause or TurnFailed(outcome.error))
+            return Settlement(error=outcome.cause or TurnFailed(outcome.error))
         try:
             change, reduced = await self._change(outcome.facts, outcome.context)
-        except Exception as trouble:  # noqa: BLE001 - fails the step
-            return Settlement(trouble=trouble)
+        except Exception as error:  # noqa: BLE001 - fails the step
+            return Settlement(error=error)
         fact = completed(self._step, self._node, change, reduced)
         if self._declared.thread is not None:
             said = self._said(outcome.facts)
@@ -326,9 +326,9 @@ class StepBrief:
     async def _change(
         self, facts: Sequence[Fact], context: AssembledContext
     ) -> tuple[StateChange, dict[str, Json]]:
-        """What an answer changes, and the fields that code reduces."""
+        """The changes of an answer, and the fields that code reduces."""
         answer = self._answer(facts)
-        if self._declared.on_text is not None and isinstance(answer, str) and not self._heard:
+        if self._declared.on_text is not None and isinstance(answer, str) and not self._streamed:
             self._declared.on_text(answer)  # its engine returned the whole object
         given = await _ask(self._declared.apply, self.about, answer, context)
         states, shown = self._steps.states, lambda: self._steps.state(self._written)
@@ -338,7 +338,7 @@ class StepBrief:
         return change, self._steps.reduce(self._written, [change.fields])
 
     def _said(self, facts: Sequence[Fact]) -> tuple[Message, ...]:
-        """What the agent's thread keeps: the request and the answer."""
+        """The messages that the agent's thread keeps: the request and the answer."""
         words = [each.text for each in facts if isinstance(each, AgentText)]
         words += [as_data(each.output) for each in facts if isinstance(each, AgentOutput)]
         asked = Message(0, USER, self._prompt)
@@ -370,8 +370,8 @@ def _sure(answer: Any) -> float | None:
     return float(sure) if is_number and 0 <= sure <= 1 else None
 
 
-def told(error: Exception) -> tuple[str, str]:
-    """The name and the message of a step's error; a turn's are recorded already."""
+def error_parts(error: Exception) -> tuple[str, str]:
+    """The name and message of a step's error; those of a turn are already recorded."""
     if isinstance(error, TurnFailed):
         return error.name, str(error)
     return error_name(error), error_text(error)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from turnloom.adapters.memory import MemoryVectors
 from turnloom.assembly.logic.retrieval import admits, facts_of, rank, read_filters, words_of
-from turnloom.assembly.ports.retrieval import NOBODY
+from turnloom.assembly.ports.retrieval import ANONYMOUS
 from turnloom.assembly.service import EmbeddingSearch
 from turnloom.assembly.spec.retrieval import (
     AddedDocuments,
@@ -94,7 +94,7 @@ class InMemorySearch:
         top_k: int = 5,
         min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
-        reader: Reader = NOBODY,
+        reader: Reader = ANONYMOUS,
         now: datetime | None = None,
     ) -> RetrievalResults:
         """The best added and seeded results."""

@@ -18,6 +18,6 @@ async def request_leave(days: int, context_variables: Context) -> str:
     try:
         verdict = await use_ui_tool("request_leave", payload, timeout=seconds)
     except QuestionExpired:
-        return "nobody decided in time"
+        return "no decision in time"
     context_variables.set("decision", verdict["decision"])
     return verdict["decision"]

@@ -26,7 +26,7 @@ from turnloom.adapters.ag2.forms import (
 )
 from turnloom.agents.logic.dialogues import added_to
 from turnloom.agents.logic.endings import Ending, note, noting
-from turnloom.agents.logic.trouble import failure, may_pass, reason_of
+from turnloom.agents.logic.model_errors import failure, may_pass, reason_of
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task, Usage
 from turnloom.errors import UsageError

@@ -16,7 +16,7 @@ from turnloom.adapters.ag2.forms import OfferedTools, answer_of, checked_respons
 from turnloom.adapters.ag2.messages import messages_of
 from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.logic.endings import Ending, noting
-from turnloom.agents.logic.trouble import failure, may_pass
+from turnloom.agents.logic.model_errors import failure, may_pass
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, Patience, Task
 

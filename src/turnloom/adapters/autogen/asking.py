@@ -12,7 +12,7 @@ import anyio
 import httpx2
 from anyio import from_thread
 
-from turnloom.agents.logic.trouble import failure, may_pass
+from turnloom.agents.logic.model_errors import failure, may_pass
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Patience, Task
 from turnloom.errors import EngineError

@@ -11,7 +11,7 @@ from turnloom.adapters.autogen.asking import ModelAsker
 from turnloom.adapters.autogen.clients import BRIDGED, Clients, Config
 from turnloom.adapters.autogen.forms import answer_of, request_of
 from turnloom.agents.logic.dialogues import spelled
-from turnloom.agents.logic.trouble import reason_of, unset
+from turnloom.agents.logic.model_errors import reason_of, unset
 from turnloom.agents.spec import Answer, Patience, Task
 from turnloom.errors import UsageError
 

@@ -32,7 +32,7 @@ from dspy.utils.exceptions import (
 )
 
 from turnloom.adapters.dspy.models import DspyModels, model_name
-from turnloom.agents.logic import trouble
+from turnloom.agents.logic import model_errors
 from turnloom.agents.logic.dialogues import (
     Called,
     OthersMessage,
@@ -86,27 +86,27 @@ def is_oversized(error: LMError) -> bool:
 
 def is_transient(error: BaseException) -> bool:
     """Whether a retry of the same request may succeed. Broken streams count as transient."""
-    if isinstance(error, LMBillingError) or trouble.is_untrusted(error):
+    if isinstance(error, LMBillingError) or model_errors.is_untrusted(error):
         return False
     is_cut = isinstance(error, LMStreamAssemblyError | TimeoutError)
     is_known = isinstance(error, Exception) and is_retryable_lm_error(error)
     # Errors in the middle of a stream carry no HTTP status.
     is_late = type(error) is LMProviderError
-    if (status := trouble.status_of(error)) is not None:
-        return is_known or trouble.passes(status)
-    return is_cut or is_late or is_known or trouble.is_garbled(error)
+    if (status := model_errors.status_of(error)) is not None:
+        return is_known or model_errors.passes(status)
+    return is_cut or is_late or is_known or model_errors.is_garbled(error)
 
 
 def failure(error: BaseException, model: str, tried: int, patience: Patience) -> TurnloomError:
     """The error to raise for a failed call: the provider's message without DSPy's advice."""
-    known = isinstance(error, ContextWindowExceededError) or trouble.is_too_large(error)
+    known = isinstance(error, ContextWindowExceededError) or model_errors.is_too_large(error)
     kind = ContextTooLarge if known else EngineError
-    return kind(_ADVICE.sub("", trouble.failure_message(error, model, tried, patience)))
+    return kind(_ADVICE.sub("", model_errors.failure_message(error, model, tried, patience)))
 
 
 def describe(error: BaseException, patience: Patience) -> str:
     """How a model failed: the provider's message without DSPy's advice."""
-    return _ADVICE.sub("", trouble.describe(error, patience))
+    return _ADVICE.sub("", model_errors.describe(error, patience))
 
 
 # The key under which DSPy returns arguments that are not valid JSON.

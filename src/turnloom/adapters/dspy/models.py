@@ -22,7 +22,7 @@ from dspy.lm15 import (
 )
 
 from turnloom.agents.logic.endings import note
-from turnloom.agents.logic.trouble import unset
+from turnloom.agents.logic.model_errors import unset
 from turnloom.agents.spec import Task
 from turnloom.errors import UsageError
 from turnloom.kernel.values import as_array, as_object

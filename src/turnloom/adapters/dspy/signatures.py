@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from dspy import InputField, OutputField, Signature
 from pydantic_core import core_schema
 
-from turnloom.agents.logic.dialogues import AGAIN, GO_ON, WRONG
+from turnloom.agents.logic.dialogues import AGAIN, CONTINUE, WRONG
 from turnloom.agents.logic.outputs.forms import form_of
 from turnloom.agents.spec import WORKFLOW, OutputSchema, Task
 from turnloom.kernel.values import Json, as_array, as_data, as_object
@@ -23,7 +23,7 @@ def inputs_of(task: Task) -> dict[str, Any]:
     others = (message.text for message in reversed(task.transcript) if message.author != task.agent)
     return {
         "conversation": "\n".join(_conversation(task)),
-        "question": next(others, GO_ON),
+        "question": next(others, CONTINUE),
         "system": task.system,
         "context": task.context.items,
         **artifacts_of(task),

@@ -90,7 +90,7 @@ def read_folder(
     root = os.path.abspath(path)
     name = os.path.basename(root)
     if not os.path.isdir(root):
-        message = f"{name!r} is not a workflow folder: there is no such directory."
+        message = f"{name!r} is not a workflow folder: the directory does not exist."
         remedy = "Name the directory with the workflow's files."
         return Folder(name, root, {}, {}), [Diagnostic(name, 1, "W000", message, remedy=remedy)]
     problems: list[Diagnostic] = []

@@ -31,7 +31,7 @@ from turnloom.kernel.values import as_object
 MAX_BYTES = 4 * 1024 * 1024
 # Seconds for a program to exit after its input is closed, and again after SIGTERM.
 GRACE = 2.0
-# How many bytes of stderr are kept, and how many lines of it an error shows.
+# Bytes of stderr that are kept, and lines of it that an error shows.
 KEPT_BYTES = 4096
 SHOWN_LINES = 5
 # The number of messages that can be queued for a program, so that callers that time out do not

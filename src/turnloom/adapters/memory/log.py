@@ -64,7 +64,7 @@ class MemoryBeliefs:
         """Do nothing: it closes with the log."""
 
 
-# How many runs are filtered before other tasks run.
+# Runs filtered before other tasks get a turn.
 LOOKED_AT = 1000
 
 

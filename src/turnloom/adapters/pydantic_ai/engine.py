@@ -55,8 +55,7 @@ from turnloom.agents.logic.dialogues import (
     spelled,
 )
 from turnloom.agents.logic.endings import stop_of
-from turnloom.agents.logic.outputs.forms import form_of, given_output
-from turnloom.agents.logic.trouble import (
+from turnloom.agents.logic.model_errors import (
     failure,
     failure_message,
     is_garbled,
@@ -65,6 +64,7 @@ from turnloom.agents.logic.trouble import (
     reason_of,
     status_of,
 )
+from turnloom.agents.logic.outputs.forms import form_of, given_output
 from turnloom.agents.service.patience import attempts
 from turnloom.agents.spec import Answer, OutputSchema, Patience, Task, ToolCall, Usage
 from turnloom.errors import ContextTooLarge, UsageError

@@ -1,4 +1,4 @@
-"""What runs are listed and chosen by: columns beside their logs, which each append keeps."""
+"""Columns that runs are listed and filtered by; each append updates them."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, STATUSES, status_of
 from turnloom.log.spec import Event, RunFilter
 
-# How many runs are looked at together.
+# Runs read at once.
 PAGE_RUNS = 100
 
 
 class BegunRun(NamedTuple):
-    """What a run is found by, as the events of its first append say it."""
+    """The searchable columns of a run, from the events of its first append."""
 
     workflow: str | None
     user: str | None
@@ -28,7 +28,7 @@ class BegunRun(NamedTuple):
 
 
 def begun_run(events: Sequence[Event]) -> BegunRun:
-    """What a run is found by that begins with these events."""
+    """The searchable columns of a run that begins with these events."""
     first, last = events[0], events[-1]
     started = first.data if isinstance(first.data, RunStarted) else None
     named = (started.workflow, started.user) if started else (None, None)
@@ -62,8 +62,8 @@ class RunsPage:
     def __call__(
         self, reader: sqlite3.Connection, before: int
     ) -> tuple[list[tuple[str, bytes, bytes]], int | None]:
-        """A page of runs that have numbers before this one, and the number to go on from if there
-        may be more."""
+        """A page of runs with lower numbers, and the number to continue from if there may be
+        more."""
         rows = reader.execute(self._query, self._values | {"before": before}).fetchall()
         more = rows[-1][0] if rows and len(rows) == self._most else None
         return list(map(ends_of_row, rows)), more
@@ -94,7 +94,7 @@ def _ways(which: RunFilter, unfinished: bool) -> Iterator[str]:
         yield queries.CHOSEN.format(conditions=conditions)
 
 
-# What is asked of runs of a status that the log can say.
+# Conditions for runs by status, as far as the log tells.
 _CONDITIONS = {
     each: queries.OF_STATUS.format(status=each) for each in STATUSES if each != BROKEN
 } | {"unfinished": queries.OF_UNFINISHED}
@@ -127,7 +127,8 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _found_by(row: Any) -> tuple[str | int | None, ...]:
-    """What a run is found by, as its ends say it; nothing of what cannot be read."""
+    """The searchable columns of a run, from its first and last events; unreadable ones are left
+    out."""
     _, first, last = ends_of_row(row)
     started, ending = _stored(first), _stored(last)
     is_start = started is not None and started.kind == RunStarted.kind

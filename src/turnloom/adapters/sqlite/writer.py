@@ -21,7 +21,7 @@ T = TypeVar("T")
 MAIL: Final = "mail"
 Topic = RunKey | Literal["mail"]
 
-# How many batches are read at once to collect their ids.
+# Batches read at once to collect their ids.
 CHUNK = 100
 
 

@@ -100,7 +100,7 @@ def spelled(names: Iterable[str]) -> dict[str, str]:
 
 
 # Sent if the model spoke last: providers expect the last message to be the user's.
-GO_ON = "Go on."
+CONTINUE = "Go on."
 
 # The text around the problem when an answer does not match its schema.
 WRONG, AGAIN = "That is not what was asked for. ", "\nAnswer again."
@@ -147,7 +147,7 @@ def dialogue_of(task: Task, names: Mapping[str, str]) -> list[Part]:
     for number, exchange in enumerate(task.exchanges):
         parts += exchanged(exchange, number, names)
     if _is_left_alone(task):
-        parts.append(OthersMessage(GO_ON))
+        parts.append(OthersMessage(CONTINUE))
     return parts
 
 
@@ -155,7 +155,7 @@ def added_to(task: Task) -> tuple[str, ...]:
     """The texts that a model sees in addition to the task, in order."""
     added = [each for exchange in task.exchanges if exchange.problem for each in (WRONG, AGAIN)]
     if _is_left_alone(task):
-        added.append(GO_ON)
+        added.append(CONTINUE)
     if task.output is not None and (around := around_form(task.output)):
         added.append(around)
     return tuple(added)

@@ -11,7 +11,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from turnloom.agents.logic.trouble import asked_pause, describe
+from turnloom.agents.logic.model_errors import asked_pause, describe
 from turnloom.agents.spec import Patience, Task
 
 

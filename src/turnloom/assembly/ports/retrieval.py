@@ -19,7 +19,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.spec import LOCAL
 
 # The default reader sees what everyone of the tenant `local` may see.
-NOBODY = Reader()
+ANONYMOUS = Reader()
 
 
 class VectorSearch(Protocol):
@@ -31,7 +31,7 @@ class VectorSearch(Protocol):
         top_k: int = 5,
         min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
-        reader: Reader = NOBODY,
+        reader: Reader = ANONYMOUS,
         now: datetime | None = None,
     ) -> list[RetrievalResult]:
         """The best `top_k` chunks that pass the filters, are relevant enough and are visible to the

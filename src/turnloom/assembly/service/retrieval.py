@@ -21,7 +21,7 @@ from turnloom.assembly.logic.retrieval import (
     words_of,
 )
 from turnloom.assembly.ports import Embedder, Splitter, VectorSearch, VectorStore
-from turnloom.assembly.ports.retrieval import NOBODY, PrunableStore
+from turnloom.assembly.ports.retrieval import ANONYMOUS, PrunableStore
 from turnloom.assembly.spec.retrieval import (
     AddedDocuments,
     Chunk,
@@ -83,7 +83,7 @@ class EmbeddingSearch:
         top_k: int = 5,
         min_relevance: float | None = None,
         filters: Mapping[str, Json] | None = None,
-        reader: Reader = NOBODY,
+        reader: Reader = ANONYMOUS,
         now: datetime | None = None,
     ) -> RetrievalResults:
         """The best `top_k` chunks that pass the filters, are relevant enough and are visible to the

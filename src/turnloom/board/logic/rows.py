@@ -338,12 +338,12 @@ def project(events: Sequence[Event]) -> Projection | None:
     Raises:
         InvalidArtifact: a consumption has an invalid name.
     """
-    told = [event for event in events if event.kind in _KINDS]
-    if not told:
+    relevant = [event for event in events if event.kind in _KINDS]
+    if not relevant:
         return None
     artifacts: list[Artifact] = []
     consumptions: list[Consumption] = []
-    for event in told:
+    for event in relevant:
         if isinstance(event.data, ArtifactPublished):
             artifacts.append(event.data.artifact)
         else:

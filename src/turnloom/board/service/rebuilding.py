@@ -34,7 +34,7 @@ async def rebuild(log: EventLog, artifacts: ArtifactStore, tenant: str) -> None:
 
 async def index(artifacts: ArtifactStore, tenant: str, events: Sequence[Event]) -> None:
     """Add what some events of a tenant have and the board lacks; idempotent."""
-    told = project(events)
-    if told:
-        await artifacts.put(tenant, told.artifacts)
-        await artifacts.consume(tenant, told.consumptions)
+    projection = project(events)
+    if projection:
+        await artifacts.put(tenant, projection.artifacts)
+        await artifacts.consume(tenant, projection.consumptions)

@@ -111,7 +111,7 @@ class BoardListCommand(BoardCommand):
     ] = False
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Go on behind the page that gave it.")
+        str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed it.")
     ] = None
 
     async def act(self, terminal: Terminal) -> int:
@@ -235,10 +235,10 @@ class BoardQueryCommand(BoardListCommand):
         return True
 
     def filter(self) -> FilterConfig:
-        """What is asked for.
+        """The filter of the options.
 
         Raises:
-            UsageError: a condition or a time says nothing.
+            UsageError: a condition or a time is invalid.
         """
         tags = None
         if self.tag or self.without_tag:
@@ -330,8 +330,8 @@ class BoardPublishCommand(BoardCommand):
             found = [each async for each in board.iter_artifacts(about, embed_meta=True)]
         later = [each for each in cast(Sequence[Envelope], found) if each.id != artifact.id]
         if self.json:
-            told = {"artifact": artifact, "published": later, "failures": [*map(str, failures)]}
-            terminal.emit(msgspec.json.encode(told))
+            result = {"artifact": artifact, "published": later, "failures": [*map(str, failures)]}
+            terminal.emit(msgspec.json.encode(result))
             return 1 if failures else 0
         terminal.show(joined("Published ", (artifact.id, "bold"), f" in run {artifact.run}."))
         if later:
@@ -413,8 +413,8 @@ def _show(items: Sequence[Envelope], terminal: Terminal, *, payload: bool) -> No
 
 
 def _about(each: Envelope) -> tuple[str | Text, ...]:
-    told = each.type, _state(each), each.produced_by, _who(each.visibility)
-    return safe(each.id, "bold"), *told, each.correlation_id or "", moment(each.created_at)
+    result = each.type, _state(each), each.produced_by, _who(each.visibility)
+    return safe(each.id, "bold"), *result, each.correlation_id or "", moment(each.created_at)
 
 
 def _with_payload(each: Envelope) -> tuple[str | Text, ...]:

@@ -48,6 +48,6 @@ class CancelCommand(StoredRunsCommand):
         if not left:
             terminal.show(safe(f"Run {run} is {status_of(end)}."))
             return 0
-        told = [f"  {each.place}: {each.error}: {each.message}" for each in left]
-        terminal.fail(f"Run {run} is {status_of(end)}, but not all of it is undone:", *told)
+        lines = [f"  {each.place}: {each.error}: {each.message}" for each in left]
+        terminal.fail(f"Run {run} is {status_of(end)}, but not all of it is undone:", *lines)
         return 1

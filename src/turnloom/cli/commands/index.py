@@ -33,17 +33,17 @@ class IndexCommand(Command):
         return asyncio.run(self._make(terminal))
 
     async def _make(self, terminal: Terminal) -> int:
-        told: set[Indexed] = set()
+        shown: set[Indexed] = set()
         async with Loom(store="memory", documents=self.documents) as app:
             for path in self.paths:
                 with located(path):
                     async for index in app.index(path):
-                        if index not in told:
+                        if index not in shown:
                             _tell(index, terminal)
-                            told.add(index)
-        if not told:
+                            shown.add(index)
+        if not shown:
             terminal.tell(safe("No database variables, so nothing to index."))
-        if all(index.made for index in told):
+        if all(index.made for index in shown):
             return 0
         terminal.fail("A collection that is not there cannot be indexed. Run this once it is.")
         return 1

@@ -33,13 +33,13 @@ from turnloom.wiring import (
     texts_below,
 )
 
-# How many files are read and put in at once, and how many characters of them unless one has more.
+# Files read and stored at once, and their total characters unless one file has more.
 BATCH = 32
 CHARACTERS = 1_000_000
 
 
 class _Intake:
-    """A collection that takes in files of a folder, and what became of them so far."""
+    """A collection that takes in files of a folder, and the results so far."""
 
     def __init__(
         self,
@@ -179,8 +179,8 @@ class IngestCommand(Command):
                     f"Metadata {pair!r} is not KEY=VALUE. Write it as in `tenant=acme`."
                 )
             if key in found or key == PATH:
-                whose = "is the path of each file" if key == PATH else "is given twice"
-                raise UsageError(f"Metadata {key!r} {whose}. Take another key for {value!r}.")
+                problem = "is the path of each file" if key == PATH else "is given twice"
+                raise UsageError(f"Metadata {key!r} {problem}. Take another key for {value!r}.")
             found[key] = value
         return found
 
@@ -193,8 +193,8 @@ class IngestCommand(Command):
         if self.json:
             terminal.emit(msgspec.json.encode({"collection": self.collection, **counts}))
             return
-        told = ", ".join(f"{count} {what}" for what, count in counts.items())
-        terminal.show(safe(f"{self.collection}: {told}"))
+        summary = ", ".join(f"{count} {what}" for what, count in counts.items())
+        terminal.show(safe(f"{self.collection}: {summary}"))
 
 
 def _bar(terminal: Terminal) -> Progress:

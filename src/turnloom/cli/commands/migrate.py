@@ -21,7 +21,7 @@ _COMMENT = re.compile(r"(^|\s)#", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class MigrateCommand(Command):
-    """Rewrite a context variables file into today's shape, and say what became of each entry."""
+    """Rewrite a context variables file into the current format, and report each entry."""
 
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="A workflow folder, or the file itself.")
@@ -67,7 +67,7 @@ class MigrateCommand(Command):
 
 
 def _tell(note: Note, terminal: Terminal) -> None:
-    """Say what became of an entry, what was lost and what was assumed."""
+    """Report an entry: its new form, losses and assumptions."""
     name = f"{note.name} ({note.where})" if note.name and note.name != note.where else note.where
     became = (note.became, _STYLES.get(note.became, "green"))
     terminal.show(joined("  ", (name, "bold"), f": {note.was} → ", became))

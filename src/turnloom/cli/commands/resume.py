@@ -17,7 +17,7 @@ from turnloom.log.logic import started_of, status_of
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeCommand(ConversingCommand):
-    """Go on with a run that was interrupted or waits, and converse with it here."""
+    """Continue a run that was interrupted or waits, and converse with it here."""
 
     run: RunId
     user: Annotated[

@@ -71,8 +71,8 @@ class RunCommand(ConversingCommand):
         with located(path):
             run = await app.start(path, user_id=self.user, app_id=self.app_id)
         if started_of(await app.history.events(run.id, app_id=run.app_id)).set_aside:
-            told = "The run begins without its context variables, which do not pass their check"
-            terminal.tell(safe(f"{told}: {again('check', path)}", "yellow"))
+            notice = "The run begins without its context variables, which do not pass their check"
+            terminal.tell(safe(f"{notice}: {again('check', path)}", "yellow"))
         return await self.converse(app, run, terminal, self.user)
 
     async def _start_flow(self, app: Loom) -> Started:

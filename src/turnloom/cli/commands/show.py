@@ -29,7 +29,7 @@ from turnloom.wiring import Folders, in_force
 
 
 class Subject(StrEnum):
-    """What can be shown."""
+    """The subjects of the command."""
 
     schema = "schema"
     config = "config"

@@ -17,7 +17,7 @@ from turnloom.wiring import missing_store
 
 
 class StoreAction(StrEnum):
-    """What can be done with a store."""
+    """The actions on a store."""
 
     verify = "verify"
     prune = "prune"
@@ -119,8 +119,8 @@ class StoreCommand(StoredRunsCommand):
             if verified.problems:
                 damaged.append(verified)
         if self.json:
-            told = {"runs": runs, "events": events, "damaged": damaged}
-            terminal.emit(msgspec.json.encode(told))
+            result = {"runs": runs, "events": events, "damaged": damaged}
+            terminal.emit(msgspec.json.encode(result))
             return 1 if damaged else 0
         for each in damaged:
             for problem in each.problems:

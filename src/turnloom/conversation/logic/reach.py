@@ -38,7 +38,7 @@ def reached(agents: Iterable[str], orchestrator: Orchestrator, rules: Rules) -> 
 def followers(
     agents: Iterable[str], orchestrator: Orchestrator, rules: Rules
 ) -> dict[str, set[str]]:
-    """Who can follow each agent and the start, whatever the values of variables.
+    """The possible successors of each agent and of the start, for any values of variables.
 
     Where the user can follow, so can those who follow the user's answer.
     """

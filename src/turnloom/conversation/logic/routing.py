@@ -348,7 +348,7 @@ class ConversationForm:
         return [USER] if self._setup.human_in_the_loop else []
 
     def _others(self, floor: ConversationState) -> tuple[str, ...]:
-        """Who can be picked: everyone except the last speaker, if there is anyone else."""
+        """The agents that can be picked: all except the last speaker, if there is another one."""
         everyone = [*self._roster, *self._people()]
         if self._setup.orchestration_pattern == "ManualPattern":
             return (*everyone, TERMINATE)

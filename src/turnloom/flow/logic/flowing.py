@@ -68,7 +68,7 @@ STOPPED = "the flow was stopped"
 
 @dataclass(frozen=True, slots=True)
 class FlowParts:
-    """What a flow declares in addition to its steps: agents, outputs, variables, hooks and
+    """The declarations of a flow in addition to its steps: agents, outputs, variables, hooks and
     tools."""
 
     agents: Mapping[str, Agent] = field(default_factory=dict[str, Agent])

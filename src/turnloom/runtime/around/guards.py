@@ -88,8 +88,8 @@ def end_tool_call(journal: Journal, key: str) -> None:
 
 
 def reserve(journal: Journal, wanted: dict[str, Amounts], of: str = "") -> None:
-    """Keep what calls are about to use, by their keys; what is on record is not kept twice. `of` is
-    the name of the step or the agent that is not begun yet.
+    """Reserve the amounts of calls by key; existing reservations are kept. `of` is the step or
+    agent that has not begun yet.
 
     Raises:
         BudgetExceeded: there is not enough left.
@@ -169,8 +169,8 @@ async def _cut_off(journal: Journal, budget: RunBudget, key: str, answering: Awa
 
 
 def window_of(engine: Engine | None, model: str | None, setting: int) -> int:
-    """How many tokens fit into the window of a model: as the setting says, else as the engine
-    knows; 0 if neither does.
+    """The context window of a model in tokens: the setting, otherwise the value that the engine
+    knows; 0 if both are missing.
 
     Raises:
         UsageError: the engine gives no number.
@@ -188,8 +188,8 @@ def window_of(engine: Engine | None, model: str | None, setting: int) -> int:
 
 
 async def heed_window(journal: Journal, id: str, task: Task, size: CallSize, window: int) -> None:
-    """Refuse a call that does not fit into a window, and put it on record, once in a run for each
-    agent, when one takes most of it; `id` is that of the record.
+    """Refuse a call that does not fit into the window. Record, once per run and agent, a call that
+    nearly fills it; `id` is that of the record.
 
     Raises:
         ContextTooLarge: it does not fit.

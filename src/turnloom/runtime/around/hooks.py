@@ -62,7 +62,7 @@ class HookRunner:
 
     async def after_chat(self, status: str) -> None:
         """Run the hooks after the run ended."""
-        await self._run(hooks_after(self._hooks, status), Occasion(CHAT, None, _told(status)))
+        await self._run(hooks_after(self._hooks, status), Occasion(CHAT, None, _run_status(status)))
 
     async def before_agent(self, turn: int, agent: str) -> None:
         """Run the hooks before an agent's turn."""
@@ -111,8 +111,10 @@ class HookRunner:
     async def _call(self, hook: Hook, occasion: Occasion, mark: str = "") -> Sequence[Fact]:
         """The outcome of a hook, from the log or by calling it; a marked call restores objects."""
         journal, key, waits = self._journal, occasion.key(hook), list[Question]()
-        told = hook.declared.description
-        intent = LifecycleToolCall(digest(hook.name), *_about(hook, occasion), told, bool(mark))
+        description = hook.declared.description
+        intent = LifecycleToolCall(
+            digest(hook.name), *_about(hook, occasion), description, bool(mark)
+        )
 
         async def effect() -> Sequence[Fact]:
             caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, occasion.shown)
@@ -186,7 +188,7 @@ class HookRunner:
                 if trigger == "before_chat":
                     yield hook, Occasion(CHAT)
                 elif trigger == "after_chat":
-                    yield hook, Occasion(CHAT, None, _told(state.ending))
+                    yield hook, Occasion(CHAT, None, _run_status(state.ending))
                 else:
                     for turn in state.open.values():
                         yield hook, Occasion(f"t{turn.number}", turn.agent)
@@ -201,7 +203,7 @@ class HookEnd(NamedTuple):
     attempts: int
 
 
-# What every fact of a hook begins with: trigger, agent, function, file, name.
+# The first fields of every fact of a hook: trigger, agent, function, file, name.
 About = tuple[str, str | None, str, str, str]
 
 
@@ -210,7 +212,7 @@ def _about(hook: Hook, occasion: Occasion) -> About:
     return declared.trigger, occasion.agent, declared.function, declared.file, hook.name
 
 
-def _told(status: str) -> Mapping[str, Json]:
+def _run_status(status: str) -> Mapping[str, Json]:
     return {RUN_STATUS: status} if status else {}
 
 

@@ -57,9 +57,9 @@ class MessageHooks:
                     given = await self._update(key, turn, agent, hook, instructions=instructions)
                     instructions = given if isinstance(given, str) else instructions
                 else:
-                    heard = self._heard() if messages is None else messages
-                    read = await self._read(key, (turn, agent), hook, heard)
-                    messages = messages if read == heard else read
+                    current = self._messages() if messages is None else messages
+                    read = await self._read(key, (turn, agent), hook, current)
+                    messages = messages if read == current else read
         return PreparedRequest(instructions, messages)
 
     async def outgoing(self, key: str, turn: int, agent: str, text: str) -> str:
@@ -82,18 +82,18 @@ class MessageHooks:
         hooks = enumerate(self._journal.workflow.message_hooks)
         return [(n, h) for n, h in hooks if h.hook_type == kind and h.goes_with(agent)]
 
-    def _heard(self) -> tuple[Message, ...]:
+    def _messages(self) -> tuple[Message, ...]:
         return tuple(self._journal.state.messages)
 
     async def _update(
         self, key: str, turn: int, agent: str, hook: MessageHook, instructions: str | None
     ) -> Json:
-        told = instructions or self._journal.workflow.agents[agent].instructions
-        read = [_shown(message, agent) for message in self._heard()]
+        system = instructions or self._journal.workflow.agents[agent].instructions
+        read = [_shown(message, agent) for message in self._messages()]
         seen: list[HookedAgent] = []
 
         def args(context: Context) -> tuple[Any, ...]:
-            seen.append(HookedAgent(agent, told, context))
+            seen.append(HookedAgent(agent, system, context))
             return seen[-1], read
 
         return await self._call(
@@ -101,19 +101,19 @@ class MessageHooks:
         )
 
     async def _read(
-        self, key: str, who: tuple[int, str], hook: MessageHook, heard: Sequence[Message]
+        self, key: str, who: tuple[int, str], hook: MessageHook, current: Sequence[Message]
     ) -> tuple[Message, ...]:
         """The messages that a hook returned; if it failed, without those that it had to process."""
-        if not heard:
+        if not current:
             return ()
         last_only = hook.hook_type == "process_last_received_message"
-        shown: Any = heard[-1].text if last_only else [_shown(each, who[1]) for each in heard]
+        shown: Any = current[-1].text if last_only else [_shown(each, who[1]) for each in current]
         given = await self._call(key, who, hook, lambda context: (shown,))
         if last_only:
             if given == neutral(shown):  # unchanged: the result of a hook holds no marks
-                return tuple(heard)
+                return tuple(current)
             text = withheld(hook) if given is FAILED else str(given)
-            return (*heard[:-1], heard[-1]._replace(text=text))
+            return (*current[:-1], current[-1]._replace(text=text))
         if given is FAILED:
             return (Message(0, WORKFLOW, withheld(hook)),)
         return tuple(map(_message, as_array(given) or ()))

@@ -96,7 +96,7 @@ class Selections:
     async def judge(
         self, brief: Brief, outcome: TurnOutcome, *, failed: bool
     ) -> list[SelectionJudged]:
-        """What the end of a turn says about the selected agent, in each category."""
+        """The credit of the selected agent in each category, from the end of a turn."""
         choice = brief.choice
         if choice is None or not choice.categories:
             return []

@@ -59,25 +59,25 @@ class Notices:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: set[tuple[str, str]] = set()
+        self._announced: set[tuple[str, str]] = set()
 
     def begin(self, state: RunState) -> None:
         """Log the start of a run if this drive is its first."""
         run = (state.tenant, state.run)
-        if is_untouched(state) and run not in self._told:
-            self._told.add(run)
+        if is_untouched(state) and run not in self._announced:
+            self._announced.add(run)
             self.log_workflow_start(state)
 
     def end(self, state: RunState, began: datetime) -> None:
         """Log the end of a run that this drive ended."""
-        self._told.discard(
+        self._announced.discard(
             (state.tenant, state.run)
         )  # from here on, the run's log shows that it began
         if state.status in ENDED:
             self.log_workflow_completion(state, began)
 
     def log_workflow_start(self, state: RunState) -> None:
-        """Log the start of a run, and whose it is."""
+        """Log the start of a run, with its user and app."""
         if not hook_log.isEnabledFor(logging.INFO):
             return
         hook_log.info(

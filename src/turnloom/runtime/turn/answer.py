@@ -42,7 +42,7 @@ DEADLINE = 60.0
 
 
 class TurnParts(NamedTuple):
-    """What all engines of a turn share."""
+    """The parts that all engines of a turn share."""
 
     number: int
     agent: str
@@ -234,7 +234,7 @@ def _is_handed_over(facts: Sequence[Fact]) -> bool:
 
 
 def _after(before: TurnOutcome, latest: TurnOutcome) -> TurnOutcome:
-    """What counts of two engines: the artifacts of the later one, unless it made none."""
+    """The combined outcome of two engines: the later one counts unless it made no artifacts."""
     if any(isinstance(fact, AgentOutput) for fact in latest.facts):
         return latest
     kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]

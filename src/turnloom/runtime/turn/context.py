@@ -85,7 +85,7 @@ class SourceAssembler:
             return f"{error_name(error)}: {error_text(error)}"
 
     def gathered(self, assembly: Assembly, turn: int) -> list[ContextGathered]:
-        """What providers among the sources gave in a turn, as far as it is recorded."""
+        """The recorded results of the providers among the sources of a turn."""
         asked = [n for n, each in enumerate(assembly.sources) if isinstance(each, ProviderSource)]
         facts = [self._journal.outcome(f"t{turn}/{provider_key(place)}") for place in asked]
         return [fact for some in facts for fact in some if isinstance(fact, ContextGathered)]
@@ -149,7 +149,7 @@ class SourceAssembler:
 
 
 class GatheredContext(NamedTuple):
-    """The context of an engine beside its inputs: from providers, and from sources, which may
+    """The context of an engine apart from its inputs: from providers, and from sources, which may
     replace the transcript."""
 
     gathered: Sequence[ContextGathered] = ()
@@ -266,7 +266,7 @@ class Gatherer:
     async def _ask(
         self, key: str, brief: Brief, chosen: ChosenProvider, heard: Sequence[Message] | None
     ) -> Fact | str:
-        """What was gathered, from the log or by asking; or the error."""
+        """The gathered context, from the log or from the provider; or the error."""
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
@@ -315,8 +315,8 @@ class Gatherer:
 
     def _reference(self, agent: str) -> AgentRef:
         reader = self._reader(agent)
-        told = self._journal.workflow.agents[agent].instructions
-        return AgentRef(agent, told, reader.labels, reader.tenant)
+        instructions = self._journal.workflow.agents[agent].instructions
+        return AgentRef(agent, instructions, reader.labels, reader.tenant)
 
     def _reader(self, agent: str) -> Reader:
         staff = self._loaded.staff[agent]

@@ -214,7 +214,7 @@ class TurnFrames:
         if not sight.is_filled:
             return said
         texts = [(each.kind, self._text(each, names)) for each in state.views[shown.view][1]]
-        return Transcript((*said, *_told(texts)))
+        return Transcript((*said, *_context_messages(texts)))
 
     def _filled(self, task: Task, sight: RecordedFrame, names: frozenset[str]) -> Task:
         """The task with inputs and context of its frame as data."""
@@ -294,12 +294,12 @@ NOTHING_SAID = Span(0, 0, 0, 0, digest=EMPTY)
 NO_SCHEMAS: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 
-def _told(texts: Sequence[tuple[str, str]]) -> Iterator[Message]:
-    """What stands beside the system text, as messages: each begins with its head."""
+def _context_messages(texts: Sequence[tuple[str, str]]) -> Iterator[Message]:
+    """The context, inputs and prompt as messages, each with its heading."""
     for kinds in (CONTEXT, ("input",), ("prompt",)):
-        told = "".join(text for kind, text in texts if kind in kinds)
-        if told:
-            yield Message(0, USER, told.removeprefix(spoken(USER, "")))
+        text_of_kinds = "".join(text for kind, text in texts if kind in kinds)
+        if text_of_kinds:
+            yield Message(0, USER, text_of_kinds.removeprefix(spoken(USER, "")))
 
 
 def _is_input(segment: Segment) -> bool:

@@ -31,7 +31,7 @@ from turnloom.agents.logic.answers import (
 )
 from turnloom.agents.logic.dialogues import Outcome, exchange_of, request
 from turnloom.agents.logic.endings import cut_off, unanswered
-from turnloom.agents.logic.trouble import without_keys
+from turnloom.agents.logic.model_errors import without_keys
 from turnloom.agents.spec import Engine, Exchange, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
 from turnloom.assembly.logic.labels import together
@@ -80,7 +80,7 @@ from turnloom.variables.logic.types import same
 # How often in one turn an engine may make a mistake: a failed tool, or an invalid output.
 MISTAKES = 3
 
-# What an engine writes of variables, beside its answer.
+# The variables that an engine writes, apart from its answer.
 WRITTEN = (ContextChanged, ContextMissed, ContextRefused)
 
 # Characters of an error that an engine is shown.
@@ -138,7 +138,8 @@ class ModelCalls:
         self._drafts = self._products is None and not asked.is_last
 
     async def answer(self, shown: FrameAssembled, before: Sequence[Exchange] = ()) -> TurnOutcome:
-        """Ask until the agent is done; `before` holds what other engines said in this turn.
+        """Call the model until the agent is done; `before` holds the exchanges of earlier engines
+        in this turn.
 
         Raises:
             BudgetExceeded: the budget does not suffice; that is recorded, and the run fails.
@@ -307,7 +308,7 @@ class ModelCalls:
         )
 
     async def _follow(self, key: str, facts: Sequence[Fact]) -> Exchange | None:
-        """What the engine is shown in the next call; None if the agent is done."""
+        """The input of the next model call; None if the agent is done."""
         answered = facts[0]
         assert isinstance(answered, ModelAnswered)
         words = [fact for fact in facts[1:] if not isinstance(fact, WRITTEN)]
@@ -322,7 +323,7 @@ class ModelCalls:
         return None if outcomes is None else exchange_of(answered, words, outcomes)
 
     async def _say(self, key: str, text: str, hooks: MessageHooks) -> list[Fact]:
-        """Let hooks rewrite a text, and record that the agent said it."""
+        """Let hooks rewrite a text, and record it as the agent's."""
         task, workflow = self._task, self._journal.workflow
         text = await hooks.outgoing(key, task.turn, task.agent, text)
         if not text:
@@ -330,7 +331,7 @@ class ModelCalls:
         return [self._journal.keep(f"{key}/said", lambda: said_by(task, text, workflow))]
 
     async def _call_all(self, key: str, calls: Sequence[ToolCall]) -> list[Outcome] | None:
-        """The outcomes of the tools that were called; None if the turn was handed over."""
+        """The outcomes of the called tools; None after a handoff."""
         jobs = [
             ToolJob(f"{key}/tool.{n}", offer, call.arguments)
             for n, call in enumerate(calls)

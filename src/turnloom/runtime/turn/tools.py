@@ -1,4 +1,4 @@
-"""The tools that an agent is offered in a turn, and what stands behind each."""
+"""The tools offered to an agent in a turn, and their implementations."""
 
 from collections.abc import Mapping
 from itertools import chain, count

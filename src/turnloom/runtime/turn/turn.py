@@ -115,7 +115,7 @@ class Turns:
     async def end(self, brief: Brief, outcome: TurnOutcome, settlement: Settlement) -> None:
         """Record how a turn ended, and what that says of an agent that was selected for it."""
         number, agent = brief.turn, brief.agent
-        failed = bool(outcome.error) or settlement.trouble is not None
+        failed = bool(outcome.error) or settlement.error is not None
         judged = await self._selections.judge(brief, outcome, failed=failed)
         end_turn(self._journal, number)
         status = "failed" if outcome.error else "done"

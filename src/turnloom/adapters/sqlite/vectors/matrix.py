@@ -15,7 +15,7 @@ Floats = NDArray[np.floating[Any]]
 
 # The stored format of vectors: little-endian 32-bit floats.
 DTYPE = "<f4"
-# How many vectors are read at once.
+# Vectors read at once.
 BATCH = 4_096
 # The tolerance of scores that count as equal, which covers rounding errors.
 SLACK = 2e-6

@@ -8,7 +8,7 @@ import httpx
 import openai
 import pytest
 
-from turnloom.agents.logic.trouble import asked_pause, is_too_large, may_pass, without_keys
+from turnloom.agents.logic.model_errors import asked_pause, is_too_large, may_pass, without_keys
 
 
 class Refused(Exception):
