@@ -147,8 +147,8 @@ def test_pieces_of_an_answer() -> None:
     watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
     text = "".join(map(str, range(1000)))
     for n, letter in enumerate(text):
-        watchers.spread(KEY, Delta("r", 1, "Ann", n, letter))
-    with watchers.listening(KEY, heard.append):
+        watchers.publish(KEY, Delta("r", 1, "Ann", n, letter))
+    with watchers.listen(KEY, heard.append):
         assert "".join(each.text for each in heard) == text and len(heard) <= PIECES
         assert [each.offset for each in heard][:1] == [0]
 
@@ -174,7 +174,7 @@ async def test_an_error_is_kept_without_its_frames() -> None:
         try:
             raise ValueError("no", held.__class__.__name__)
         except ValueError as error:
-            watchers.tell(KEY, error, "trace", aloud=False)
+            watchers.fail(KEY, error, "trace", log_it=False)
         return weakref.ref(held)
 
     watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
