@@ -1,4 +1,4 @@
-"""Checks of workflow folders, done once for the same contents."""
+"""Cached checks of workflow folders."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -10,14 +10,14 @@ from turnloom.errors import Diagnostic
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import Folder
 
-# How many folders are remembered.
+# Number of folders in the cache.
 FOLDERS = 32
 
 _Checked = tuple[Conversation | None, tuple[Diagnostic, ...]]
 
 
 class CheckedFolders:
-    """What the declarations of folders say, worked out once for the same contents."""
+    """Cache of checked folders, by the contents of their files."""
 
     def __init__(self) -> None:
         self._checked: OrderedDict[tuple[Any, ...], _Checked] = OrderedDict()
@@ -26,7 +26,7 @@ class CheckedFolders:
     def check(
         self, folder: Folder, broken: frozenset[str], set_aside: frozenset[str]
     ) -> tuple[Conversation | None, list[Diagnostic]]:
-        """The conversation that a folder declares, and all that is wrong with it."""
+        """Return the conversation that a folder declares, and its diagnostics."""
         key = (_contents(folder), broken, set_aside)
         with self._lock:
             found = self._checked.get(key)
@@ -41,7 +41,7 @@ class CheckedFolders:
 
 
 def _contents(folder: Folder) -> str:
-    """A digest of everything that a check looks at."""
+    """Digest of everything that a check reads."""
     texts = (each for part, d in folder.documents.items() for each in (part, d.file, d.text))
     code = (each for pair in folder.code.items() for each in pair)
     return fingerprint(folder.name, folder.root, str(len(folder.code)), *code, *texts)

@@ -1,5 +1,4 @@
-"""What a program declares beside its agents: variables, guards, hooks and tools, whose functions
-stand in them."""
+"""Variables, guards, hooks and tools that a program declares, with its functions in them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
@@ -19,19 +18,19 @@ from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.conditions import Condition, parse_condition
 from turnloom.variables.spec import Variables
 
-# Makes something that turns call of a function of a program and its name.
+# Wraps a function of a program under a name, so that turns can call it.
 MakeCallee = Callable[[Any, str], Callee]
 
 
 def read_variables(
     where: str, variables: Mapping[str, Any], agents: Collection[str], toolkit: Toolkit
 ) -> tuple[Variables, dict[str, Callable[..., Any]], tuple[Diagnostic, ...]]:
-    """The variables that are declared there, the functions that triggers ask, by name, and what
-    there is to say that is no error.
+    """Check declared variables. Return them with the functions of their triggers by name, and
+    warnings.
 
     Raises:
-        DefinitionError: they do not pass their check.
-        UsageError: a trigger has no function to ask, or two functions have one name.
+        DefinitionError: the declaration is invalid.
+        UsageError: a trigger has no function, or two functions have the same name.
     """
     functions: dict[str, Callable[..., Any]] = {}
     if not variables:
@@ -49,7 +48,7 @@ def read_variables(
 
 
 def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:
-    """A declaration as a folder would have it: the functions of triggers by name."""
+    """Replace the functions of triggers by their names, as in a folder."""
     if isinstance(value, Mapping):
         found = cast(Mapping[str, Any], value)
         entries = {key: _with_names(each, functions) for key, each in found.items()}
@@ -63,36 +62,34 @@ def _with_names(value: Any, functions: dict[str, Callable[..., Any]]) -> Any:
 
 def _registered(function: Any, functions: dict[str, Callable[..., Any]]) -> str:
     if not callable(function):
-        raise UsageError(
-            f"A trigger in a program has a `function` that can be called, not {preview(function)}."
-        )
+        raise UsageError(f"`function` of a trigger must be callable, got {preview(function)}.")
     name = _name(function)
     if functions.setdefault(name, function) is not function:
-        raise UsageError(f"Two functions of triggers are called {name!r}. Rename one of them.")
+        raise UsageError(f"Two functions of triggers are named {name!r}. Rename one of them.")
     return name
 
 
 def read_guards(
     where: str, guards: Guards | Mapping[str, Any] | None, models: Mapping[str, str | None]
 ) -> Guards:
-    """The guards that are declared there; `models` has what each agent answers with.
+    """Check declared guards; `models` has the model of each agent.
 
     Raises:
-        DefinitionError: they do not pass their check.
+        DefinitionError: the declaration is invalid.
     """
     if guards is None:
         return NO_GUARDS
     report = Report(where)
-    said = (
+    written = (
         guards.model_dump(mode="json", fallback=qualified)
         if isinstance(guards, Guards)
         else dict(as_one_of(guards, Mapping, "`guards`"))
     )
-    document = _document(where, "guards", said)
+    document = _document(where, "guards", written)
     read = (
         guards
         if isinstance(guards, Guards)
-        else report.model(document, DocumentEntry((), said), Guards)
+        else report.model(document, DocumentEntry((), written), Guards)
     )
     if read is not None:
         check_guards(report, document, (), read, models=models)
@@ -103,11 +100,11 @@ def read_guards(
 def read_code_hooks(
     where: str, hooks: Sequence[Mapping[str, Any]], agents: Collection[str], make: MakeCallee
 ) -> tuple[Hooks, dict[int, Callee]]:
-    """The hooks that are declared there, in their order, and their functions by number.
+    """Check declared hooks. Return them in order, and their functions by number.
 
     Raises:
-        DefinitionError: they do not pass their check.
-        UsageError: one has no function, or one that wants more than the context.
+        DefinitionError: the declaration is invalid.
+        UsageError: a hook has no function, or one with required parameters.
     """
     if not hooks:
         return {}, {}
@@ -122,7 +119,7 @@ def read_code_hooks(
     for number, each in enumerate(checked):
         agent = each.declared.agent
         if agent is not None and agent not in agents:
-            message = f"A hook goes with agent {agent!r}, which is not there."
+            message = f"A hook names the unknown agent {agent!r}."
             report.add(
                 document, each.path, "W020", message, remedy="Name an agent of the workflow."
             )
@@ -137,12 +134,10 @@ def read_code_hooks(
 
 
 def _written(hook: Mapping[str, Any]) -> dict[str, Any]:
-    """A hook as a folder would declare it: its function by name."""
+    """Replace the function of a hook by its name, as in a folder."""
     function = hook.get("function")
     if not callable(function):
-        raise UsageError(
-            f"A hook in a program has a `function` that can be called, not {preview(function)}."
-        )
+        raise UsageError(f"`function` of a hook must be callable, got {preview(function)}.")
     return {"agent": None, **hook, "function": _name(function), "file": function.__module__}
 
 
@@ -151,8 +146,8 @@ def _hook(function: Any, name: str, make: MakeCallee) -> Callee:
     wanted = ", ".join(callee.schema.parameters.get("required", ()))
     if wanted:
         raise UsageError(
-            f"Hook {name!r} wants {wanted}; hooks are given the context alone. "
-            "Take `context_variables`, or nothing."
+            f"Hook {name!r} requires {wanted}, but hooks receive only the context. "
+            "Take `context_variables` or no parameters."
         )
     return callee
 
@@ -160,16 +155,16 @@ def _hook(function: Any, name: str, make: MakeCallee) -> Callee:
 def toolkit_of(
     tools: Mapping[str, Sequence[Callable[..., Any]]], make: MakeCallee
 ) -> tuple[Toolkit, dict[str, Callee]]:
-    """The tools of agents, given by agent; those of one name are the same function.
+    """Return a toolkit of the agents' tools, and the tools by name.
 
     Raises:
-        UsageError: two functions have one name, or one cannot be called with JSON.
+        UsageError: two functions have the same name, or one cannot be called with JSON.
     """
     functions: dict[str, Callable[..., Any]] = {}
     for function in (each for given in tools.values() for each in given):
         name = function.__name__
         if functions.setdefault(name, function) is not function:
-            raise UsageError(f"Two tools are called {name!r}. Rename one of them.")
+            raise UsageError(f"Two tools are named {name!r}. Rename one of them.")
     declared = {name: Tool(function=name, file="code") for name in functions}
     bound = {agent: tuple(each.__name__ for each in given) for agent, given in tools.items()}
     called = {name: make(function, name) for name, function in functions.items()}
@@ -198,7 +193,7 @@ def _document(where: str, part: str, value: Any) -> DeclarationFile:
 def _unwritable(where: str, part: str, value: Any) -> UsageError:
     return UsageError(
         f"`{part}` of {where.partition(':')[2]!r} cannot be written as JSON: {preview(value)}. "
-        "Declare what a file of a workflow folder could say; only functions stand in it themselves."
+        "Use JSON values, and functions where a workflow folder names them."
     )
 
 

@@ -531,20 +531,20 @@ class FlowRuntime:
         ]
 
 
-# Seconds that it may take to make states of those of an earlier model.
+# Timeout of the migration of a run's states, in seconds.
 MIGRATION = 60.0
 
 
 async def migrate_states(form: FlowForm, state: RunState) -> list[tuple[str, Fact]]:
-    """What becomes of the states of a run that began with another model of them.
+    """Convert the states of a run to the current model.
 
     Raises:
-        PlanChanged: they are no states of today.
+        PlanChanged: a state cannot be converted.
     """
     try:
         found = await ask_user_code(
             migrate_all, form.plan, form.states, state.progress, deadline=MIGRATION
         )
     except InvalidUpdate as error:
-        raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
+        raise PlanChanged(f"The state of flow {form.name!r} has changed. {error}") from error
     return [(f"migrated@{state.position}", StateMigrated(found))] if found else []

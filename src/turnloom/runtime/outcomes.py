@@ -75,7 +75,7 @@ def _state(form: FlowForm, written: Mapping[str, Json]) -> Any:
     try:
         return form.states.load(migrate(form.plan, form.states, written))
     except InvalidUpdate as error:
-        raise PlanChanged(f"Flow {form.name!r} has another state now. {error}") from error
+        raise PlanChanged(f"The state of flow {form.name!r} has changed. {error}") from error
 
 
 def _outcome(run: str, form: FlowForm, state: RunState) -> Outcome[Any]:

@@ -1,4 +1,4 @@
-"""Which adapter stands behind which port; settings. Adapters are imported when they are used."""
+"""Settings, and the adapter behind each port. Adapters are imported on first use."""
 
 from turnloom.wiring.collections import (
     PATH,

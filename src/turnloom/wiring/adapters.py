@@ -1,4 +1,4 @@
-"""Adapters by name, imported when they are used."""
+"""Adapters by name, imported on first use."""
 
 from functools import cache
 from importlib import import_module
@@ -7,5 +7,5 @@ from typing import Any
 
 @cache
 def adapter(name: str) -> Any:
-    """The package of an adapter."""
+    """Return the package of an adapter."""
     return import_module(f"turnloom.adapters.{name}")

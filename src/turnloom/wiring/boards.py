@@ -1,4 +1,4 @@
-"""Boards as definitions of runs: their plan, and the code behind it."""
+"""Boards as workflows: their plans, engines and functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,16 +37,16 @@ from turnloom.wiring.collections import Collections, comparing, counter_for
 from turnloom.wiring.doors import Capabilities
 from turnloom.wiring.models import ModelEngines, NoEngine, own_contexts
 
-# What the root of a run says that belongs to a board.
+# Prefix of `RunStarted.root` in runs of boards.
 ROOT = "board:"
 
-# Seconds that it may take to say whether a value may be published.
+# Timeout of a `validate` function, in seconds.
 DEADLINE = 5.0
 
 
 @dataclass(slots=True)
 class BoardDeclaration:
-    """A board as a program declares it for a tenant, agent by agent."""
+    """A board that a program declares for a tenant, with its agents."""
 
     name: str
     tenant: str
@@ -59,8 +59,8 @@ class BoardDeclaration:
 
 
 class Boards:
-    """The boards of an app; `engine` answers for agents that are given none, `collections` are
-    what sources look into, `models` is what asks models, and `can` is what the store can do."""
+    """Boards of an app. `engine` is the default of agents without engines, `collections` serve
+    their sources, `models` makes model engines, and `can` describes the store."""
 
     def __init__(
         self,
@@ -78,33 +78,33 @@ class Boards:
         self._known: dict[tuple[str, str], LoadedWorkflow] = {}
 
     def declare(self, declaration: BoardDeclaration) -> None:
-        """Know a board.
+        """Register a board.
 
         Raises:
-            UsageError: there is one of this name, or the store keeps no artifacts.
+            UsageError: the name is taken, or the store has no artifacts.
         """
         self._can.need("artifacts", f"Board {declaration.name!r}")
         if declaration.name in self._declared:
             raise UsageError(
-                f"This app has a board {declaration.name!r} already. Give the other one a name: "
+                f"Board {declaration.name!r} is already declared. Choose another name: "
                 "`app.board(name=…)`."
             )
         self._declared[declaration.name] = declaration
 
     def knows(self, name: str, tenant: str) -> bool:
-        """Whether a board of this name is declared for a tenant."""
+        """Whether the tenant has a board of this name."""
         return name in self._declared and self._declared[name].tenant == tenant
 
     def change(self, name: str) -> None:
-        """Take notice that a board is declared differently now."""
+        """Drop the loaded board after a change of its declaration."""
         self._current.pop(name, None)
 
     def load(self, name: str) -> LoadedWorkflow:
-        """A board as it is declared now.
+        """Return the board as currently declared.
 
         Raises:
-            UsageError: it cannot work as it is declared.
-            DefinitionError: its variables, hooks or sources do not pass their check.
+            UsageError: the declaration is invalid.
+            DefinitionError: its variables, hooks or sources are invalid.
         """
         loaded = self._current.get(name)
         if loaded is None:
@@ -114,17 +114,17 @@ class Boards:
         return loaded
 
     def restore(self, started: RunStarted, text: str) -> LoadedWorkflow:
-        """The board as a run began with it, whose plan has this text.
+        """Return the board as it was when the run started; `text` is the plan of the run.
 
         Raises:
             UsageError: this program does not declare the board.
-            PlanChanged: it declares it differently.
+            PlanChanged: the declaration has changed.
         """
         name = started.workflow
         if not self.knows(name, started.tenant):
             raise UsageError(
-                f"This run belongs to board {name!r}, which this program does not declare. Go on "
-                f"with it where `app.board({name!r})` and its agents are declared: "
+                f"This run belongs to board {name!r}, which this program does not declare. "
+                f"Resume it in a program that declares `app.board({name!r})` and its agents: "
                 "`await board.resume()`."
             )
         current = self.load(name)
@@ -137,8 +137,8 @@ class Boards:
             return current
         differs = plan_diff(text, plan.text)
         raise PlanChanged(
-            f"Board {name!r} was declared differently when this run began, and is not run "
-            f"otherwise. Declare it as it was, or cancel the run.\n{differs}".rstrip()
+            f"Board {name!r} has changed since this run started. Restore its declaration, or "
+            f"cancel the run.\n{differs}".rstrip()
         )
 
     def _make(self, declared: BoardDeclaration) -> LoadedWorkflow:
@@ -147,8 +147,8 @@ class Boards:
         models = {each.agent.name: each.agent.model for each in members}
         guards = read_guards(where, declared.guards, models)
         self._can.need_for_guards(guards)
-        said = guards if guards != NO_GUARDS else None
-        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": said}
+        limits = guards if guards != NO_GUARDS else None
+        beside = {"variables": declared.variables, "hooks": declared.hooks, "guards": limits}
         plan = make_plan(declared.name, members, declared.limit, declared.types, beside=beside)
         refuse_problems(plan)
         refuse_strangers(plan, declared.tenant)
@@ -193,7 +193,7 @@ class Boards:
         try:
             given = [*map(self._models.answering, member.engines)] or self._common(member)
         except NoEngine as error:
-            message = f"Nothing answers for agent {member.agent.name!r}. {error.message}"
+            message = f"Agent {member.agent.name!r} has no engine. {error.message}"
             raise UsageError(f"{message} {error.remedy}".rstrip()) from error
         return AgentRuntime(
             tuple(given),
@@ -207,16 +207,14 @@ class Boards:
         )
 
     def _common(self, member: Member) -> list[Engine]:
-        """The engine of an agent that is given none."""
+        """Default engine of an agent without engines."""
         if self._engine is not None:
             return [self._models.answering(self._engine)]
         common = self._models.common()
         if common is not None:
             return [common]
-        remedy = (
-            "Give it one: `.with_engines(…)`, or one for all: `Loom(model=…)`, `Loom(engine=…)`."
-        )
-        raise NoEngine("No engine is named.", remedy)
+        remedy = "Add `.with_engines(…)`, or set a default: `Loom(model=…)` or `Loom(engine=…)`."
+        raise NoEngine("No default is set.", remedy)
 
 
 def _plan(loaded: LoadedWorkflow) -> BoardPlan:

@@ -1,4 +1,4 @@
-"""The functions that a workflow names, from the code in its folder."""
+"""Functions of the code in a workflow folder."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -24,21 +24,22 @@ from turnloom.wiring.adapters import adapter
 
 log = logging.getLogger("turnloom.check")
 
-# The diagnostic of a code file that is not there.
+# Code of the diagnostic for a missing code file.
 NO_CODE_FILE = "W040"
 
-# The diagnostic of a code file that lacks a function.
+# Code of the diagnostic for a missing function.
 NO_FUNCTION = "W043"
 
-# Where a workflow has providers and collections of its own.
+# File with the providers and collections of a workflow.
 PROVIDERS = "providers.py"
 
-# Where a declaration stands: a file, and a line in it.
+# File and line of a declaration.
 Place = tuple[str, int]
 
 
 class Code:
-    """The functions that a workflow names, from its code; what cannot be had is a problem."""
+    """Functions that a workflow refers to. Those that cannot be loaded are reported in
+    `problems`."""
 
     def __init__(self, modules: Any, folder: Folder, broken: frozenset[str]) -> None:
         self.modules = modules
@@ -49,7 +50,7 @@ class Code:
         self._programs: dict[str, SourceProgram | None] = {}
 
     def tools(self) -> dict[str, Callee]:
-        """The tools by name."""
+        """Tools by name."""
         found: dict[str, Callee] = {}
         for place, tool in declared_tools(self._folder, self._broken):
             function = self._declared(tool.file, tool.function, place)
@@ -60,7 +61,7 @@ class Code:
         return found
 
     def _examine(self, tool: Tool) -> None:
-        """Note what a tool does in one world only: in this one, or in that of AG2."""
+        """Report a tool that writes variables in a way that only Turnloom or only AG2 keeps."""
         file, text = self.modules.text(tool.file)
         if file not in self._programs:
             self._programs[file] = classic(text.encode())
@@ -68,7 +69,7 @@ class Code:
             self._note(*check_tool(program, file, tool.function))
 
     def hooks(self) -> dict[int, Callee]:
-        """The hooks by their place."""
+        """Hooks by position."""
         found: dict[int, Callee] = {}
         for number, (place, hook) in enumerate(declared_hooks(self._folder, self._broken)):
             function = self._declared(hook.file, hook.function, place)
@@ -78,7 +79,7 @@ class Code:
         return found
 
     def message_hooks(self) -> dict[int, Callable[..., Awaitable[Any]]]:
-        """The message hooks by their place."""
+        """Message hooks by position."""
         found: dict[int, Callable[..., Awaitable[Any]]] = {}
         declared = declared_message_hooks(self._folder, self._broken)
         for number, (place, hook) in enumerate(declared):
@@ -88,15 +89,17 @@ class Code:
         return found
 
     def components(self) -> dict[str, tuple[Component, ...]]:
-        """What stands around the turns and calls of each agent, as far as it can be made."""
+        """Components of each agent; those that cannot be created are reported."""
         found: dict[str, tuple[Component, ...]] = {}
         for agent, declared in declared_components(self._folder, self._broken).items():
             made: list[Component] = []
             for place, choice in declared:
                 component = self._component(choice, place)
                 if any(component is each for each in made):
-                    message = f"{choice.function!r} gives a component that agent {agent!r} has."
-                    self.note(place, "W073", message, "Drop it, or let it make another one.")
+                    message = (
+                        f"{choice.function!r} returns a component that agent {agent!r} already has."
+                    )
+                    self.note(place, "W073", message, "Remove it, or return a new component.")
                 elif component is not None:
                     made.append(component)
             found[agent] = tuple(made)
@@ -108,14 +111,14 @@ class Code:
             return None
         try:
             return as_component(function())
-        except Exception as error:  # noqa: BLE001 - whatever the function raises is told
-            message = f"Function {choice.function!r} of {choice.file} makes no component: "
-            remedy = "Let it take nothing, and give an object with `around_turn` or `around_call`."
+        except Exception as error:  # noqa: BLE001 - reported as a diagnostic
+            message = f"Function {choice.function!r} of {choice.file} creates no component: "
+            remedy = "Take no arguments, and return an object with `around_turn` or `around_call`."
             self.note(place, "W073", f"{message}{error_name(error)}: {error_text(error)}", remedy)
             return None
 
     def derivations(self) -> dict[str, Callable[..., Any]]:
-        """The functions that derive variables, from the workflow's `derivations.py`."""
+        """Functions in `derivations.py` that derive variables."""
         found: dict[str, Callable[..., Any]] = {}
         document = self._folder.documents.get("context_variables")
         if document is None:
@@ -126,19 +129,19 @@ class Code:
             if function is None:
                 continue
             if not getattr(function, "is_derivation", False):
-                message = f"Function {name!r} of derivations.py is not registered."
-                remedy = "Put `@derivation` above it."
+                message = f"Function {name!r} of derivations.py is not a derivation."
+                remedy = "Decorate it with `@derivation`."
                 self.note(place, "W044", message, remedy)
             found[name] = function
         return found
 
     def guards(self, declared: Guards) -> Guards:
-        """Guards with the functions that they name, from the workflow's `guards.py`."""
+        """Replace function names in guards by the functions in `guards.py`."""
         selection = declared.selection
         if selection is None:
             return declared
-        said = self._guard("function", selection.about.function)
-        category = selection.about if said is None else Category(function=said)
+        function = self._guard("function", selection.about.function)
+        category = selection.about if function is None else Category(function=function)
         score = self._guard("score", selection.score)
         bound = selection.model_copy(update={"category": category, "score": score})
         return declared.model_copy(update={"selection": bound})
@@ -151,25 +154,25 @@ class Code:
 
     @property
     def is_sound(self) -> bool:
-        """Whether everything that is named could be had."""
+        """Whether every function was loaded."""
         return all(problem.severity != "error" for problem in self.problems)
 
     def note(
         self, place: Place, code: str, message: str, remedy: str = "", severity: str = "error"
     ) -> None:
-        """Note a problem, once."""
+        """Report a problem once."""
         self._note(Diagnostic(*place, code, message, remedy, severity))
 
     def _note(self, *problems: Diagnostic) -> None:
         self.problems += [each for each in problems if each not in self.problems]
 
     def file(self, path: str) -> str:
-        """A code file as problems name it."""
+        """Path of a code file as shown in diagnostics."""
         root = FilePath(self._folder.root).absolute()
         return f"{self._folder.name}/{FilePath(path).relative_to(root).as_posix()}"
 
     def members(self, file: str) -> Mapping[str, Any] | None:
-        """What a file defines: nothing where there is no such file, None if it does not load."""
+        """Names that a file defines: empty if the file is missing, None if it does not load."""
         try:
             return self.modules.members(file)
         except DefinitionError as error:
@@ -179,8 +182,7 @@ class Code:
             return None
 
     def function(self, file: str, name: str, place: Place) -> Callable[..., Any] | None:
-        """A function of a file; nothing, and a problem at the place that names it, if it cannot be
-        had."""
+        """Load a function. If that fails, report it at `place` and return None."""
         try:
             return self.modules.function(file, name)
         except DefinitionError as error:
@@ -188,7 +190,8 @@ class Code:
             return None
 
     def _declared(self, file: str, name: str, place: Place) -> Callable[..., Any] | None:
-        """The function of a declaration that begins at a place, as `function` finds it."""
+        """Load the function of a declaration. If that fails, report it at the line with its
+        name."""
         try:
             return self.modules.function(file, name)
         except DefinitionError as error:
@@ -196,7 +199,7 @@ class Code:
             return None
 
     def named(self, error: DefinitionError, name: str, place: Place) -> list[Diagnostic]:
-        """Problems with a function, at the lines of a declaration that name what is missing."""
+        """Problems of a function, located at the lines of the declaration that name it."""
         file, line = place
         documents = self._folder.documents.values()
         lines = [each.line_of("function", name, line) for each in documents if each.file == file]
@@ -211,22 +214,22 @@ class Code:
             return make(function, name, description, self._models)
         except TypeError as error:
             message = f"Function {name!r} cannot be called with JSON: {error}."
-            remedy = "Give its parameters types that JSON can have."
+            remedy = "Use parameter types that JSON can represent."
             self.note(place, "W049", message, remedy)
             return None
 
     def _unasked(self, callee: Callee, name: str, place: Place) -> Callee:
-        """Note a hook that wants arguments: nobody gives it any."""
+        """Report a hook with required parameters: hooks are called without arguments."""
         wanted = ", ".join(callee.schema.parameters.get("required", ()))
         if wanted:
-            message = f"Hook {name!r} wants {wanted}; hooks are given the context alone."
-            remedy = "Take `context_variables`, or nothing."
+            message = f"Hook {name!r} requires {wanted}, but hooks receive only the context."
+            remedy = "Take `context_variables` or no parameters."
             self.note(place, "W049", message, remedy)
         return callee
 
 
 def _asked(value: Json) -> Iterator[str]:
-    """The functions that triggers anywhere in a document name."""
+    """Names of functions in the triggers of a document."""
     mapping = as_object(value)
     name = (mapping or {}).get("function")
     if mapping is not None and mapping.get("type") == "function" and isinstance(name, str):
@@ -236,8 +239,8 @@ def _asked(value: Json) -> Iterator[str]:
 
 
 def where_named(problem: Diagnostic, place: Place, naming: Place) -> Diagnostic:
-    """A problem with a name of code at the place that names it: a file, or a function; one inside
-    the code stays."""
+    """Move a problem to the line that names the missing file or function. Problems inside code keep
+    their place."""
     if problem.code == NO_FUNCTION:
         return replace(problem, file=naming[0], line=naming[1])
     if problem.file.endswith(".py"):
@@ -246,19 +249,21 @@ def where_named(problem: Diagnostic, place: Place, naming: Place) -> Diagnostic:
 
 
 def callee_of(function: Any, name: str) -> Callee:
-    """A function of a program as something that turns call.
+    """Wrap a function of a program, so that turns can call it.
 
     Raises:
-        UsageError: it has a parameter that JSON cannot be.
+        UsageError: a parameter has a type that JSON cannot represent.
     """
     try:
         return adapter("functions").FunctionCallee(function, name)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{name!r} cannot be called: {error_text(error)}.") from error
+        raise UsageError(
+            f"Function {name!r} cannot be called with JSON: {error_text(error)}."
+        ) from error
 
 
 def warn_of(name: str, warnings: Sequence[Diagnostic]) -> None:
-    """Put warnings about what a program declares into its log, as those about folders are."""
+    """Log the warnings of a workflow that a program declares."""
     if warnings:
         lines = "\n".join(f"  {problem}" for problem in warnings)
-        log.warning("Workflow %r passes its check, with warnings:\n%s", name, lines)
+        log.warning("Workflow %r is valid, with warnings:\n%s", name, lines)

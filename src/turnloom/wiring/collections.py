@@ -1,4 +1,4 @@
-"""Which adapter stands behind a collection."""
+"""Collections, and the adapters that store and search them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -21,21 +21,21 @@ from turnloom.kernel.values import Json, preview
 from turnloom.log.spec import LOCAL
 from turnloom.wiring.adapters import adapter
 
-# What a collection is filled and searched through, or what makes that.
+# Adapter of a collection, or a factory of one.
 Search = VectorSearch | PlainSearch
 Registered = Search | Callable[[], Search]
 
-# The key of metadata that has the path of a document's file.
+# Metadata key with the path of a document's file.
 PATH = "path"
 
 
 def token_counter() -> TokenCounter:
-    """The tokenizer that is installed, or else the estimate."""
+    """The installed tokenizer, or an estimate."""
     return adapter("splintr").SplintrCounter() if find_spec("splintr") else Estimate()
 
 
 def comparing(guards: Guards) -> Embedder | None:
-    """What compares texts for guards, if they have any compared.
+    """Embedder for guards that compare texts, or None.
 
     Raises:
         UsageError: a package is missing.
@@ -46,7 +46,7 @@ def comparing(guards: Guards) -> Embedder | None:
 
 
 def counter_for(contexts: Iterable[object]) -> TokenCounter:
-    """What counts the tokens of context; no tokenizer is loaded where nobody has sources."""
+    """Token counter for assembled context. Without sources no tokenizer is loaded."""
     is_sourced = any(isinstance(each, Assembly) for each in contexts)
     return token_counter() if is_sourced else Estimate()
 
@@ -54,7 +54,7 @@ def counter_for(contexts: Iterable[object]) -> TokenCounter:
 def open_search(
     vectors: Vectors, name: str, chunking: Chunking, matching: Matching = "vector"
 ) -> EmbeddingSearch:
-    """A collection where vectors are kept; nothing is opened before it is used.
+    """Search of a collection in the vector store. Connections are opened on first use.
 
     Raises:
         UsageError: a package is missing.
@@ -65,11 +65,11 @@ def open_search(
 
 
 def texts_below(folder: str) -> tuple[list[str], list[str]]:
-    """The files of texts below a folder, by their paths inside it, in order, with the folders in it
-    that cannot be looked into; and the links, which are not followed.
+    """List text files below a folder, as sorted relative paths with unreadable folders; and
+    symbolic links, which are not followed.
 
     Raises:
-        UsageError: there is no such folder, or it cannot be looked into.
+        UsageError: the folder does not exist, or cannot be read.
     """
     return adapter("files").texts_below(folder)
 
@@ -77,11 +77,11 @@ def texts_below(folder: str) -> tuple[list[str], list[str]]:
 def read_document(
     folder: str, path: str, metadata: Mapping[str, Json], visibility: Visibility
 ) -> Document:
-    """A file of texts as a document for whom it is visible: its path in the folder is its id.
+    """Read a text file as a document. Its id is its path in the folder.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it, or its name, is not text in UTF-8.
+        ValueError: it, or its name, is not UTF-8.
     """
     text, format = adapter("files").read_text(folder, path)
     about = {**metadata, PATH: path}
@@ -89,59 +89,58 @@ def read_document(
 
 
 def root_of(folder: str) -> str:
-    """The name that a folder has for the documents of its files, whatever it is called by.
+    """Canonical name of a folder: the same for every path that leads to it.
 
     Raises:
-        ValueError: it is not text in UTF-8.
+        ValueError: the name is not UTF-8.
     """
     return realpath(folder).encode().decode()
 
 
-# What makes a collection the same one wherever it is declared, as code that is loaded again does.
-_Likeness = tuple[str, Chunking, Matching]
+# Key of a collection. It does not change when the code that declares it is loaded again.
+_CollectionKey = tuple[str, Chunking, Matching]
 
 
 class Collections:
-    """The collections of an app, by name: through what was registered for them, else in the vectors
-    of the app."""
+    """Collections of an app by name, in their registered adapters or in the app's vector store."""
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
         self._registered: dict[str, tuple[type[RagCollection], Registered]] = {}
-        self._opened: dict[_Likeness, VectorSearch] = {}
-        # Those that were made here and not given.
+        self._opened: dict[_CollectionKey, VectorSearch] = {}
+        # Searches created here, which this object closes.
         self._own: list[VectorSearch] = []
 
     def register(self, collection: type[RagCollection], through: Registered) -> None:
-        """Have a collection filled and searched through an adapter from now on.
+        """Use an adapter to fill and search a collection.
 
         Raises:
-            UsageError: it is no collection, another one has its name, or it is in use.
+            UsageError: it is not a collection, its name is taken, or it is in use.
         """
         _check(collection)
         name = collection.name
         if self.known(name) not in (None, collection):
             raise UsageError(
-                f"Two collections are called {name!r}. Give one of them another `name`."
+                f"Two collections are named {name!r}. Change the `name` of one of them."
             )
         if any(name == opened for opened, *_ in self._opened):
-            raise UsageError(f"Collection {name!r} is in use. Register it before it is first used.")
+            raise UsageError(f"Collection {name!r} is in use. Register it before its first use.")
         self._registered[name] = collection, through
 
     @property
     def names(self) -> Iterable[str]:
-        """What the collections are called that are registered."""
+        """Names of registered collections."""
         return self._registered.keys()
 
     def known(self, name: str) -> type[RagCollection] | None:
-        """The collection that is registered under a name, if there is one."""
+        """Return the collection registered under a name, or None."""
         return self._registered[name][0] if name in self._registered else None
 
     def open(self, collection: type[RagCollection]) -> VectorSearch:
-        """What fills and searches a collection; always the same one.
+        """Return the search of a collection; each collection has one.
 
         Raises:
-            UsageError: it is no collection, or a package is missing.
+            UsageError: it is not a collection, or a package is missing.
         """
         _check(collection)
         meant = self.known(collection.name) or collection
@@ -151,10 +150,11 @@ class Collections:
         return self._opened[key]
 
     def open_named(self, contexts: Iterable[object]) -> None:
-        """Open the collections that sources name, before a run begins that cannot do without.
+        """Open the collections of retrieval sources, so that a run fails early if one is
+        unavailable.
 
         Raises:
-            UsageError: one of them cannot be opened, such as for a package that is missing.
+            UsageError: a collection cannot be opened, for example because a package is missing.
         """
         for each in contexts:
             for source in each.sources if isinstance(each, Assembly) else ():
@@ -167,24 +167,24 @@ class Collections:
         except UsageError as error:
             how = "registered" if self.known(collection.name) else "not registered"
             raise UsageError(
-                f"Collection {collection.name!r} is {how}, and cannot be opened. {error}"
+                f"Collection {collection.name!r} ({how}) cannot be opened. {error}"
             ) from error
 
     def open_for(self, tenant: str, collection: type[RagCollection]) -> VectorSearch:
-        """What fills and searches a collection as a tenant does.
+        """Return the search of a collection for one tenant.
 
         Raises:
-            UsageError: it is no collection, a package is missing, or what is registered for it does
-                not tell tenants apart.
+            UsageError: it is not a collection, a package is missing, or its adapter does not
+                separate tenants.
         """
         through = self.open(collection)
         if tenant == LOCAL:
-            return through  # whose it is unless a call says otherwise
+            return through  # the default tenant
         if not _tells_tenants_apart(through):
             raise UsageError(
-                f"What is registered for collection {collection.name!r} does not tell tenants "
-                f"apart, so it cannot be that of {tenant!r}. Have its `add` and `remove` take a "
-                "`tenant`, and its `search` a `reader`."
+                f"The adapter of collection {collection.name!r} does not separate tenants, so "
+                f"tenant {tenant!r} cannot use it. Add a parameter `tenant` to `add` and "
+                "`remove`, and `reader` to `search`."
             )
         return TenantSearch(through, tenant)
 
@@ -199,11 +199,11 @@ class Collections:
         now: datetime,
         /,
     ) -> list[RetrievalResult]:
-        """What a collection has that fits a query and the reader may see.
+        """Search a collection for results that the reader may see.
 
         Raises:
-            UsageError: it is no collection, or a package is missing.
-            CollectionUnavailable: it does not answer.
+            UsageError: it is not a collection, or a package is missing.
+            CollectionUnavailable: the collection does not respond.
         """
         through = self.open(collection)
         if _takes(through, "search", "reader"):
@@ -214,7 +214,7 @@ class Collections:
         return RetrievalResults(found, for_all=not any(map(_is_restricted, found)))
 
     async def aclose(self) -> None:
-        """Close what was made here; what was given stays open."""
+        """Close the searches created here; objects of the program stay open."""
         while self._own:
             await self._own.pop().aclose()
 
@@ -235,13 +235,13 @@ class Collections:
 def _check(collection: object) -> None:
     if not isinstance(collection, type) or not issubclass(collection, RagCollection):
         raise UsageError(
-            f"{preview(collection)} is no collection. Declare one with "
+            f"Expected a RagCollection class, got {preview(collection)}. Declare one: "
             "`class Name(RagCollection): ...`."
         )
 
 
 def _is_restricted(result: object) -> bool:
-    """Whether not everybody may see a result."""
+    """Whether a result is hidden from some readers."""
     return isinstance(result, RetrievalResult) and result.visibility not in (Public(), Shared())
 
 
@@ -256,5 +256,5 @@ def _takes(through: object, method: str, parameter: str) -> bool:
 
 
 def _is_search(through: object) -> bool:
-    """Whether this is what searches, and not what makes it; a class makes it."""
+    """Whether this is a search, not a factory of one. A class is a factory."""
     return hasattr(through, "search") and not isinstance(through, type)

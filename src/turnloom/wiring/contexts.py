@@ -1,4 +1,4 @@
-"""Context providers and sources of a workflow folder."""
+"""Context providers and sources of workflow folders."""
 
 import inspect
 import math
@@ -31,37 +31,37 @@ from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import PROVIDERS, Code, Place
 from turnloom.wiring.collections import Collections
 
-# Where something stands that is said under these keys.
+# Returns the file and line of the value under these keys.
 Where = Callable[..., Place]
 
-# The provider that is to be asked; nothing, and a problem, if it cannot be had.
+# Returns the chosen provider; reports a problem and returns None if it cannot be loaded.
 Ask = Callable[[ProviderChoice, Where], ChosenProvider | None]
 
 _DECLARE_IT = (
-    f"Declare it in {PROVIDERS!r} with `class Name(RagCollection)`, or let the program that starts "
-    "runs say `app.register_collection(Name, adapter)` before."
+    f"Declare it in {PROVIDERS!r} with `class Name(RagCollection)`, or call "
+    "`app.register_collection(Name, adapter)` before the run starts."
 )
 
 
 class Registered(NamedTuple):
-    """The collections that are registered, if there is an app; with `is_final`, a run is to start
-    with them."""
+    """Registered collections. `is_final` means that a run starts with them."""
 
     collections: Collections | None = None
     is_final: bool = True
 
     @property
     def names(self) -> list[str]:
-        """What they are called."""
+        """Names of the collections."""
         return [*self.collections.names] if self.collections else []
 
     def find(self, name: str) -> type[RagCollection] | None:
-        """The one of a name."""
+        """Return the collection of a name, or None."""
         return self.collections.known(name) if self.collections else None
 
 
 class Sources:
-    """Makes the sources that agents declare; what cannot be had is a problem of the code."""
+    """Sources that agents declare. Those that cannot be created are reported as problems of
+    `code`."""
 
     def __init__(
         self, code: Code, members: Mapping[str, Any], registered: Registered, ask: Ask
@@ -72,7 +72,7 @@ class Sources:
         self._registered = registered
 
     def assembly(self, placed: PlacedChoice) -> Assembly | None:
-        """What an agent's context is assembled from; nothing if that cannot be."""
+        """Assembly of an agent's context, or None if one of its sources cannot be created."""
         choice = placed.choice
         made = [self._source(placed, number) for number in range(len(choice.sources))]
         sources = tuple(each for each in made if each is not None)
@@ -97,7 +97,7 @@ class Sources:
             return None
 
     def collection(self, name: str, place: Place) -> type[RagCollection]:
-        """A collection by its name; one that nobody declares is a problem where it is named."""
+        """Return a collection by name. An unknown one is reported at `place`."""
         found = self._own.get(name) or self._registered.find(name)
         if found is not None:
             return found
@@ -111,7 +111,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What stands behind the names of one source."""
+    """Resolves the names in the declaration of one source."""
 
     sources: Sources
     at: Where
@@ -133,7 +133,7 @@ def _is_collection(member: object) -> bool:
 
 Make = Callable[..., ContextProvider]
 
-# What can be named without any code; `config` is what they are made with.
+# Providers that need no code. They are created with `config`.
 SHIPPED: dict[str, Make] = {
     "correlation": DefaultCorrelationProvider,
     "transcript": TranscriptProvider,
@@ -141,28 +141,27 @@ SHIPPED: dict[str, Make] = {
 
 
 async def nothing(request: ContextRequest) -> ContextSlice:
-    """Gives nothing, in the place of a provider that can be done without."""
+    """Return an empty slice: fallback of an optional provider."""
     return ContextSlice([])
 
 
-# What can also be named as a fallback.
+# Names allowed as `fallback`.
 FALLBACKS: dict[str, Make] = {**SHIPPED, "nothing": lambda: nothing}
 
 _WRITE_IT = "Write `async def NAME(request: ContextRequest) -> ContextSlice`."
 
 
 class ContextProblem(Exception):
-    """Something that cannot give context, or cannot be asked for: the code of the problem, what it
-    is, and what to do."""
+    """A provider or type that cannot be used. Its arguments are code, message and remedy."""
 
     def __init__(self, code: str, message: str, remedy: str) -> None:
         super().__init__(code, message, remedy)
 
 
 class FolderContexts:
-    """The providers that agents choose, and the types of artifacts that these may ask for.
+    """Context providers of the agents in a folder, and artifact types of its code.
 
-    What cannot be had is a problem of the workflow's code.
+    Those that cannot be loaded are reported as problems of the code.
     """
 
     def __init__(
@@ -177,14 +176,14 @@ class FolderContexts:
         self._sources = Sources(code, self._members, registered, self._choice)
 
     def chosen(self) -> dict[str, ChosenProvider | Assembly]:
-        """What gives each agent its context, as far as it can be had."""
+        """Context of each agent, without those that cannot be created."""
         if not self._loads:
             return {}
         made = {agent: self._context(declared) for agent, declared in self._declared.items()}
         return {agent: context for agent, context in made.items() if context is not None}
 
     def types(self, beside: TypeRegistry | None) -> TypeRegistry:
-        """The types that the code has, beside those that the app knows."""
+        """Artifact types of the code, added to `beside`."""
         known = TypeRegistry(beside)
         for model in filter(type_name, self._members.values()):
             try:
@@ -197,13 +196,13 @@ class FolderContexts:
         return known
 
     def _place(self, model: type) -> Place:
-        """Where the code has a type: the line of its class, or the file if no line has it."""
+        """Line of a type's class in the code; line 1 if it is unknown."""
         file = self._code.file(self._members["__file__"])
         if model.__module__ != self._members["__name__"]:
             return file, 1
         try:
             return file, inspect.getsourcelines(model)[1]
-        except OSError:  # a class that was made by a call
+        except OSError:  # the class was created by a call
             return file, 1
 
     def _context(self, declared: Sequence[PlacedChoice]) -> ChosenProvider | Assembly | None:
@@ -214,9 +213,9 @@ class FolderContexts:
         return _several(choices) if len(choices) > 1 else next(iter(choices), None)
 
     def _choice(self, choice: ProviderChoice, at: Where) -> ChosenProvider | None:
-        """The provider that is to be asked, if it can be had."""
+        """Return the chosen provider, or None if it cannot be loaded."""
         is_own = choice.provider in self._members
-        arguments, told = ({}, choice.config) if is_own else (choice.config, {})
+        arguments, config = ({}, choice.config) if is_own else (choice.config, {})
         provider: ContextProvider | None = None
         if choice.filter is not None:
             provider = FilteredContextProvider(choice.filter)
@@ -228,15 +227,15 @@ class FolderContexts:
         if provider is None:
             return None
         return ChosenProvider(
-            provider, fallback, choice.timeout_s, told, name=choice.provider or ""
+            provider, fallback, choice.timeout_s, config, name=choice.provider or ""
         )
 
     def _had(
         self, name: str, place: Place, known: Mapping[str, Make], arguments: Mapping[str, Any]
     ) -> ContextProvider | None:
-        """A provider by its name; nothing, and a problem where it is named, if there is none."""
+        """Return a provider by name. If there is none, report it at `place` and return None."""
         if not self._members and name not in known and not nearest(name, known):
-            self._code.function(PROVIDERS, name, place)  # says that the file is not there
+            self._code.function(PROVIDERS, name, place)  # reports the missing file
             return None
         try:
             return self._find(name, known, arguments)
@@ -257,22 +256,23 @@ class FolderContexts:
         meant = nearest(name, [*own, *known])
         remedy = f"Did you mean {meant!r}?" if meant else f"Define it in {PROVIDERS!r}."
         there = ", ".join([*own, *known])
-        raise ContextProblem("W048", f"There is no provider {name!r}. There is: {there}.", remedy)
+        raise ContextProblem("W048", f"Unknown provider {name!r}. Known: {there}.", remedy)
 
 
 def _several(choices: Sequence[ChosenProvider]) -> ChosenProvider:
-    """Several choices as one; each of them has its own time."""
+    """Combine several choices; each has its own timeout."""
     return ChosenProvider(Choices(*choices), timeout=math.inf, name="context")
 
 
 def _may_give(member: object) -> bool:
-    """Whether something looks like a provider, or like a class of them."""
+    """Whether this looks like a provider or a class of providers."""
     call: object = member.__call__ if isinstance(member, type) else member
     return adapter("functions").is_async(call)
 
 
 def _own(name: str, member: Any) -> ContextProvider:
-    """A provider of the workflow's code: an async function, or one of what has an async call."""
+    """Return a provider of the workflow's code: an async function, or an object with an async
+    `__call__`."""
     provider: Any = _instance(name, member) if isinstance(member, type) else member
     if not callable(provider):
         raise ContextProblem("W051", f"Provider {name!r} cannot be called.", _WRITE_IT)
@@ -290,19 +290,21 @@ def _instance(name: str, kind: type) -> Any:
     try:
         return kind()
     except Exception as error:
-        message = f"Provider {name!r} cannot be made: {type(error).__name__}: {error_text(error)}."
-        remedy = f"Make one in {PROVIDERS!r} and name that, or let it be made without arguments."
+        message = (
+            f"Provider {name!r} cannot be created: {type(error).__name__}: {error_text(error)}."
+        )
+        remedy = f"Create an instance in {PROVIDERS!r} and name it, or require no arguments."
         raise ContextProblem("W051", message, remedy) from error
 
 
 def _shipped(name: str, make: Make, arguments: Mapping[str, Any]) -> ContextProvider:
-    """A provider that ships, made with what is declared."""
+    """Create a built-in provider with its declared configuration."""
     known = inspect.signature(make).parameters
     for key in arguments:
         if key not in known:
             meant = nearest(key, known)
             remedy = f"Did you mean {meant!r}?" if meant else f"Known: {', '.join(known)}."
-            raise ContextProblem("W051", f"Provider {name!r} knows no {key!r} in `config`.", remedy)
+            raise ContextProblem("W051", f"Provider {name!r} has no option {key!r}.", remedy)
     try:
         return make(**arguments)
     except (UsageError, TypeError) as error:
@@ -312,8 +314,10 @@ def _shipped(name: str, make: Make, arguments: Mapping[str, Any]) -> ContextProv
 
 
 def _check_type(model: type, module: str) -> None:
-    """See that a type is called the same in every load of the code."""
+    """Refuse a type with a name that changes with each load of the code."""
     if type_name(model) == f"{module}.{model.__name__}":
-        message = f"Type {model.__name__!r} has no name of its own, and its module none that lasts."
-        remedy = "Give it the name that it has on the board: `@artifact_type(name=…)`."
+        message = (
+            f"Type {model.__name__!r} has no stable name: its module is renamed with each load."
+        )
+        remedy = "Name it: `@artifact_type(name=…)`."
         raise ContextProblem("W051", message, remedy)

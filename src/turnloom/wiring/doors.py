@@ -1,4 +1,4 @@
-"""Objects that a program passes to its app, and ports that a store may lack."""
+"""Objects that a program passes to its app, and optional ports of a store."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from turnloom.wiring.servers import Connect
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Objects that a program gives its app. They stay open when the app closes."""
+    """Objects that a program passes to its app. The app does not close them."""
 
     store: Store | None = None
     artifacts: Artifacts | None = None
@@ -52,17 +52,16 @@ class Doors:
 
 
 class CallableObject(Protocol):
-    """Something that is called."""
+    """A callable object."""
 
     def __call__(self) -> Any:
-        """Call it."""
+        """Call the object."""
         ...
 
 
 class Door(NamedTuple):
-    """What an object must have to stand for a setting: the members of a port, or one of several
-    that `check` knows. It may be a list of such objects, a class whose instances a call makes, or a
-    path instead of a URL."""
+    """Requirements for an object passed as a setting: the members of `port`, or `check`. Some
+    settings take a list of objects, a class, or a path instead of a URL."""
 
     port: type
     check: Callable[[Any], object] | None = None
@@ -87,9 +86,9 @@ DOORS: dict[str, Door] = {
     "components": Door(TurnComponent, as_component, is_list=True),
 }
 
-# The ports of a store, and those that it may lack: what needs them is refused. A store of several
-# machines has a clock, one that can be compared with what was stored has a verifier, and one that
-# runs can be removed from has a pruner.
+# Ports of a store. The optional ones may be missing; features that need them are then refused.
+# `clock` is for stores shared by several machines, `verifier` checks stored logs, and `pruner`
+# removes runs.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -107,10 +106,10 @@ OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 
 
 def sort_out(given: Mapping[str, Any]) -> tuple[dict[str, Any], Doors]:
-    """What a program gave its app: values of settings, and objects.
+    """Separate the arguments of an app into values of settings and objects.
 
     Raises:
-        UsageError: an object does not have what its setting needs.
+        UsageError: an object lacks members of its port.
     """
     values: dict[str, Any] = {}
     objects: dict[str, Any] = {}
@@ -126,17 +125,17 @@ def sort_out(given: Mapping[str, Any]) -> tuple[dict[str, Any], Doors]:
 
 
 def _passing(name: str, door: Door, given: Any) -> Any:
-    """An object of the program, or a list of them, that has what its setting needs."""
+    """Return the object or list of objects after its check."""
     if not door.is_list:
         check_object(f"Setting {name!r}", door.port, given, may_be_class=door.may_be_class)
         return given
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise UsageError(f"Setting {name!r} is {preview(given)}; it takes a list of objects.")
+        raise UsageError(f"Setting {name!r} must be a list of objects, got {preview(given)}.")
     each: tuple[Any, ...] = tuple(cast(Sequence[Any], given))
     for number, one in enumerate(each):
         _check_one(f"{name}[{number}]", door, one)
         if any(one is other for other in each[:number]):
-            raise UsageError(f"{name}[{number}] is there twice. Drop one of the two.")
+            raise UsageError(f"{name}[{number}] is a duplicate. Remove it.")
     return each
 
 
@@ -154,20 +153,21 @@ def check_object(what: str, port: type, given: Any, *, may_be_class: bool = Fals
     """Refuse an object that lacks members of a port.
 
     Raises:
-        UsageError: it names what is missing.
+        UsageError: members are missing.
     """
     if isinstance(given, type) and not may_be_class:
-        raise UsageError(f"{what} is the class {given.__name__!r}. Give an object of it.")
+        raise UsageError(f"{what} is the class {given.__name__!r}. Pass an instance of it.")
     lacking = [*lacks(port, given)]
     if port is Store and not lacking:
         lacking = [*_lacks_in_ports(given)]
     if lacking:
-        name = "callable" if port is CallableObject else f"`{port.__name__}`"
-        raise UsageError(f"{what} is {preview(given)}, no {name}: it lacks {', '.join(lacking)}.")
+        name = "callable" if port is CallableObject else f"a `{port.__name__}`"
+        missing = ", ".join(lacking)
+        raise UsageError(f"{what} is {preview(given)}, which is not {name}: it lacks {missing}.")
 
 
 def lacks(port: type, given: Any) -> Iterator[str]:
-    """The members of a port that an object does not have."""
+    """Names of the members of a port that an object lacks."""
     for name in members(port):
         if port is Store and name in OPTIONAL_PORTS:
             continue
@@ -184,7 +184,7 @@ def _lacks_in_ports(store: Any) -> Iterator[str]:
 
 
 def members(port: type) -> list[str]:
-    """The names of what a Protocol asks for, those of its bases first."""
+    """Public members of a Protocol, those of its bases first."""
     bases = [base for base in reversed(port.__mro__) if base not in (object, Protocol, Generic)]
     names = {name: None for base in bases for name in vars(base) if _is_public(name)}
     return list(names)
@@ -199,7 +199,7 @@ def _is_method(port: type, name: str) -> bool:
 
 
 class Lacking:
-    """Stands in for a port that a store lacks, and refuses whatever is asked of it."""
+    """Placeholder of a port that a store lacks. Every call raises an error."""
 
     follows_log = True
 
@@ -210,31 +210,31 @@ class Lacking:
         raise _refusal("This", self._port)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class Capabilities:
-    """What the store of an app can do beside keeping runs."""
+    """Optional ports of an app's store."""
 
     def __init__(self, lacking: Collection[str] = ()) -> None:
         self._lacking = lacking
 
     def need(self, port: str, what: str) -> None:
-        """Refuse what needs a port that the store lacks.
+        """Refuse a feature that needs a missing port.
 
         Raises:
-            UsageError: it names the port.
+            UsageError: the port is missing.
         """
         if port in self._lacking:
             raise _refusal(what, port)
 
     def need_for_guards(self, guards: Guards) -> None:
-        """Refuse a selection where outcomes cannot be kept."""
+        """Refuse a selection without a port for beliefs."""
         if guards.selection is not None:
             self.need("beliefs", "A selection among agents")
 
     def need_for_steps(self, steps: Iterable[StepNode]) -> None:
-        """Refuse steps whose results or outcomes cannot be kept."""
+        """Refuse cached or selecting steps without ports for their results or beliefs."""
         for node in steps:
             if node.cache is not None:
                 self.need("results", f"`cache` of step {node.name!r}")
@@ -243,19 +243,19 @@ class Capabilities:
 
 
 def port_of(store: Any, name: str) -> Any:
-    """A port of a store, or what stands in for one that it lacks."""
+    """Return a port of a store, or a placeholder."""
     return getattr(store, name, None) or Lacking(name)
 
 
 def lacking_in(ports: dict[str, Any]) -> frozenset[str]:
-    """The names of the ports that are lacking."""
+    """Names of missing optional ports."""
     return frozenset(name for name in OPTIONAL_PORTS if isinstance(ports.get(name), Lacking))
 
 
 def _refusal(what: str, port: str) -> UsageError:
     is_alone = port in ("results", "verifier", "pruner")
-    elsewhere = "" if is_alone else f", or say where else they are: `Loom({port}=…)`"
+    elsewhere = "" if is_alone else f", or set `Loom({port}=…)`"
     return UsageError(
-        f"{what} needs the port `{port}`, which the store of this app lacks. Give the store one"
+        f"{what} needs the port `{port}`, which the store of this app lacks. Add it to the store"
         f"{elsewhere}."
     )

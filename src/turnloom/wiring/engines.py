@@ -1,4 +1,4 @@
-"""What makes agents answer, as they choose it."""
+"""Engines of agents in workflow folders."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -23,19 +23,19 @@ from turnloom.wiring.schemes import added, plugin
 
 ENGINES = ("scripted", "functions", *ASKING)
 UNNAMED = (
-    "Name a `model`, as in 'openai:gpt-5', or an `engine`; write lines into script.yaml; or "
-    "say it for all that lack one: `--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
+    "Set a `model`, such as 'openai:gpt-5', or an `engine`; add lines to script.yaml; or set a "
+    "default: `--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
 )
 
 
-# How far it is asked who answers for agents: not for what a deployment says, or by its settings, or
-# also whether models can be reached, as a run needs it.
+# How thoroughly engines are checked: `folder` ignores the settings, `settings` requires a model or
+# engine to be named, and `run` also creates the engines.
 Depth = Literal["folder", "settings", "run"]
 
 
 class Engines:
-    """The engines of workflow folders: `engine` answers for agents that choose none; without it,
-    the model of the settings does, or else the script or the model that is declared."""
+    """Engines of workflow folders. `engine` is the default of agents that choose none; without it,
+    the default is the model of the settings, then the script or the declared model."""
 
     def __init__(self, engine: Engine | None, models: ModelEngines) -> None:
         self._engine = engine
@@ -43,13 +43,13 @@ class Engines:
 
     @property
     def common(self) -> Engine | None:
-        """The engine that answers for all that choose none, if there is one."""
+        """Default engine of all agents, if given."""
         return self._engine
 
     def choose(
         self, code: Code, known: Roster, depth: Depth
     ) -> tuple[dict[str, tuple[Engine, ...]], list[Diagnostic]]:
-        """The engines of each agent, and what is wrong with those that have none."""
+        """Engines of each agent, and problems of agents without one."""
         found: dict[str, tuple[Engine, ...]] = {}
         problems: list[Diagnostic] = []
         unanswered: dict[tuple[str, str], list[str]] = {}
@@ -68,15 +68,15 @@ class Engines:
                 found[agent.name] = tuple(made)
         for (message, remedy), agents in unanswered.items():
             names = dict.fromkeys(agents)
-            message = f"Nothing answers for {_listed(names)}. {message}"
+            message = f"{_agents_have(names)} no engine. {message}"
             problems.append(Diagnostic(*known.places[agents[0]], "W050", message, remedy))
         return found, problems
 
     def _engine_of(
         self, agent: Agent, choice: EngineChoice | None, modules: Any, known: Roster, depth: Depth
     ) -> Engine | None:
-        """The engine that is chosen for an agent; none when it is not asked for, or in a script
-        that cannot be read."""
+        """Return the engine of an agent; None if the depth needs none, or the script is
+        unreadable."""
         if choice is None and self._engine is not None:
             return self._engine
         match choice.type if choice else self._usual(agent, known):
@@ -97,51 +97,51 @@ class Engines:
                 return self._asking(agent, known, other, depth)
 
     def _asking(self, agent: Agent, known: Roster, kind: str, depth: Depth) -> Engine | None:
-        """The engine that asks the model of an agent, of its workflow or of the settings."""
+        """Engine of the model that the agent, its workflow or the settings name."""
         if depth == "folder":
             return None
         model = agent.model or known.model or self._models.default
         if not model and kind in ASKING:
-            lacks = "model" if agent.chain else "engine"
-            raise NoEngine(f"No {lacks} is named.", UNNAMED)
+            raise NoEngine("No model is set.", UNNAMED)
         return self._models.engine(model, kind) if depth == "run" else None
 
     def _usual(self, agent: Agent, known: Roster) -> str:
-        """Which engine answers for an agent that chooses none."""
+        """Default kind of engine for an agent."""
         script, kind = known.script, self._models.kind
         if self._models.default or kind not in ASKING:
             return kind
         if script is None or agent.name in (played := {**script.agents, **script.functions}):
             return "scripted"
-        # Without a model, a script plays all agents; it may leave out those that are never reached.
+        # Without a model, the script plays all agents, including those it has no lines for: they
+        # may never speak.
         return kind if agent.model or known.model or not played else "scripted"
 
 
 def _named(agent: str, choice: EngineChoice | None, known: Roster) -> str:
-    """The function that is to answer for an agent, by its choice or by the script."""
+    """Name of the function that answers for an agent, from its choice or the script."""
     if choice is not None:
         return choice.function or ""
     played = known.script.functions.get(agent) if known.script else None
     return played.function if played else ""
 
 
-def _listed(agents: Iterable[str]) -> str:
-    """Agents by name, as a sentence has them."""
+def _agents_have(agents: Iterable[str]) -> str:
+    """Start a sentence about agents by name."""
     names = [*map(repr, agents)]
-    return f"{'agents' if len(names) > 1 else 'agent'} {', '.join(names)}"
+    return f"Agents {', '.join(names)} have" if len(names) > 1 else f"Agent {names[0]} has"
 
 
 def scripted(script: Script) -> Engine:
-    """The engine that says a script's lines."""
+    """Engine that plays the lines of a script."""
     lines = {agent: [_answer(line) for line in lines] for agent, lines in script.agents.items()}
     return adapter("scripted").ScriptedEngine(lines, script.repeats)
 
 
 def _played(agent: str, script: Script, modules: Any) -> Engine:
-    """The engine that answers as a script says: by the agent's function, or by its lines.
+    """Engine of a scripted agent: its function, or its lines.
 
     Raises:
-        DefinitionError: there is no such function.
+        DefinitionError: the function does not exist.
     """
     played = script.functions.get(agent)
     if played is None:
@@ -155,20 +155,20 @@ def _answer(line: ScriptLine) -> Answer:
 
 
 def _check_added(kind: str) -> None:
-    """Refuse an engine that no package adds.
+    """Refuse an engine that no package provides.
 
     Raises:
-        Unanswered: there is no such engine, or its package is broken.
+        NoEngine: the engine is unknown, or its package is broken.
     """
     try:
         found = plugin("engine", kind)
     except UsageError as error:
         raise NoEngine(str(error)) from error
     if found is None:
-        there_is = (*ENGINES, *added("engine"))
-        hint = nearest(kind, there_is)
-        remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(there_is)}."
-        raise NoEngine(f"Engine {kind!r} does not exist.", remedy)
+        known = (*ENGINES, *added("engine"))
+        hint = nearest(kind, known)
+        remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
+        raise NoEngine(f"Unknown engine {kind!r}.", remedy)
 
 
 def _has_code(choice: EngineChoice | None) -> bool:
@@ -179,18 +179,18 @@ def _refuse_code(choice: EngineChoice | None) -> None:
     if choice is not None and _has_code(choice):
         reads = "reads script.yaml; it" if choice.type == "scripted" else "asks a model; it"
         message = f"The {choice.type} engine {reads} takes no file or function."
-        raise NoEngine(message, "Drop them, or choose the functions engine.")
+        raise NoEngine(message, "Remove them, or choose the functions engine.")
 
 
 def _function(choice: EngineChoice | None, modules: Any) -> Callable[..., Any]:
-    """The function of the workflow's code that an engine asks, or that makes who answers.
+    """Load the function that an engine calls, or that creates the agent.
 
     Raises:
-        Unanswered: it is not said which one.
-        DefinitionError: there is no such function.
+        NoEngine: `file` or `function` is missing.
+        DefinitionError: the function does not exist.
     """
     if choice is None or not (choice.file and choice.function):
         kind = choice.type if choice else "functions"
         message = f"The {kind} engine needs `file` and `function`."
-        raise NoEngine(message, "Say which function of which file it is.")
+        raise NoEngine(message, "Add both.")
     return modules.function(choice.file, choice.function)

@@ -1,4 +1,4 @@
-"""Flows as definitions of runs: their plan, and the code behind it."""
+"""Flows as workflows: their plans, engines and functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -52,15 +52,15 @@ from turnloom.wiring.models import (
     own_contexts,
 )
 
-# What the root of a run says that belongs to a flow: the file in which it was built, for people to
-# know; or the file that was named as the entry by which other programs find it.
+# Prefixes of `RunStarted.root` in runs of flows: the file that builds the flow, for information
+# only; or the entry file, which other processes import to continue the run.
 ROOT, ENTRY = "flow:", "entry:"
 
 
 class Flows:
-    """The flows of an app; `engine` answers for steps that are given none, and `search` finds what
-    their sources look for; `models` asks models by name, and `types` are those of artifacts that
-    the app knows; `can` is what the store can do."""
+    """Flows of an app. `engine` is the default of agent steps, `search` serves their sources,
+    `models` makes model engines, `types` are the artifact types of the app, and `can` describes the
+    store."""
 
     def __init__(
         self,
@@ -79,16 +79,19 @@ class Flows:
         self._built: dict[tuple[str, str], Flow[Any]] = {}
 
     def declare(self, flow: Flow[Any], entry: str = "") -> LoadedWorkflow:
-        """Know a flow, and give it as runs are pinned to it; of two with one plan, which may have
-        other code behind it, the one declared last is known. `entry` is a file that other programs
-        may import to continue its runs.
+        """Register a flow and return it as a workflow.
+
+        The last of several flows with the same plan replaces the others, since its code may differ.
+        `entry` is a file that other processes import to continue the flow's runs.
 
         Raises:
-            DefinitionError: it does not pass its check.
-            UsageError: it is no flow.
+            DefinitionError: the flow is invalid.
+            UsageError: it is not a Flow.
         """
         if not isinstance(cast(object, flow), Flow):
-            raise UsageError(f"{preview(flow)} is no flow. Build one: `Flow(name, State)`.")
+            raise UsageError(
+                f"Expected a Flow, got {preview(flow)}. Build one: `Flow(name, State)`."
+            )
         plan = flow.plan
         key = (plan.name, plan.digest)
         if self._built.get(key) is not flow or entry:
@@ -99,14 +102,13 @@ class Flows:
         return self._known[key]
 
     async def restore(self, started: RunStarted, text: str) -> LoadedWorkflow:
-        """The flow as a run began with it, whose plan has this text.
+        """Return the flow as it was when the run started; `text` is the plan of the run.
 
-        No program is executed to look for a flow: it is one that was declared here, or one of the
-        file that was named as the run's entry.
+        The flow must be registered, or built by the run's entry file. No other file is executed.
 
         Raises:
-            UnknownFlow: neither this program nor the run's entry has the flow.
-            PlanChanged: they have it differently.
+            UnknownFlow: the flow is not registered, and the run's entry does not build it.
+            PlanChanged: the flow has changed.
         """
         key = (started.workflow, started.definition)
         if key not in self._known and started.root.startswith(ENTRY):
@@ -129,13 +131,13 @@ class Flows:
             return replace(loaded, migrate=partial(migrate_states, _form(loaded)))
         differs = plan_diff(text, _plan(others[-1]).text)
         raise PlanChanged(
-            f"Flow {started.workflow!r} was built differently when this run began, and is not run "
-            f"otherwise. Build it as it was, or cancel the run.\n{differs}".rstrip()
+            f"Flow {started.workflow!r} has changed since this run started. Restore it, or cancel "
+            f"the run.\n{differs}".rstrip()
         )
 
     def salvage(self, started: RunStarted, text: str) -> LoadedWorkflow | None:
-        """The flow as it is declared now, to end a run that began with another plan of this text;
-        nothing if none of that name is declared."""
+        """Return the registered flow, to end a run with another plan; None if it is not
+        registered."""
         others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
         if not others:
             return None
@@ -146,12 +148,12 @@ class Flows:
         )
 
     def knows(self, started: RunStarted) -> bool:
-        """Whether this program can say what became of a run's flow."""
+        """Whether this program registers the run's flow, or can import it."""
         is_declared = any(name == started.workflow for name, _ in self._known)
         return is_declared or started.root.startswith(ENTRY)
 
     def _read(self, started: RunStarted) -> None:
-        """Know the flow of the file that a run has as its entry, if it is there."""
+        """Register the flow of a run from its entry file, if the file exists."""
         file = started.root.removeprefix(ENTRY)
         if FilePath(file).is_file():
             for flow in flows_in(file):
@@ -201,10 +203,10 @@ class Flows:
         )
 
     def _staffed(self, name: str, steps: Mapping[str, StepNode]) -> dict[str, AgentRuntime]:
-        """Who answers for each step.
+        """Agents of the steps.
 
         Raises:
-            DefinitionError: nothing answers for some of them.
+            DefinitionError: a step has no engine.
         """
         found: dict[str, AgentRuntime] = {}
         problems: list[Diagnostic] = []
@@ -218,8 +220,7 @@ class Flows:
         return found
 
     def unanswered(self, flow: Flow[Any]) -> list[Diagnostic]:
-        """The steps that nothing answers for by the settings; not whether models can be
-        reached."""
+        """Problems of steps without an engine. Models are not contacted."""
         problems: list[Diagnostic] = []
         for node in _agent_steps(flow.plan).values():
             try:
@@ -247,42 +248,42 @@ class Flows:
         )
 
     def _engine_of(self, node: StepNode) -> Any:
-        """What answers for a step that names no engines one after the other."""
+        """Engine of a step without a chain of engines."""
         step: AgentStep[Any, Any] = node.step
         return step.engine or next(iter(step.engines.values()), None) or self._common(node)
 
     def _common(self, node: StepNode) -> Any:
-        """What answers for a step that is given no engine."""
+        """Default engine of a step."""
         given = self._engine or node.step.model or self._models.default
         if not given and self._models.kind in ASKING:
-            raise NoEngine("No engine is named.", UNNAMED)
+            raise NoEngine("No model is set.", UNNAMED)
         return given or ""
 
 
 UNNAMED = (
-    "Give it one: `engine = …` or `model = …` in its class; or say it for all that lack one: "
-    "`--model`, or `Loom(model=…)` or `Loom(engine=…)` in Python."
+    "Set `engine = …` or `model = …` in its class; or set a default: `--model`, or "
+    "`Loom(model=…)` or `Loom(engine=…)` in Python."
 )
 
 
 def _agent_steps(plan: FlowPlan) -> dict[str, StepNode]:
-    """The steps that agents take, by name."""
+    """Agent steps by name."""
     return {node.name: node for node in steps_of(plan.paths) if isinstance(node.step, AgentStep)}
 
 
 def _unanswered(node: StepNode, error: NoEngine) -> Diagnostic:
-    message = f"Nothing answers for step {node.name!r}. {error.message}"
+    message = f"Step {node.name!r} has no engine. {error.message}"
     return Diagnostic(*node.site, "W050", message, remedy=error.remedy)
 
 
 def _no_selection(flow: Flow[Any]) -> Diagnostic:
-    message = "A selection among the guards of a flow has no effect: steps follow from each other."
-    remedy = "Let a step choose who answers for it: `.then(…, select=Selection(…))`."
+    message = "`selection` in the guards of a flow has no effect: its plan decides which step runs."
+    remedy = "Select the agent of a step instead: `.then(…, select=Selection(…))`."
     return Diagnostic(flow.site.file, flow.site.line, "W127", message, remedy=remedy)
 
 
 def _with_changes(loaded: LoadedWorkflow, begun: Mapping[str, str]) -> LoadedWorkflow:
-    """A flow with the digests that its code had when a run began, and what changed since."""
+    """Record which code has changed since the run started."""
     changed = [name for name, digest in begun.items() if loaded.code.get(name) != digest]
     return replace(loaded, code=begun, changed_code=tuple(changed)) if changed else loaded
 
@@ -297,24 +298,24 @@ def _plan(loaded: LoadedWorkflow) -> FlowPlan:
 
 
 def is_code(path: str) -> bool:
-    """Whether a path names a file of code, and not a folder."""
+    """Whether a path names a code file."""
     return path.endswith(".py")
 
 
 def flows_in(file: str) -> list[Flow[Any]]:
-    """The flows that a file of code builds, also those that do not pass their check.
+    """Flows that a code file builds, including invalid ones.
 
     Raises:
-        DefinitionError: the file does not run.
+        DefinitionError: the file raises an error.
     """
     return [*_loaded(file)]
 
 
 def named_flows(file: str) -> tuple[dict[str, Flow[Any]], dict[str, Flow[Any]]]:
-    """The flows that a file of code builds: by their own names, and by those of its variables.
+    """Flows that a code file builds, by flow name and by variable name.
 
     Raises:
-        DefinitionError: the file does not run.
+        DefinitionError: the file raises an error.
     """
     flows = _loaded(file)
     return (
@@ -331,7 +332,7 @@ def _loaded(file: str) -> Mapping[Flow[Any], Sequence[str]]:
 
 
 def examine(file: str, models: ModelEngines) -> list[Diagnostic]:
-    """Everything that is wrong with a file of code that builds flows, and with these."""
+    """Check a code file and the flows it builds."""
     flows, problems = _built(file)
     if not flows and not problems:
         message, remedy = "The file builds no flow.", "Build one: `Flow(name, State)`."
@@ -340,8 +341,7 @@ def examine(file: str, models: ModelEngines) -> list[Diagnostic]:
 
 
 def _built(file: str) -> tuple[Mapping[Flow[Any], Sequence[str]], Sequence[Diagnostic]]:
-    """The flows of a file with the variables that hold them, as far as it runs, and why it does
-    not."""
+    """Flows of a file with the variables that refer to them, and the errors of its execution."""
     members: dict[str, Any] = {}
     problems: Sequence[Diagnostic] = ()
     with gathering() as built:
@@ -357,9 +357,8 @@ def _built(file: str) -> tuple[Mapping[Flow[Any], Sequence[str]], Sequence[Diagn
 
 
 def examine_flow(flow: Flow[Any], models: ModelEngines) -> Sequence[Diagnostic]:
-    """What is wrong with a flow, and with what it declares beside its steps; once that is right,
-    whether something answers for each agent by the settings, and not whether models can be
-    reached."""
+    """Check a flow with its variables, hooks and guards; if they are valid, check that each agent
+    step has an engine. Models are not contacted."""
     found, (file, line) = flow.check(), flow.line.site
     if any(each.severity == "error" for each in found):
         return found

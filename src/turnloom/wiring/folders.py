@@ -1,4 +1,4 @@
-"""Workflow folders as definitions of runs."""
+"""Workflow folders: checked, loaded, and restored for runs."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -34,20 +34,19 @@ from turnloom.wiring.servers import connect as reach
 
 log = logging.getLogger("turnloom.check")
 
-# Called with a file before its code runs; may refuse it by a `DefinitionError`.
+# Called with each file before its code runs; may raise `DefinitionError` to refuse it.
 Loading = Callable[[str], None]
 
-# How many files are remembered as they were parsed.
+# Number of parsed files in the cache.
 PARSED = 256
 
 
 class Folders:
-    """Workflow folders as definitions; `engine` answers for agents that choose none.
+    """Workflow folders. `engine` is the default of agents that choose none.
 
-    With `production`, what will not happen there is said as well. Unless `strict`, invalid context
-    variables are set aside. `connect` reaches servers of tools in another way than by their
-    protocol; `types` and `collections` are those that the app knows, `models` what asks models for
-    it.
+    `production` adds checks for deployments. Unless `strict`, invalid context variables are ignored
+    with a warning. `connect` replaces the connection to tool servers; `types`, `collections` and
+    `models` belong to the app.
     """
 
     def __init__(
@@ -68,16 +67,16 @@ class Folders:
         self._connect = connect or reach
         self._production = production
         self._strict = strict
-        # Files are read each time, and code runs afresh for each load; texts are parsed once.
+        # Each load reads the files and runs the code again; only parsed texts are cached.
         self._parse: Any = lru_cache(PARSED)(adapter("files").parse)
         self._checked = CheckedFolders()
         self._restored: dict[tuple[Any, ...], LoadedWorkflow] = {}
-        # Connections to servers of tools: those of tenants, and one that no tenant has yet.
+        # Connections to tool servers: those of tenants, and spare ones for the next tenant.
         self._used: dict[tuple[str, str], dict[str, ToolServer]] = {}
         self._unused: dict[tuple[str, str], ToolServer] = {}
 
     async def load(self, source: str) -> LoadedWorkflow:
-        """The workflow declared in a folder, ready to run; what there is to say goes to the log."""
+        """Load a folder for a run, and log its warnings."""
         loaded, problems = await to_thread.run_sync(
             self._examine, source, "run", limiter=threads(LOADING)
         )
@@ -86,14 +85,14 @@ class Folders:
         if problems:
             lines = "\n".join(f"  {problem}" for problem in problems)
             log.warning("Workflow %r %s:\n%s", loaded.workflow.name, _outcome(loaded), lines)
-        # The runs that begin with it need it soon, and share its modules.
+        # Runs of this workflow restore it soon, and share its modules.
         self._restored.setdefault(
             _identity(loaded.root, loaded.definition, loaded.set_aside, loaded.code), loaded
         )
         return loaded
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
-        """The workflow as a run began with it; its code is the code of today."""
+        """Return the workflow as it was when the run started, with the current code."""
         key = _identity(started.root, started.definition, started.set_aside, started.code)
         if key not in self._restored:
             self._restored[key] = await to_thread.run_sync(
@@ -102,23 +101,23 @@ class Folders:
         return self._restored[key]
 
     def recall(self, started: RunStarted) -> LoadedWorkflow:
-        """The workflow as a run began with it, to be looked at: who answers is not asked."""
+        """Return the workflow as it was when the run started, for display. Engines are not
+        required."""
         return self._restore(started, "folder")
 
     def examine(
         self, source: str, loading: Loading | None = None
     ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
-        """The workflow in a folder, if it is right, and everything there is to say about it.
+        """Check a folder. Return its workflow if it is valid, and all diagnostics.
 
-        Who answers for agents that choose no engine is not asked: a deployment says that. `loading`
-        is called with each file before its code runs.
+        Agents need no engine, since the deployment may provide it. `loading` is called with each
+        file before its code runs.
         """
         return self._examine(source, "folder", loading)
 
     def examine_here(self, source: str, loading: Loading | None = None) -> list[Diagnostic]:
-        """Everything there is to say about the workflow in a folder and, once that is right,
-        whether something answers for each agent by the settings; not whether models can be
-        reached."""
+        """Check a folder; if it is valid, check that each agent has an engine. Models are not
+        contacted."""
         _, found = self._examine(source, "settings", loading)
         own = [problem for problem in found if problem.remedy != UNNAMED]
         return own if any(problem.severity == "error" for problem in own) else found
@@ -148,8 +147,8 @@ class Folders:
         lost = any(problem.code == NO_CODE_FILE for problem in problems)
         if loaded is None and lost and not FilePath(started.root).is_dir():
             raise WorkflowGone(
-                f"The workflow folder of this run is gone: it was {started.root!r}, and its code "
-                "is needed. Put it back there to go on with the run."
+                f"The workflow folder {started.root!r} of this run is missing. Restore it to "
+                "continue the run, which needs its code."
             )
         if loaded is None:
             raise DefinitionError(name, problems)
@@ -179,7 +178,7 @@ class Folders:
         registered = Registered(self._collections, to_run)
         contexts = FolderContexts(code, declared_contexts(folder, broken), registered)
         chosen, types = contexts.chosen(), contexts.types(self._types)
-        # What a source could not be made of may have been said of its declaration already.
+        # A source and its declaration may report the same problem.
         problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
         if conversation is None:
             return None, problems
@@ -236,14 +235,15 @@ class Folders:
     def _selector(
         self, conversation: Conversation, engines: Mapping[str, Sequence[Engine]]
     ) -> Engine | None:
-        """Who picks speakers: the script if it has lines for that, else whoever starts."""
+        """Engine that selects speakers: the script if it has lines for it, else that of the first
+        agent."""
         if SELECTOR in conversation.script.agents:
             return scripted(conversation.script)
         first = conversation.orchestrator.initial_agent or next(iter(conversation.agents))
         return self._engines.common or next(iter(engines.get(first, ())), None)
 
     def _servers(self, conversation: Conversation, root: str) -> dict[str, TenantServer]:
-        """The servers of tools of a workflow; what keeps one from being reached at all is told."""
+        """Tool servers of a workflow. Raises at once if a connection cannot be created."""
         found: dict[str, TenantServer] = {}
         for server in conversation.toolkit.servers:
             key = root, server.model_dump_json()
@@ -253,8 +253,8 @@ class Folders:
         return found
 
     def _server(self, server: DeclaredServer, root: str, tenant: str) -> ToolServer:
-        """The connection of a tenant to a server of tools, which the runs of the tenant share: a
-        program may keep things, and is told nothing of tenants."""
+        """Connection to a tool server. Each tenant has its own, since a server may keep state and
+        does not know tenants."""
         key = root, server.model_dump_json()
         connected = self._used.setdefault(key, {})
         if tenant not in connected:
@@ -262,7 +262,7 @@ class Folders:
         return connected[tenant]
 
     async def aclose(self) -> None:
-        """Part from the servers of tools."""
+        """Close the connections to tool servers."""
         for connected in (self._unused, *self._used.values()):
             while connected:
                 await connected.popitem()[1].aclose()
@@ -271,12 +271,11 @@ class Folders:
 def _identity(
     root: str, definition: str, set_aside: tuple[str, ...], code: Mapping[str, str]
 ) -> tuple[Any, ...]:
-    """What workflows have in common that behave alike: where they are, what they declare and what
-    their code is."""
+    """Cache key of a workflow: its folder, declarations and code."""
     return (root, definition, set_aside, *code.values())
 
 
 def _outcome(loaded: LoadedWorkflow) -> str:
     if loaded.set_aside:
-        return "begins without its context variables, which do not pass their check"
-    return "passes its check, with warnings"
+        return "starts without its context variables, which are invalid"
+    return "is valid, with warnings"

@@ -1,4 +1,4 @@
-"""Engines that ask models, by model name."""
+"""Engines of models, by model name."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -15,13 +15,13 @@ from turnloom.runtime.spec import AgentRuntime
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.schemes import added, plugin
 
-# The name of the model that needs no provider and no network.
+# Name of the model on this machine, which needs no provider and no network.
 LOCAL = "local"
 
 
 class LocalEngine:
-    """Asks the model of this machine by an engine that `make` gives; both begin with the first
-    task."""
+    """Engine of the model on this machine. `make` creates the underlying engine; both start with
+    the first task."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self._model = adapter("xllamacpp").LocalModel()
@@ -30,14 +30,14 @@ class LocalEngine:
         self._making = anyio.Lock()
 
     async def __call__(self, task: Task) -> Answer:
-        """What the model says to the task."""
+        """Return the answer of the model."""
         async with self._making:
             if self._engine is None:
                 self._engine = self._make(LOCAL, base_url=await self._model.url(), keep_open=True)
         return await self._engine(task)
 
     def context_window(self, model: str | None) -> int:
-        """How many tokens fit into the window of the model."""
+        """Size of the model's context window in tokens."""
         return self._model.context_window
 
     async def aclose(self) -> None:
@@ -47,10 +47,10 @@ class LocalEngine:
         await self._model.aclose()
 
 
-# The engine that asks a model which is named and nothing more.
+# Default kind of engine for a named model.
 MODELS = "pydantic_ai"
 
-# The engines that ask models, and what makes one for a model.
+# Engine classes for models.
 ASKING = {
     MODELS: "PydanticAIEngine",
     "ag2": "AG2Engine",
@@ -58,8 +58,7 @@ ASKING = {
     "dspy": "DSPyEngine",
 }
 
-# Those of them whose libraries have agents or programs, and what has one take turns that a function
-# makes.
+# Engine classes for agents or programs of other libraries, which a function creates.
 TAKING = {
     "ag2": "AG2AgentEngine",
     "autogen": "ConversableAgentEngine",
@@ -68,13 +67,13 @@ TAKING = {
 
 
 def own_contexts(engines: Sequence[Engine]) -> tuple[ChosenProvider | None, ...]:
-    """What gives each engine its context, where an engine has a `context_provider` of its own."""
+    """Context providers that engines define in `context_provider`."""
     own = [getattr(engine, "context_provider", None) for engine in engines]
     return tuple(None if each is None else ChosenProvider(each) for each in own)
 
 
 class NoEngine(Exception):
-    """An agent that nothing makes answer."""
+    """No engine is available for an agent."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -83,25 +82,25 @@ class NoEngine(Exception):
 
 
 def check_engine(kind: str) -> None:
-    """Refuse an engine that is neither ours nor a package's.
+    """Refuse an unknown kind of engine.
 
     Raises:
-        UsageError: there is no such engine, or its package is broken.
+        UsageError: the engine is unknown, or its package is broken.
     """
     if kind in ASKING or plugin("engine", kind) is not None:
         return
-    there_is = (*ASKING, *added("engine"))
-    hint = nearest(kind, there_is)
-    remedy = f"Did you mean {hint!r}?" if hint else f"There is: {', '.join(there_is)}."
-    raise UsageError(f"Engine {kind!r} asks no models. {remedy}")
+    known = (*ASKING, *added("engine"))
+    hint = nearest(kind, known)
+    remedy = f"Did you mean {hint!r}?" if hint else f"Known: {', '.join(known)}."
+    raise UsageError(f"Unknown model engine {kind!r}. {remedy}")
 
 
 class ModelEngines:
-    """The engines of an app that ask models; `default` is asked where no model is named, by the
-    engine `kind` where none is chosen. The program itself chose those of both that are `given`.
+    """Model engines of an app. `default` is the default model, `kind` the default kind of engine,
+    and `given` names those of both that the program set itself.
 
     Raises:
-        UsageError: there is no such engine.
+        UsageError: the engine is unknown.
     """
 
     def __init__(self, default: str = "", kind: str = MODELS, given: Collection[str] = ()) -> None:
@@ -113,10 +112,10 @@ class ModelEngines:
         self._taking: WeakKeyDictionary[Any, tuple[str, str]] = WeakKeyDictionary()
 
     def engine(self, model: str, kind: str = "") -> Engine:
-        """The engine that asks a model; the agents of an app share it.
+        """Return the engine of a model; agents share it.
 
         Raises:
-            Unanswered: it cannot be asked.
+            NoEngine: the engine cannot be created.
         """
         kind = kind or self.kind
         if (kind, model) not in self._made:
@@ -127,20 +126,19 @@ class ModelEngines:
         return self._made[kind, model]
 
     def common(self) -> Engine | None:
-        """The engine of agents that choose none and name no model, if the settings have one: a
-        package's engine needs no model.
+        """Default engine, if the settings define one. Engines of packages need no model.
 
         Raises:
-            Unanswered: it cannot be asked.
+            NoEngine: the engine cannot be created.
         """
         return self.answering(self.default) if self.default or self.kind not in ASKING else None
 
     def taking(self, make: Callable[..., Any], kind: str) -> Engine:
-        """The engine in which what a function makes takes turns; agents of the classic line bring
-        their models, others are given the default one where they and the workflow name none.
+        """Return an engine for agents or programs of another library, which `make` creates. Agents
+        of AG2's classic line have their own models; others use the default if they name none.
 
         Raises:
-            Unanswered: its library is not installed, or the model cannot be asked.
+            NoEngine: the library is not installed, or the model is unavailable.
         """
         model = {} if kind == "autogen" else {"model": self.default or None}
         try:
@@ -151,17 +149,17 @@ class ModelEngines:
         return made
 
     def answering(self, given: Any) -> Engine:
-        """An engine, a function that answers as one, or a model by its name.
+        """Return an engine for an engine, a function, or a model name.
 
         Raises:
-            Unanswered: the model cannot be asked.
+            NoEngine: the engine of the model cannot be created.
         """
         if inspect.isroutine(given):
             return adapter("functions").FunctionEngine(given)
         return self.engine(given) if isinstance(given, str) else given
 
     def unheeded(self, staff: Iterable[AgentRuntime]) -> tuple[str, ...]:
-        """What the program chose, and makes no difference to who answers: `model`, `engine`."""
+        """Settings of the program that no agent uses: `model`, `engine`."""
         at_work = [engine for each in staff for engine in (*each.engines, *each.named.values())]
         keys = {id(made): key for key, made in self._made.items()}
         keys |= {id(made): key for made, key in self._taking.items()}
@@ -171,7 +169,7 @@ class ModelEngines:
         return tuple(name for name in self._given if not heeded[name])
 
     async def aclose(self) -> None:
-        """Part from the providers."""
+        """Close the engines."""
         while self._made:
             engine = self._made.popitem()[1]
             if hasattr(engine, "aclose"):
@@ -179,22 +177,22 @@ class ModelEngines:
 
 
 class UnaskedModels(ModelEngines):
-    """Models where a definition is only looked at: `engine` stands for all of them."""
+    """Placeholder for model engines in checks: `engine` replaces all of them."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()
         self._stand_in = engine
 
     def engine(self, model: str, kind: str = "") -> Engine:
-        """What stands for the model."""
+        """Return the placeholder."""
         return self._stand_in
 
 
 def _make_engine(kind: str, model: str) -> Any:
-    """An engine that asks a model.
+    """Create the engine of a model.
 
     Raises:
-        UsageError: there is no such engine or model, or a package is missing or broken.
+        UsageError: the engine or model is unknown, or a package is missing or broken.
     """
     make = plugin("engine", kind) if kind not in ASKING else None
     if make is not None:

@@ -1,4 +1,4 @@
-"""What the settings name, opened: each connects to nothing before it is used."""
+"""Stores, schedulers and vectors that the settings name. They connect on first use."""
 
 from os.path import exists
 from typing import Any
@@ -17,10 +17,10 @@ from turnloom.wiring.settings import Settings, SettingValue, in_force
 
 
 def open_store(chosen: Settings) -> Store:
-    """The store of runs.
+    """Open the store of runs.
 
     Raises:
-        UsageError: there is no such store.
+        UsageError: the URL is invalid.
     """
     there, beside = place("store", chosen.store), not chosen.artifacts
     if there.make is not None:
@@ -37,10 +37,10 @@ def open_store(chosen: Settings) -> Store:
 
 
 def missing_store(given: str | None) -> SettingValue | None:
-    """The file of the store that is in force, if there is none, and where the setting came from.
+    """File and origin of the `store` setting, if the file does not exist.
 
     Raises:
-        UsageError: the setting names nothing.
+        UsageError: the URL is invalid.
     """
     chosen = in_force({"store": given})["store"]
     there = place("store", chosen.value)
@@ -49,10 +49,10 @@ def missing_store(given: str | None) -> SettingValue | None:
 
 
 def open_artifacts(chosen: Settings, store: Store) -> Artifacts:
-    """The artifacts: those of the store, or of a server of their own.
+    """Open the artifacts of the store, or those of the `artifacts` setting.
 
     Raises:
-        UsageError: there are no such artifacts.
+        UsageError: the URL is invalid.
     """
     if not chosen.artifacts:
         return port_of(store, "artifacts")
@@ -62,10 +62,10 @@ def open_artifacts(chosen: Settings, store: Store) -> Artifacts:
 
 
 def open_beliefs(chosen: Settings, store: Store) -> BeliefStore:
-    """What is known of agents: beside the runs, or on a server of its own.
+    """Open the beliefs about agents in the store, or those of the `beliefs` setting.
 
     Raises:
-        UsageError: there are no such beliefs.
+        UsageError: the URL is invalid.
     """
     if not chosen.beliefs:
         return port_of(store, "beliefs")
@@ -75,10 +75,10 @@ def open_beliefs(chosen: Settings, store: Store) -> BeliefStore:
 
 
 def open_documents(chosen: Settings) -> DocumentStore:
-    """The documents of database variables.
+    """Open the documents of database variables.
 
     Raises:
-        UsageError: there are no such documents.
+        UsageError: the URL is invalid.
     """
     there, timeout = place("documents", chosen.documents), chosen.documents_timeout
     if there.make is not None:
@@ -91,33 +91,33 @@ def open_documents(chosen: Settings) -> DocumentStore:
 
 
 def open_scheduler(chosen: Settings, clock: Clock) -> Scheduler:
-    """What drives runs.
+    """Open the scheduler of runs.
 
     Raises:
-        UsageError: there is no such scheduler.
+        UsageError: the name is unknown.
     """
     there = place("scheduler", chosen.scheduler)
     return there.make(there.url) if there.make else adapter("inline").InlineScheduler(clock)
 
 
 def open_vectors(chosen: Settings) -> Vectors:
-    """Where collections are kept.
+    """Open the vector store of collections.
 
     Raises:
-        UsageError: there are no such collections.
+        UsageError: the URL is invalid.
     """
     there = place("vectors", chosen.vectors)
     return there.make(there.url) if there.make else _NamedVectors(there)
 
 
 class _NamedVectors:
-    """The vectors that a setting names."""
+    """Vector store of a URL."""
 
     def __init__(self, there: SchemeTarget) -> None:
         self._there = there
 
     def open(self, collection: str, space: Space) -> VectorStore:
-        """The vectors of a collection."""
+        """Open the vectors of a collection."""
         there = self._there
         made: Any
         if there.scheme == SQLITE:

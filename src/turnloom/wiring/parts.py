@@ -1,4 +1,4 @@
-"""What an app consists of: stores, definitions, runs."""
+"""Construction of an app: stores, definitions, runs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -49,21 +49,21 @@ from turnloom.wiring.opening import (
 from turnloom.wiring.schemes import check_places
 from turnloom.wiring.settings import Settings, settings
 
-# What a board may be called: it is part of the ids of its runs.
+# Names of boards, which are part of run ids.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class Closable(Protocol):
-    """Something that is closed."""
+    """A resource that can be closed."""
 
     async def aclose(self) -> None:
-        """Let go of what it holds."""
+        """Release the resource."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an app consists of."""
+    """Components of an app."""
 
     settings: Settings
     clock: Clock
@@ -88,13 +88,13 @@ class Parts:
         hooks: Sequence[Mapping[str, Any]],
         guards: Guards | Mapping[str, Any] | None = None,
     ) -> BoardDeclaration:
-        """A board of the app for a tenant that has no agents yet.
+        """Declare a board without agents for a tenant.
 
         Raises:
-            UsageError: it cannot be called that, or there is one.
+            UsageError: the name is invalid or taken.
         """
         if not _NAME.fullmatch(name):
-            raise UsageError(f"A board is called by letters, digits, '_', '-', '.', not {name!r}.")
+            raise UsageError(f"Invalid board name {name!r}. Use letters, digits, '_', '-', '.'.")
         as_count(limit, "`max_turns`")
         declared = BoardDeclaration(
             name, tenant, self.types, limit, variables=variables, hooks=hooks, guards=guards
@@ -103,24 +103,24 @@ class Parts:
         return declared
 
     def bind(self, reader: Reader) -> BoardHandle:
-        """The board as a reader sees it.
+        """Return the artifacts as the reader sees them.
 
         Raises:
-            UsageError: it is no reader.
+            UsageError: `reader` is not a Reader.
         """
         of = as_one_of(reader, Reader, "`reader`")
         return bind(self.artifacts, self.types, of, self.clock.now)
 
     async def aclose(self) -> None:
-        """Close what the app opened."""
+        """Close the resources that the app opened."""
         for each in self.opened:
             await each.aclose()
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What an app is made of: settings, objects of the program, and its observers; `given` are the
-    settings that the program chose itself."""
+    """Settings, objects and observers of an app. `given` names the settings that the program set
+    itself."""
 
     settings: Settings
     doors: Doors
@@ -129,11 +129,10 @@ class Setup:
 
 
 def set_up(asked: Mapping[str, Any]) -> Setup:
-    """What an app is to be made of; nothing is opened.
+    """Check the arguments of an app. Nothing is opened.
 
     Raises:
-        UsageError: a setting does not exist, is not of its type or names nothing, or an object
-            lacks what its setting needs.
+        UsageError: a setting is unknown or invalid, or an object lacks members of its port.
     """
     values, doors = sort_out(asked)
     chosen = settings(values)
@@ -146,18 +145,18 @@ def set_up(asked: Mapping[str, Any]) -> Setup:
 
 
 def _check_followed(doors: Doors) -> None:
-    """Refuse what would wait for a log that the app does not write."""
+    """Refuse artifacts or beliefs that index the log of another store."""
     for name in ("artifacts", "beliefs"):
         given = getattr(doors, name)
         if getattr(given, "follows_log", False) and given is not getattr(doors.store, name, None):
             raise UsageError(
-                f"Setting {name!r} follows the log of another store. Give that store as well, or "
-                "an object whose `follows_log` is false."
+                f"Setting {name!r} follows the log of another store. Pass that store too, or an "
+                "object with `follows_log = False`."
             )
 
 
 def assemble(setup: Setup) -> Parts:
-    """The parts of an app; nothing is opened yet."""
+    """Create the parts of an app. They connect on first use."""
     chosen, doors = setup.settings, setup.doors
     engine = doors.engine
     store = doors.store or open_store(chosen)
@@ -222,7 +221,7 @@ def assemble(setup: Setup) -> Parts:
 
 
 def _is_ours(given: object, doors: Doors, name: str) -> bool:
-    """Whether the app closes a port: the program gave neither it nor the store that has it."""
+    """Whether the app closes a port: neither the port nor its store belongs to the program."""
     return given is not getattr(doors, name) and given is not getattr(doors.store, name, None)
 
 
@@ -246,36 +245,36 @@ class AppDefinitions:
         self._plans = plans
 
     async def load(self, source: str) -> LoadedWorkflow:
-        """The workflow declared in a folder.
+        """Load the workflow of a folder.
 
         Raises:
-            UsageError: the store of the app lacks what it needs.
+            UsageError: the store lacks a port that the workflow needs.
         """
         loaded = await self._folders.load(source)
         self._can.need_for_guards(loaded.guards)
         return loaded
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
-        """The workflow as a run began with it."""
+        """Return the workflow as it was when the run started."""
         if started.form == ReactionForm.form:
             return self._boards.restore(started, await self._plan_text(started))
         if started.form == CHAT:
             raise WorkflowGone(
-                f"This run of {started.workflow!r} is a group chat that another program ran; only "
-                "that program can go on with it. Here it can be explained, and cancelled."
+                f"This run of {started.workflow!r} is a group chat of another program, which alone "
+                "can continue it. Explain or cancel it here."
             )
         if started.form == FlowForm.form:
             return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
 
     async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:
-        """What ends a run of a flow that has another plan now."""
+        """Return a workflow that ends a run of a flow with a changed plan."""
         if started.form != FlowForm.form:
             return None
         return self._flows.salvage(started, await self._plan_text(started))
 
     def declares(self, started: RunStarted) -> bool:
-        """Whether this program can continue a run: boards and flows are code of programs."""
+        """Whether this program can continue a run: boards and flows must be declared in code."""
         if started.form == ReactionForm.form:
             return self._boards.knows(started.workflow, started.tenant)
         return started.form != FlowForm.form or self._flows.knows(started)
@@ -285,13 +284,13 @@ class AppDefinitions:
         return plan.text if plan else "{}"
 
     async def aclose(self) -> None:
-        """Part from the servers of tools, and from the providers of models."""
+        """Close the connections to tool servers and models."""
         await self._folders.aclose()
         await self._models.aclose()
 
 
 def _clock(store: Store, doors: Doors) -> Clock:
-    """The clock that deadlines of a store go by: its own, else the program's or the system's."""
+    """Clock of deadlines: that of the store, of the program or of the system."""
     return getattr(store, "clock", None) or doors.clock or adapter("system").SystemClock()
 
 
@@ -303,7 +302,7 @@ def _world(
     observers: Observers,
     clock: Clock,
 ) -> RuntimePorts:
-    """What the program gave, else the system's chance, and what the settings name."""
+    """Ports of the runtime, from the program, the settings or the system."""
     system, doors = adapter("system"), setup.doors
     return RuntimePorts(
         stores,
@@ -320,21 +319,21 @@ def _world(
 
 
 def read_part(path: str, part: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:
-    """One part of a workflow, from its folder or from its own file, and the problems of reading.
+    """Read one part of a workflow, from its folder or its file; return problems as well.
 
     Raises:
-        UsageError: nothing is there, or two files declare the part.
+        UsageError: the path does not exist, or two files declare the part.
     """
     return adapter("files").read_part(path, part)
 
 
 def workflows_below(path: str) -> list[str]:
-    """The workflow folders directly below a folder that is none itself."""
+    """Workflow folders directly below a folder."""
     return adapter("files").workflows_below(path)
 
 
 async def declared(started: RunStarted) -> RunDeclarations:
-    """What the declarations say that a run began with, as far as explanations need it."""
+    """Declarations at the start of a run, for explanations."""
     if started.form in (ReactionForm.form, FlowForm.form):
         return RunDeclarations({}, None)
     restore = adapter("files").restore_folder
@@ -348,9 +347,9 @@ async def declared(started: RunStarted) -> RunDeclarations:
 
 
 def write_back(path: str, value: Json) -> str:
-    """Write a file again in its own format, and give the path of a copy of the former one.
+    """Write a file in its format, and return the path of a backup copy.
 
     Raises:
-        OSError: it cannot be written; the file is as it was.
+        OSError: it cannot be written; the file is unchanged.
     """
     return adapter("files").write_back(path, value)

@@ -1,4 +1,4 @@
-"""Files of code: the flows that they build, and the chats of AG2's classic line that they start."""
+"""Code files with flows, boards or chats of AG2's classic line."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os.path import abspath
@@ -14,19 +14,18 @@ from turnloom.wiring.models import ModelEngines
 
 
 def board_program(file: str) -> Mapping[str, Any]:
-    """What a file of code defines by name, as others have it who import the file: types of
-    artifacts are called by the module that they stand in.
+    """Names that a code file defines. Its module name is the file's stem, since it is part of the
+    names of artifact types.
 
     Raises:
-        DefinitionError: it does not run.
+        DefinitionError: the file raises an error.
     """
     return adapter("files").program(file, Path(file).stem)
 
 
 def examine(file: str, models: ModelEngines) -> list[Diagnostic]:
-    """Everything that is wrong with a file of code: with its chats, as it reads, and with the flows
-    that it builds when it is run, with `models` as the settings say. One that has chats and no flow
-    is not run."""
+    """Check a code file: its chats without executing it, and its flows by executing it. A file with
+    chats and without flows is not executed."""
     program = classic(adapter("files").source(file))
     if program is None:
         return examine_flows(file, models)
@@ -40,7 +39,7 @@ def examine_in_process(
     """Yield each path with its problems, found in a separate process: users' code may exit it.
 
     Raises:
-        UsageError: a path names nothing that can be checked.
+        UsageError: a path cannot be checked.
     """
     return adapter("processes").Examination(examine, limit).problems(paths)
 

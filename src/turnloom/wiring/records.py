@@ -1,4 +1,4 @@
-"""Where group chats are put on record that are run elsewhere."""
+"""Records of group chats that another library runs."""
 
 from contextlib import ExitStack, aclosing
 from types import TracebackType
@@ -24,11 +24,10 @@ from turnloom.wiring.settings import settings
 
 
 class ChatRecords:
-    """A store for what happens in chats, written by a thread of its own while it is open.
+    """Records group chats in a store, from a background thread.
 
-    `store` is a file, and `documents` is where database variables are looked up, else what the
-    settings say; `user_id` and `app_id` are whose runs they are. `runs` are the ids of what was put
-    on record, in the order in which it began.
+    `store` and `documents` override the settings; `documents` serves database variables. `user_id`
+    and `app_id` own the runs. `runs` lists the ids of recorded runs in order of their start.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class ChatRecords:
         self._chosen = settings({"store": store, "documents": documents})
         place("store", self._chosen.store)
         place("documents", self._chosen.documents)
-        self._whose = (app_id, user_id)
+        self._owner = (app_id, user_id)
         self._open = ExitStack()
         self._portal: BlockingPortal | None = None
 
@@ -65,35 +64,35 @@ class ChatRecords:
         self._open.close()
 
     def load(self, workflow: LoadedWorkflow, variables: Variables) -> ResolvedContext:
-        """The first values of variables, as a run of the workflow would have them.
+        """Load the initial values of variables, as a run of the workflow would.
 
         Raises:
-            MissingContext: one that is required has none.
-            UsageError: nothing is open.
+            MissingContext: a required variable has no value.
+            UsageError: the records are closed.
         """
         return self._opened().call(self._load, workflow, variables)
 
     async def _load(self, workflow: LoadedWorkflow, variables: Variables) -> ResolvedContext:
-        base: dict[str, Json] = {**base_context("", _started(workflow, *self._whose))}
+        base: dict[str, Json] = {**base_context("", _started(workflow, *self._owner))}
         async with aclosing(open_documents(self._chosen)) as documents:
             source = ContextSource(adapter("system").SystemEnvironment(), documents)
             return await source.load(variables, base, workflow.database)
 
     def _opened(self) -> BlockingPortal:
         if self._portal is None:
-            raise UsageError("Nothing is recorded outside of `with Records(…) as records:`.")
+            raise UsageError("The records are closed. Use `with ChatRecords(…) as records:`.")
         return self._portal
 
     def begin(self, workflow: LoadedWorkflow) -> "RecordedChat":
-        """A run whose beginning is on record; nobody else can go on with it. What is told of it
-        holds no secrets.
+        """Start recording a run, which no other process can continue. Facts must contain no
+        secrets.
 
         Raises:
-            UsageError: nothing is open to write to.
+            UsageError: the records are closed.
         """
         portal = self._opened()
         system, store = adapter("system"), self._store
-        run = RunKey(self._whose[0], system.SystemEntropy().token())
+        run = RunKey(self._owner[0], system.SystemEntropy().token())
         held = self._open.enter_context(ExitStack())
         claim = portal.wrap_async_context_manager(store.claims.claim(run))
         fence = held.enter_context(claim)
@@ -102,13 +101,13 @@ class ChatRecords:
         journal = Journal(store.log, system.SystemClock(), chat, fresh(run, form), secrets=None)
         journal.fence = fence
         recorded = RecordedChat(portal, journal, held)
-        recorded.record("start", _started(workflow, *self._whose), "driver", None)
+        recorded.record("start", _started(workflow, *self._owner), "driver", None)
         self.runs.append(run.id)
         return recorded
 
 
 class RecordedChat:
-    """A run of a chat, as whoever runs the chat tells of it; `end` lets go of it."""
+    """Recorded run of a chat. Call `end` to release it."""
 
     def __init__(self, portal: BlockingPortal, journal: Journal, held: ExitStack) -> None:
         self.run = journal.state.run
@@ -117,7 +116,7 @@ class RecordedChat:
         self._journal = journal
 
     def record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:
-        """Put a fact on record, and wait until it is stored; its place."""
+        """Store a fact and return its position."""
         return self._portal.call(self._record, id, fact, actor, cause)
 
     async def _record(self, id: str, fact: Fact, actor: str, cause: int | None) -> int:

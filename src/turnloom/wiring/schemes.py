@@ -1,4 +1,4 @@
-"""URL schemes of settings, and the packages that add to them by entry points."""
+"""URL schemes of settings, and the packages that add schemes by entry points."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -10,7 +10,7 @@ from turnloom.kernel.values import nearest
 from turnloom.wiring.doors import DOORS, check_object
 from turnloom.wiring.settings import Settings
 
-# The group of entry points whose names a setting takes beside ours.
+# Entry point group of each setting.
 GROUPS = {
     "store": "turnloom.stores",
     "artifacts": "turnloom.artifacts",
@@ -23,20 +23,20 @@ GROUPS = {
 
 
 def added(setting: str) -> list[str]:
-    """The names that packages add to a setting."""
+    """Names that packages add to a setting."""
     return sorted(entry_points(group=GROUPS[setting]).names)
 
 
 def plugin(setting: str, name: str) -> Callable[[str], Any] | None:
-    """What makes the object that a name stands for, if a package adds that name.
+    """Return the factory that a package adds under a name, or None.
 
     Raises:
-        UsageError: two packages add it, or it cannot be imported.
+        UsageError: two packages add the name, or it cannot be imported.
     """
     found = {_package(each): each for each in entry_points(group=GROUPS[setting], name=name)}
     if len(found) > 1:
         packages = ", ".join(sorted(found))
-        raise UsageError(f"{setting} {name!r} is added by {packages}. Uninstall all but one.")
+        raise UsageError(f"{setting} {name!r} is provided by {packages}. Uninstall all but one.")
     for package, entry in found.items():
         return _load(setting, entry, package)
     return None
@@ -51,9 +51,9 @@ def _load(setting: str, entry: EntryPoint, package: str) -> Callable[[str], Any]
     try:
         make: Any = entry.load()
     except Exception as error:
-        raise UsageError(f"{what} cannot be imported: {_said(error)}") from error
+        raise UsageError(f"{what} cannot be imported: {_safe_text(error)}") from error
     if not callable(make):
-        raise UsageError(f"{what} is {entry.value!r}, which cannot be called.")
+        raise UsageError(f"{what} is {entry.value!r}, which is not callable.")
 
     def made(given: str) -> Any:
         try:
@@ -61,19 +61,20 @@ def _load(setting: str, entry: EntryPoint, package: str) -> Callable[[str], Any]
         except TurnloomError:
             raise
         except Exception as error:
-            raise UsageError(f"{what} cannot be made: {_said(error)}") from error
-        check_object(f"What {what} gives", DOORS[setting].port, each)
+            raise UsageError(f"{what} cannot be created: {_safe_text(error)}") from error
+        check_object(f"The object of {what}", DOORS[setting].port, each)
         return each
 
     return made
 
 
-def _said(error: Exception) -> str:
-    """What an import says, and of anything else only its type: its text may hold a password."""
+def _safe_text(error: Exception) -> str:
+    """Text of an import error. Of other errors only the type, since their text may contain a
+    password."""
     return str(error) if isinstance(error, ImportError) else type(error).__name__
 
 
-# A text begins with a scheme if two or more of these stand before a colon: `C:` is a drive.
+# A scheme has at least two characters before the colon: `C:` is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*")
 
@@ -82,8 +83,8 @@ POSTGRES: tuple[str, ...] = ("postgresql", "postgres")
 
 
 class KnownSchemes(NamedTuple):
-    """What a setting takes: our schemes, each as it is written; and whether it may be empty, or a
-    file name."""
+    """Schemes that a setting accepts, each with its syntax; and whether it may be empty, or a file
+    name."""
 
     schemes: Mapping[str, str]
     may_be_empty: bool = False
@@ -110,8 +111,8 @@ KNOWN: dict[str, KnownSchemes] = {
 
 
 class SchemeTarget(NamedTuple):
-    """What a setting names: a scheme, what stands behind it, and the whole text. `make` makes it if
-    a package adds the scheme."""
+    """Scheme of a URL, the rest, and the whole. `make` is the factory of a scheme that a package
+    adds."""
 
     scheme: str
     rest: str
@@ -119,14 +120,14 @@ class SchemeTarget(NamedTuple):
     make: Callable[[str], Any] | None = None
 
     def __repr__(self) -> str:
-        return f"Place({self.scheme!r})"  # the rest may hold a password
+        return f"SchemeTarget({self.scheme!r})"  # the rest may contain a password
 
 
 def place(setting: str, url: str) -> SchemeTarget:
-    """What a setting names. The URL is not shown when it is refused: it may hold a password.
+    """Parse the URL of a setting. Errors do not show the URL, since it may contain a password.
 
     Raises:
-        UsageError: there is no such scheme, or nothing stands where a file or folder should.
+        UsageError: the scheme is unsupported, or the path is empty or malformed.
     """
     known = KNOWN[setting]
     found = _SCHEME.match(url)
@@ -144,10 +145,10 @@ def place(setting: str, url: str) -> SchemeTarget:
 
 
 def check_places(chosen: Settings, given: Collection[str]) -> None:
-    """Refuse settings that name nothing; what the program gave as an object is not looked up.
+    """Check the URLs of all settings except those given as objects.
 
     Raises:
-        UsageError: a setting has a scheme that is unknown.
+        UsageError: a URL is invalid.
     """
     for setting, known in KNOWN.items():
         url = getattr(chosen, setting)
@@ -156,16 +157,16 @@ def check_places(chosen: Settings, given: Collection[str]) -> None:
 
 
 def _file(setting: str, name: str) -> str:
-    """A file or folder of SQLite."""
+    """Path of a SQLite file or folder."""
     if name.startswith("//"):
         raise UsageError(
-            f"Setting {setting!r} has slashes behind `sqlite:`. Write `sqlite:runs.db` for a "
+            f"Setting {setting!r} has slashes after `sqlite:`. Write `sqlite:runs.db` for a "
             "relative path, `sqlite:/var/runs.db` for an absolute one."
         )
     if name == ":memory:":
         raise UsageError(f"Setting {setting!r} cannot be ':memory:'. Write `memory`.")
     if not name:
-        raise UsageError(f"Setting {setting!r} names no file. Write `sqlite:FILE`.")
+        raise UsageError(f"Setting {setting!r} has no file name. Write `sqlite:FILE`.")
     return name
 
 
@@ -173,10 +174,10 @@ def _unknown(setting: str, known: KnownSchemes, scheme: str) -> UsageError:
     forms = dict.fromkeys(known.schemes.values())
     if known.may_be_file:
         forms["a file name (`./a:b` if it has a colon)"] = None
-    forms |= dict.fromkeys(f"{name}:… (of a package)" for name in added(setting))
+    forms |= dict.fromkeys(f"{name}:… (from a package)" for name in added(setting))
     close = nearest(scheme, (*known.schemes, *added(setting)))
     hint = f" Did you mean {close!r}?" if close else ""
     return UsageError(
-        f"Setting {setting!r} does not know the scheme {scheme!r}.{hint} It takes: "
+        f"Unsupported scheme {scheme!r} for setting {setting!r}.{hint} Supported: "
         f"{', '.join(forms)}."
     )

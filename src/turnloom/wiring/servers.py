@@ -1,16 +1,17 @@
-"""Servers of tools that workflows declare."""
+"""Connections to tool servers that workflows declare."""
 
 from collections.abc import Callable, Mapping
 
 from turnloom.agents.spec import DeclaredServer, ToolServer
 from turnloom.wiring.adapters import adapter
 
-# Makes what reaches a server of tools that a workflow in a folder declares.
+# Creates the connection to a tool server, which a workflow folder declares.
 Connect = Callable[[DeclaredServer, str], ToolServer]
 
 
 def connect(server: DeclaredServer, root: str) -> ToolServer:
-    """The server that is declared; it is started in the folder, or reached, when first used."""
+    """Return a connection to a declared server. The server is started in the folder, or contacted,
+    on first use."""
     environment = adapter("system").SystemEnvironment()
 
     def values(names: Mapping[str, str]) -> dict[str, str]:

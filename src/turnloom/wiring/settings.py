@@ -1,4 +1,4 @@
-"""Settings: from arguments, the environment and `turnloom.toml`."""
+"""Settings from arguments, the environment and `turnloom.toml`."""
 
 import os
 import tomllib
@@ -18,72 +18,78 @@ DEFAULT_VECTORS = "sqlite:.turnloom/vectors.db"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept (`memory`, a file or a URL), where artifacts and what is known of
-    agents are (a URL each; empty: beside the runs), how many runs are driven at once, in all
-    and of one tenant (0: as many), where the documents of database variables are found (a URL,
-    and the seconds to wait for an answer), whether invalid context variables keep a run from
-    starting, where collections are kept (a URL), which model answers for agents that choose no
-    engine and name none (empty: nobody), which engine asks models for agents that choose none,
-    what drives runs, how many events wait for an observer at most, for how many seconds
-    observers are waited for when the app closes, for how many seconds a run is left to a
-    process that does not respond, how many tokens fit into the window of every model (0: as its
-    engine knows), whether what models answer is stored by `effect` or by `turn`, and whether
-    commits of a SQLite file wait for the disk (`full`) or not (`normal`)."""
+    """Settings of an app. URLs are left out of its `repr`: they may contain passwords."""
 
+    # Store of runs: `memory`, a file or a URL.
     store: str = field(default=DEFAULT_STORE, repr=False)
+    # URL of the artifacts; empty: in the store.
     artifacts: str = field(default="", repr=False)
+    # Maximum number of runs driven at once.
     slots: int = 1000
+    # The same for one tenant; 0: no limit besides `slots`.
     tenant_slots: int = 0
+    # URL of the documents of database variables, and the timeout of a query in seconds.
     documents: str = field(default=DEFAULT_DOCUMENTS, repr=False)
     documents_timeout: float = 5.0
+    # Whether a run with invalid context variables is refused.
     strict: bool = True
+    # URL of the collections.
     vectors: str = field(default=DEFAULT_VECTORS, repr=False)
+    # URL of the beliefs about agents; empty: in the store.
     beliefs: str = field(default="", repr=False)
+    # Default model; empty: none.
     model: str = ""
+    # Default engine of models.
     engine: str = "pydantic_ai"
     scheduler: str = field(default="inline", repr=False)
+    # Maximum number of events queued for an observer.
     observer_queue: int = 10_000
+    # Seconds that a closing app waits for its observers.
     observer_drain: float = 5.0
+    # Seconds until a run of an unresponsive process may be taken over.
     lease: float = 30.0
+    # Context window of all models in tokens; 0: known by the engine.
     window: int = 0
+    # When model answers are stored: after each `effect`, or at the end of a `turn`.
     durability: str = "effect"
+    # Whether commits of a SQLite file wait for the disk: `full` or `normal`.
     synchronous: str = "normal"
 
 
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}
 _WORDS: dict[type, str] = {
-    str: "a text",
-    int: "a whole number above 0",
-    float: "seconds above 0",
+    str: "a non-empty string",
+    int: "a positive integer",
+    float: "a positive number of seconds",
     bool: "true or false",
 }
-# Settings that take one of a few words.
+# Settings with fixed values.
 _CHOICES = {"durability": ("effect", "turn"), "synchronous": ("normal", "full")}
 _SWITCH = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE - {""}, False)}
 
 
 def settings(asked: Mapping[str, Any]) -> Settings:
-    """What was asked for, else `TURNLOOM_*`, else `turnloom.toml`, else the defaults.
+    """Settings from arguments, then `TURNLOOM_*`, then `turnloom.toml`, then the defaults.
 
     Raises:
-        UsageError: a setting does not exist or is not of its type.
+        UsageError: a setting is unknown or invalid.
     """
     return Settings(**{name: chosen.value for name, chosen in in_force(asked).items()})
 
 
 class SettingValue(NamedTuple):
-    """The value of a setting, and where it came from."""
+    """Value of a setting and its origin."""
 
     value: Any
     origin: str
 
 
 def in_force(asked: Mapping[str, Any]) -> dict[str, SettingValue]:
-    """Every setting by name.
+    """All settings by name, with their origins.
 
     Raises:
-        UsageError: a setting does not exist or is not of its type.
+        UsageError: a setting is unknown or invalid.
     """
     layers = {
         "default": _DEFAULTS,
@@ -108,14 +114,14 @@ def _setting(name: str, value: Any) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind or not (value == _DEFAULTS[name] or _is_allowed(value)):
-        raise UsageError(f"Setting {name!r} is {value!r}; it takes {_WORDS[kind]}.")
+        raise UsageError(f"Setting {name!r} must be {_WORDS[kind]}, got {value!r}.")
     if name in _CHOICES and value not in _CHOICES[name]:
-        raise UsageError(f"Setting {name!r} is {value!r}; it takes {' or '.join(_CHOICES[name])}.")
+        raise UsageError(f"Setting {name!r} must be {' or '.join(_CHOICES[name])}, got {value!r}.")
     return value
 
 
 def _is_allowed(value: str | float) -> bool:
-    """Whether a text is not empty and a number is above 0; true and false are both fine."""
+    """Whether a text is not empty, or a number is positive. Booleans are always allowed."""
     return value != "" if isinstance(value, str) else isinstance(value, bool) or value > 0
 
 
@@ -129,7 +135,8 @@ def _from_environment() -> dict[str, Any]:
 
 
 def _read(kind: type, text: str) -> Any:
-    """What an environment variable holds, or the text itself for the error to show."""
+    """Parse an environment variable. Text that cannot be parsed is returned for the error
+    message."""
     if kind is str:
         return text
     if kind is bool:
@@ -147,4 +154,4 @@ def _from_file() -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"turnloom.toml cannot be read: {error}") from error
+        raise UsageError(f"Cannot read turnloom.toml: {error}") from error

@@ -1,4 +1,4 @@
-"""Checks of workflows in a process of their own, since users' code may end it or never end."""
+"""Checks of workflows in a separate process, since users' code may exit or hang."""
 
 import logging
 import signal
@@ -13,13 +13,13 @@ from turnloom.errors import DefinitionError, Diagnostic, UsageError
 
 log = logging.getLogger("turnloom.check")
 
-# Finds the problems of a path, and calls a function before each code file of it runs.
+# Returns the problems of a path, and calls the function before each code file runs.
 Examine = Callable[[str, Callable[[str], None]], list[Diagnostic]]
 
 
 @dataclass(frozen=True)
 class _Running:
-    """The code of a file runs from now on."""
+    """Sent before the code of a file runs."""
 
     path: str
     file: str
@@ -27,15 +27,15 @@ class _Running:
 
 @dataclass(frozen=True)
 class _Examined:
-    """What is wrong with a path."""
+    """Sent after the check of a path."""
 
     path: str
     problems: list[Diagnostic]
 
 
 class Examination:
-    """The problems of paths, found in one process; another one takes over where users' code ends
-    it, and does not run that file again."""
+    """Checks paths in one process. If users' code ends it, another process continues with the
+    remaining paths, without that file."""
 
     def __init__(self, examine: Examine, limit: float) -> None:
         self._examine = examine
@@ -43,10 +43,10 @@ class Examination:
         self._refused: dict[_Running, Diagnostic] = {}
 
     def problems(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Diagnostic]]]:
-        """Each path with its problems, in order.
+        """Yield each path with its problems, in order.
 
         Raises:
-            UsageError: a path names nothing that can be checked.
+            UsageError: a path cannot be checked.
         """
         left = [*paths]
         while left:
@@ -55,54 +55,54 @@ class Examination:
                 left.remove(path)
 
     def _some(self, paths: Sequence[str]) -> Iterator[tuple[str, list[Diagnostic]]]:
-        """The problems of some of the paths, in order: of all of them, if no code ends the
-        process."""
+        """Yield the problems of paths in order, until users' code ends the process."""
         running = _Running(paths[0], paths[0])
-        for said in run_in_process(partial(self._perform, paths), self._limit):
-            match said:
+        for received in run_in_process(partial(self._perform, paths), self._limit):
+            match received:
                 case _Running():
-                    running = said
+                    running = received
                 case _Examined(path, found):
                     yield path, found
                 case Exception():
-                    raise said
+                    raise received
                 case ending:
                     problem = self._problem(running, ending)
                     if running in self._refused:
                         yield running.path, [problem]
                     self._refused[running] = problem
 
-    def _perform(self, paths: Sequence[str], say: Callable[[Any], None]) -> None:
-        """In the process: say what is wrong with each path, and whose code runs until then."""
+    def _perform(self, paths: Sequence[str], send: Callable[[Any], None]) -> None:
+        """In the process: send the problems of each path, and the name of each file before its code
+        runs."""
         try:
             for path in paths:
                 running = _Running(path, path)
-                say(running)
+                send(running)
 
                 def loading(file: str, path: str = path) -> None:
                     nonlocal running
                     if (now := _Running(path, file)) != running:
                         running = now
-                        say(now)
+                        send(now)
                     if now in self._refused:
                         raise DefinitionError(path, [self._refused[now]])
 
-                say(_Examined(path, self._examine(path, loading)))
+                send(_Examined(path, self._examine(path, loading)))
         except UsageError as error:
-            say(UsageError(str(error)))
+            send(UsageError(str(error)))
         except Exception as error:
             log.debug("The check failed.", exc_info=True)
-            say(RuntimeError(f"{type(error).__name__}: {error}"))
+            send(RuntimeError(f"{type(error).__name__}: {error}"))
 
     def _problem(self, running: _Running, ending: ProcessEnding) -> Diagnostic:
         path = join(dirname(abspath(running.path)), running.file)
         lines = (line for file, line in ending.frames if file == path)
-        message, remedy = _words(ending.code, self._limit)
+        message, remedy = _message(ending.code, self._limit)
         return Diagnostic(running.file, next(lines, 1), "W042", message, remedy=remedy)
 
 
-def _words(code: int | None, limit: float) -> tuple[str, str]:
-    """What a process came to by its exit code, and what to do."""
+def _message(code: int | None, limit: float) -> tuple[str, str]:
+    """Message and remedy for the exit code of a process."""
     if code is None:
         return (
             f"The code file does not load: it takes longer than {limit:g} s.",
@@ -111,7 +111,7 @@ def _words(code: int | None, limit: float) -> tuple[str, str]:
     if code < 0:
         return (
             f"The code file does not load: it ends the process by {signal.Signals(-code).name}.",
-            "Correct it; `python` shows the same for the file.",
+            "Fix the error. Run the file with `python` to see it.",
         )
     return (
         f"The code file does not load: it ends the process with exit code {code}.",

@@ -210,7 +210,7 @@ async def _given(chosen: ChosenProvider, request: ContextRequest) -> CheckedSlic
 
 
 def describe_contexts(contexts: Mapping[str, ChosenProvider | Assembly | None]) -> str:
-    """What gives each agent its context, for people."""
+    """Describe the context of each agent as text."""
     return by_agent({agent: _described(each) for agent, each in contexts.items()})
 
 

@@ -71,7 +71,7 @@ class RunCommand(ConversingCommand):
         with located(path):
             run = await app.start(path, user_id=self.user, app_id=self.app_id)
         if started_of(await app.history.events(run.id, app_id=run.app_id)).set_aside:
-            notice = "The run begins without its context variables, which do not pass their check"
+            notice = "The run starts without its context variables, which are invalid"
             terminal.tell(safe(f"{notice}: {again('check', path)}", "yellow"))
         return await self.converse(app, run, terminal, self.user)
 

@@ -173,7 +173,7 @@ def _parts(text: str) -> dict[str, Json]:
 
 
 def collects(plan: BoardPlan, subscription: str, definition: str) -> bool:
-    """Whether a board has this subscription as a run began to collect for it."""
+    """Whether the plan still has the subscription that a run collects for."""
     member = plan.members.get(subscription.rpartition("#")[0])
     found = [each for each in member.subscriptions if each.id == subscription] if member else []
     return any(subscription_digest(plan, each) == definition for each in found)
