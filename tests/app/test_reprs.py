@@ -70,7 +70,7 @@ async def test_a_flow_shows_its_ways_or_what_is_wrong_with_it(app: Loom) -> None
     flow = flow_of(note("a"), note("b"))
     assert "flowchart" in read(flow) and repr(flow) == "<Flow 'work' of Work: a, b>"
     empty = Flow("empty", Work)
-    assert "W104" in read(empty) and repr(empty) == "<Flow 'empty' of Work: nothing yet>"
+    assert "W104" in read(empty) and repr(empty) == "<Flow 'empty' of Work: no steps>"
 
 
 async def test_a_waiting_outcome_says_whom_it_waits_for(app: Loom) -> None:

@@ -271,7 +271,7 @@ async def test_by_default_the_embedder_says_what_is_relevant_and_the_rest_is_wit
     ((_, context),) = step.given
     assert [each.source_id for each in context.retrieval_results] == ["leave"]
     (left_out,) = explained.withheld
-    assert left_out.reason == "low_relevance" and left_out.detail.startswith("scores 0.")
+    assert left_out.reason == "low_relevance" and left_out.detail.startswith("score 0.")
 
 
 async def test_a_collection_without_documents_is_told_from_a_search_without_results() -> None:
