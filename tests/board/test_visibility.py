@@ -12,6 +12,7 @@ from tests.board.strategies import instants, readers, visibilities
 from turnloom.board.logic.matching import ALWAYS, may_see, visible_from
 from turnloom.board.logic.rows import read_visibility, rows_of
 from turnloom.board.spec import After, Labelled, Private, Public, Reader, Tenant, Visibility
+from turnloom.board.spec.artifacts import KINDS
 from turnloom.errors import InvalidArtifact
 from turnloom.testing.contracts.artifacts.samples import ANN, BOB, NOON, SECOND, SEEN_BY, UNNAMED
 from turnloom.testing.contracts.artifacts.samples import artifact as sample
@@ -53,6 +54,13 @@ def test_it_can_be_seen_from_the_instant_that_is_told(
 ) -> None:
     begin = visible_from(visibility, reader)
     assert may_see(visibility, reader, now) == (begin is not None and begin <= now)
+
+
+def test_every_kind_is_in_the_union_and_has_a_sample() -> None:
+    """The contract suites of stores take the same samples."""
+    assert (
+        {*Public.__bases__[0].__subclasses__()} == {*KINDS} == {type(each) for each, _ in SEEN_BY}
+    )
 
 
 def test_each_kind_is_open_to_whom_it_says() -> None:

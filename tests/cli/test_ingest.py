@@ -13,8 +13,10 @@ from anyio import to_thread
 
 from tests.cli.conftest import Call, Sit
 from tests.support.warm import Warm
-from turnloom import Loom, RagCollection, Reader
+from turnloom import After, Loom, RagCollection, Reader
 from turnloom.assembly.spec import Document, RetrievalResult
+from turnloom.board.spec.artifacts import KINDS
+from turnloom.cli.visibility import visibility_of
 
 ANYBODY = Reader()
 
@@ -81,6 +83,12 @@ async def test_metadata_and_chunks_are_as_asked(
     found = await find(tmp_path / "here.db", "cats purr", tenant="globex", a="b=c")
     assert found[0].metadata == {"path": "cats.md", "tenant": "globex", "a": "b=c"}
     assert not (tmp_path / ".turnloom").exists()
+
+
+def test_every_visibility_can_be_said_but_one_that_opens_later() -> None:
+    told = ("public", "shared", "private:ann", "labelled:staff", "tenant:acme")
+    said = [type(visibility_of(each, "it")) for each in told]
+    assert {*said} == {*KINDS} - {After}
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from turnloom.agents.spec import (
     Tool,
     Ui,
 )
+from turnloom.board.spec.artifacts import KINDS
 from turnloom.cli.entry import COMMANDS
 from turnloom.conversation.logic.schemas import FILES
 from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
@@ -51,6 +52,7 @@ from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.log.spec import Event
 from turnloom.runtime.logic import FACTS
 from turnloom.variables.logic.conditions import parse_condition
+from turnloom.variables.logic.triggers import TRIGGER_LOADERS
 from turnloom.variables.logic.types import coerce
 from turnloom.variables.spec import (
     AgentTextTrigger,
@@ -65,6 +67,7 @@ from turnloom.variables.spec import (
     Static,
     TimerTrigger,
     ToolResponse,
+    Trigger,
     Type,
     UiResponse,
     VariableDefinition,
@@ -147,6 +150,14 @@ def test_the_envelope_is_listed() -> None:
     )
 
 
+# ------------------------------------------------------------------ the board
+
+
+def test_every_kind_of_visibility_is_listed() -> None:
+    listed = first_codes(section(DOCS / "board.md", "## Visibility"))
+    assert [each.partition("(")[0] for each in listed] == [kind.__name__ for kind in KINDS]
+
+
 # ------------------------------------------------------------------ keys and values
 
 
@@ -210,6 +221,15 @@ def test_every_key_is_listed_and_accepted(heading: str) -> None:
         [field.alias or name for name, field in model.model_fields.items()]
         for model in KEYS[heading]
     ]
+
+
+def test_every_kind_of_trigger_is_listed_and_explained() -> None:
+    listed = {*KEYS["### context_variables"]}
+    assert {kind.model for kind in TRIGGER_LOADERS.values()} == {
+        each for each in listed if issubclass(each, Trigger)
+    }
+    told = section(DOCS / "context-variables.md", "## Derived variables")
+    assert {*TRIGGER_LOADERS} <= {*re.findall(r"type: (\w+)", told)}
 
 
 def test_every_file_has_its_keys() -> None:

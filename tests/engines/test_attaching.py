@@ -16,7 +16,9 @@ from autogen.agentchat.group import (
 from tests.support.chats import chat, converse, loaded, say, speakers
 from tests.support.raising import raising
 from turnloom.adapters.autogen import attach
+from turnloom.adapters.autogen.attaching import SUPPORTED, UNSUPPORTED
 from turnloom.errors import UsageError
+from turnloom.variables.logic.triggers import TRIGGER_LOADERS
 
 FILES = {
     "agents.yaml": "Asker: {}\nPlanner: {}\nReviewer: {}\n",
@@ -165,6 +167,12 @@ def test_a_trigger_that_would_never_fire_is_refused(
     workflow = loaded(tmp_path, FILES | code | {"context_variables.yaml": variables})
     with raising(UsageError, "'late'", value):
         attach(chat()[0], workflow)
+
+
+def test_every_kind_of_trigger_is_supported_or_refused_with_its_reason() -> None:
+    supported = {name for name, kind in TRIGGER_LOADERS.items() if kind.model in SUPPORTED}
+    assert supported | UNSUPPORTED.keys() == {*TRIGGER_LOADERS}
+    assert not supported & UNSUPPORTED.keys()
 
 
 def test_a_chat_that_lacks_an_agent_is_refused(tmp_path: Path) -> None:

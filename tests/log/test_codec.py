@@ -1,6 +1,8 @@
 """Events become bytes and the same events again; what is not known is refused."""
 
 from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -8,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import turnloom
 from tests.log.strategies import events_of, json_values
 from tests.support.raising import raising
 from turnloom.errors import LogError, TurnloomError, UnknownKind
 from turnloom.log.events import RunFinished, RunStarted
 from turnloom.log.logic import Codec
-from turnloom.log.spec import Event, Fact
+from turnloom.log.spec import Event, Fact, Intent
 from turnloom.runtime.logic import FACTS, codec
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
@@ -55,6 +58,37 @@ def test_every_fact_survives_a_round_trip(fact: type[Fact]) -> None:
         assert known.encode(again) == line
 
     survives()
+
+
+def facts() -> set[type[Fact]]:
+    """Every fact that the package declares; those of its contract suites are samples."""
+    for file in Path(turnloom.__path__[0]).glob("*/events.py"):
+        import_module(f"turnloom.{file.parent.name}.events")
+    found, waiting = set[type[Fact]](), [Fact]
+    while waiting:
+        waiting += (made := waiting.pop().__subclasses__())
+        found.update(made)
+    return {fact for fact in found - {Intent} if is_ours(fact.__module__)}
+
+
+def is_ours(module: str) -> bool:
+    return module.startswith("turnloom.") and not module.startswith("turnloom.testing.")
+
+
+DECLARED = facts()
+
+
+def test_every_fact_that_is_declared_can_be_stored() -> None:
+    assert {*FACTS} == DECLARED
+
+
+def test_a_fact_that_somebody_adds_is_missed_here() -> None:
+    class Planted(Fact, frozen=True):
+        kind: ClassVar[str] = "planted"
+
+        __module__ = "turnloom.planted.events"
+
+    assert Planted in facts()
 
 
 def test_every_fact_has_a_kind_of_its_own() -> None:

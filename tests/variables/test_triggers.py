@@ -12,13 +12,22 @@ from tests.support.folders import write_folder
 from tests.support.programs import begin, drive, make_world
 from tests.variables.declared import AT, Moment, ask, derived, hear, trigger, triggers_of
 from turnloom.agents.events import AgentText, QuestionAnswered, TurnFinished, UserText
+from turnloom.errors import UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.spec import Fact
+from turnloom.runtime.logic import FACTS
 from turnloom.testing import ScriptedEngine
 from turnloom.variables.events import ContextChanged, ContextRefused, TimerExpired, TimerSet
 from turnloom.variables.logic.cycles import cycle_of
-from turnloom.variables.logic.triggers import TRIGGER_LOADERS, Listener, Seen, register
+from turnloom.variables.logic.triggers import (
+    SUBJECTS,
+    TRIGGER_LOADERS,
+    Listener,
+    Seen,
+    Topic,
+    register,
+)
 from turnloom.variables.spec import UNCHANGED
 from turnloom.variables.spec.triggers import Setting
 
@@ -270,6 +279,25 @@ def another_kind() -> Iterator[None]:
     register(Shouted, listen)
     yield
     del TRIGGER_LOADERS["shouted"]
+
+
+def test_what_triggers_can_hear_happens_and_has_its_subject() -> None:
+    facts = {fact.kind: fact for fact in FACTS}
+    for kind, subject in SUBJECTS.items():
+        assert not subject or subject in facts[kind].__struct_fields__
+
+
+@pytest.mark.usefixtures("another_kind")
+@pytest.mark.parametrize("deaf", [((("turn.started", "A"),), None), ((), ("turn.started", "A"))])
+def test_a_kind_of_trigger_that_could_never_fire_is_refused(
+    deaf: tuple[tuple[Topic, ...], Topic | None],
+) -> None:
+    def listen(trigger: Shouted, writer: str) -> Listener:
+        return Listener(deaf[0], lambda fact, seen: trigger.value, restarts=deaf[1])
+
+    register(Shouted, listen)
+    with pytest.raises(UsageError, match=r"turn\.started"):
+        triggers_of(derived("x", {"type": "shouted", "agent": "A"}))
 
 
 FILES = {

@@ -13,9 +13,9 @@ from turnloom.board.spec import (
     Public,
     Reader,
     Shared,
-    Tenant,
     Visibility,
 )
+from turnloom.board.spec.artifacts import KINDS, OpenVisibility, choice_of, is_visibility
 from turnloom.errors import InvalidArtifact
 
 # Visibilities that admit everyone of the tenant.
@@ -51,33 +51,32 @@ def combine(visibilities: Iterable[Visibility]) -> Visibility:
     """The visibility that admits exactly the readers who may see all of these.
 
     Raises:
-        InvalidArtifact: no reader may see all of them, or no visibility expresses it.
+        InvalidArtifact: one is not a visibility, no reader may see all of them, or no visibility
+            expresses it.
     """
     begin, audience = ALWAYS, None
     for each in visibilities:
+        if not is_visibility(each):
+            raise InvalidArtifact(f"{each!r} is not a visibility. Use {choice_of(KINDS)}.")
         begins, other = opening(each)
         begin, audience = max(begin, begins), _both(audience or Shared(), other)
     audience = audience or Public()
     return After(begin, audience) if begin > ALWAYS else audience
 
 
-def _both(one: object, other: object) -> Visibility:
+def _both(one: OpenVisibility, other: OpenVisibility) -> OpenVisibility:
     """The visibility that both allow, once both are open."""
     match one, other:
-        case (Shared(), Shared() | Public() | Private() | Labelled() | Tenant() as rest):
+        case (Shared(), rest) | (rest, Shared()):
             return rest
-        case (Public() | Private() | Labelled() | Tenant() as rest, Shared()):
+        case (Public(), rest) | (rest, Public()):
             return rest
-        case (Public(), Public() | Private() | Labelled() | Tenant() as rest):
-            return rest
-        case (Private() | Labelled() | Tenant() as rest, Public()):
-            return rest
+        case _ if one == other:
+            return one
         case Private(agents=a), Private(agents=b) if a & b:
             return Private(a & b)
         case Labelled(labels=a), Labelled(labels=b):
             return Labelled(a | b)
-        case (Tenant(tenant_id=a) as rest, Tenant(tenant_id=b)) if a == b:
-            return rest
         case _:
             raise InvalidArtifact(
                 f"No visibility combines {one!r} and {other!r}. Use fewer inputs, or set the "

@@ -21,7 +21,7 @@ from turnloom.assembly.spec.retrieval import (
 from turnloom.board.logic.matching import ALWAYS, may_see
 from turnloom.board.logic.rows import read_visibility, write_visibility
 from turnloom.board.spec import After, Public, Reader, Shared, Visibility
-from turnloom.board.spec.artifacts import is_visibility
+from turnloom.board.spec.artifacts import KINDS, choice_of, is_visibility
 from turnloom.errors import ContextUnavailable, UsageError
 from turnloom.kernel.digests import chain_digest, digest
 from turnloom.kernel.marks import neutral
@@ -150,8 +150,7 @@ def _write_visibility(document: Document) -> str:
     if not is_visibility(document.visibility):
         raise UsageError(
             f"Document {document.id!r} has the invalid visibility "
-            f"{preview(document.visibility)}. Use Shared, Public, Private, Labelled, Tenant or "
-            "After."
+            f"{preview(document.visibility)}. Use {choice_of(KINDS)}."
         )
     text = "" if document.visibility == Public() else write_visibility(document.visibility)
     if len(text.encode()) > LONGEST_VISIBILITY:

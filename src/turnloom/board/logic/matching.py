@@ -16,9 +16,10 @@ from turnloom.board.spec import (
     TagFilter,
     Tenant,
     TypeRegistry,
+    Visibility,
     Where,
 )
-from turnloom.board.spec.artifacts import is_visibility
+from turnloom.board.spec.artifacts import OpenVisibility, is_visibility
 from turnloom.board.spec.queries import ArtifactContent
 from turnloom.kernel.values import Json, as_array, as_object
 
@@ -156,13 +157,15 @@ def may_see(visibility: object, reader: Reader, now: datetime) -> bool:
 
 def visible_from(visibility: object, reader: Reader) -> datetime | None:
     """The instant from which a reader may see something of its tenant; None if never."""
+    if not is_visibility(visibility):
+        return None
     if reader.role == "developer":
-        return ALWAYS if is_visibility(visibility) else None
+        return ALWAYS
     begin, audience = opening(visibility)
     return begin if _admits(audience, reader) else None
 
 
-def opening(visibility: object) -> tuple[datetime, object]:
+def opening(visibility: Visibility) -> tuple[datetime, OpenVisibility]:
     """The latest of nested instants, and the audience from then on."""
     begin = ALWAYS
     while isinstance(visibility, After):
@@ -171,7 +174,7 @@ def opening(visibility: object) -> tuple[datetime, object]:
     return begin, visibility
 
 
-def _admits(audience: object, reader: Reader) -> bool:
+def _admits(audience: OpenVisibility, reader: Reader) -> bool:
     match audience:
         case Public() | Shared():
             return True
@@ -181,5 +184,3 @@ def _admits(audience: object, reader: Reader) -> bool:
             return labels <= reader.labels
         case Tenant(tenant_id=tenant):
             return reader.tenant == tenant
-        case _:
-            return False

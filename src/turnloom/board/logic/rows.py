@@ -24,6 +24,7 @@ from turnloom.board.spec import (
     Visibility,
     is_shared,
 )
+from turnloom.board.spec.artifacts import OpenVisibility
 from turnloom.board.spec.queries import ArtifactContent, ArtifactRow, ArtifactTraits
 from turnloom.errors import ArtifactExists, InvalidArtifact
 from turnloom.kernel.digests import chain_digest
@@ -68,7 +69,7 @@ def valued(type: str, field: str, values: Iterable[Json]) -> tuple[Key, ...] | N
     return (("type", type), ("unindexed", f"{type}\0{field}"), *found)
 
 
-def terms_of(tenant: str, artifact: Artifact, audience: object) -> tuple[int, ...]:
+def terms_of(tenant: str, artifact: Artifact, audience: OpenVisibility) -> tuple[int, ...]:
     """The index terms of a tenant's artifact."""
     facts = _facts(artifact)
     return tuple([term(scope, fact) for scope in _scopes(tenant, audience) for fact in facts])
@@ -91,7 +92,7 @@ def scopes_of(reader: Reader) -> tuple[Scope, ...]:
     return (public, *agent, ("tenant", tenant, tenant), *labels, SHARED)
 
 
-def _scopes(tenant: str, audience: object) -> Sequence[Scope]:
+def _scopes(tenant: str, audience: OpenVisibility) -> Sequence[Scope]:
     match audience:
         case Shared():
             return (SHARED,)
@@ -103,8 +104,6 @@ def _scopes(tenant: str, audience: object) -> Sequence[Scope]:
             named = [("label", min(labels), tenant)]  # a reader with all labels has this one
         case Tenant(tenant_id=name):
             named = [("tenant", name, tenant)]
-        case _:
-            named = []
     return (*named, ("restricted", "", tenant))  # for developers
 
 

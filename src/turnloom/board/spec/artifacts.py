@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Set
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -122,21 +122,33 @@ class After(_Kind, frozen=True, tag="after"):
         force_setattr(self, "at", instant(self.at, "After.at"))
         if not is_visibility(self.then):
             raise InvalidArtifact(
-                f"After.then must be a visibility, not {self.then!r}. "
-                "Use Shared, Public, Private, Labelled, Tenant or After."
+                f"After.then must be a visibility, not {self.then!r}. Use {choice_of(KINDS)}."
             )
 
 
-Visibility = Shared | Public | Private | Labelled | Tenant | After
+# Who may see something once it is open. Every `match` over these has no `case _`, so that the type
+# checker names those that forget a kind.
+OpenVisibility = Shared | Public | Private | Labelled | Tenant
+
+Visibility = OpenVisibility | After
+
+# Every kind of visibility.
+KINDS: tuple[type, ...] = get_args(Visibility)
 
 # The visibility of content made of several parts: readers that all of these admit. Empty means
 # everyone of the tenant.
 Audience = tuple[Visibility, ...]
 
 
-def is_visibility(value: object) -> bool:
+def is_visibility(value: object) -> TypeGuard[Visibility]:
     """Whether a value is a visibility."""
-    return isinstance(value, Shared | Public | Private | Labelled | Tenant | After)
+    return isinstance(value, KINDS)
+
+
+def choice_of(kinds: Iterable[type]) -> str:
+    """Kinds of visibility, for an error."""
+    *others, last = (kind.__name__ for kind in kinds)
+    return f"{', '.join(others)} or {last}"
 
 
 def is_shared(visibility: object) -> bool:

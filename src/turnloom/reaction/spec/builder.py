@@ -14,8 +14,8 @@ from turnloom.assembly.logic.checking import as_sources
 from turnloom.assembly.spec.formats import PLAIN, Budget, ContextFormat
 from turnloom.assembly.spec.providers import ChosenProvider, ContextProvider
 from turnloom.assembly.spec.sources import Assembly, Source
-from turnloom.board.spec import FilterConfig, Public, TagFilter, TypeRegistry, Visibility
-from turnloom.board.spec.artifacts import is_shared, is_visibility
+from turnloom.board.spec import FilterConfig, Public, Shared, TagFilter, TypeRegistry, Visibility
+from turnloom.board.spec.artifacts import KINDS, choice_of, is_shared, is_visibility
 from turnloom.errors import UnknownType, UsageError
 from turnloom.kernel.arguments import (
     as_count,
@@ -119,7 +119,8 @@ def as_join(join: Join | None, inputs: int) -> Join | None:
 def as_visibility(value: Visibility) -> Visibility:
     """Visibility of an agent's artifacts: within its tenant only."""
     if not is_visibility(value):
-        raise wrong("`visibility`", value, "Give a Public, Private, Labelled, Tenant or After.")
+        allowed = choice_of(kind for kind in KINDS if kind is not Shared)
+        raise wrong("`visibility`", value, f"Give a {allowed}.")
     if is_shared(value):
         raise wrong("`visibility`", value, "Only `board.publish(…)` may share.")
     return value

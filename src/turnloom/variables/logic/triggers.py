@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, Union, get_args
 
 from pydantic import Field, create_model
 
+from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, as_array, as_object
 from turnloom.variables.logic.matching import TextPattern, reader
 from turnloom.variables.logic.types import same
@@ -239,12 +240,26 @@ def topic_of(kind: str, fact: Any) -> Topic | None:
 def listeners(
     definitions: Mapping[str, VariableDefinition],
 ) -> list[tuple[VariableDefinition, Trigger, str, Listener]]:
-    """Every trigger of every derived variable, with its writer name, in declared order."""
+    """Every trigger of every derived variable, with its writer name, in declared order.
+
+    Raises:
+        UsageError: a trigger listens to a kind of fact that has no topic.
+    """
     found: list[tuple[VariableDefinition, Trigger, str, Listener]] = []
     for definition in definitions.values():
         if isinstance(definition.source, Derived):
             for number, trigger in enumerate(definition.source.triggers):
                 writer = f"trigger:{definition.name}[{number}]"
-                listen = TRIGGER_LOADERS[trigger.type].listen
-                found.append((definition, trigger, writer, listen(trigger, writer)))
+                listener = TRIGGER_LOADERS[trigger.type].listen(trigger, writer)
+                _check_topics(trigger, listener)
+                found.append((definition, trigger, writer, listener))
     return found
+
+
+def _check_topics(trigger: Trigger, listener: Listener) -> None:
+    for kind, _ in (*listener.topics, *filter(None, [listener.restarts])):
+        if kind not in SUBJECTS:
+            raise UsageError(
+                f"Trigger {trigger.type!r} listens to {kind!r}, which no trigger can hear, so it "
+                f"would never fire. Choose one of {', '.join(SUBJECTS)}."
+            )
