@@ -196,7 +196,7 @@ async def test_a_search_is_told_with_scores_sources_and_what_had_no_room(desk: D
     assert (fact.collection, fact.query, fact.agent) == ("manual", "all about tea", "Clerk")
     turn = await desk.explained()
     text = str(turn)
-    assert "tea.md#2" in text and "'all about tea'" in text
+    assert "tea.md#2" in text and '"all about tea"' in text
     assert [(each.origin.rpartition(" ")[2], each.reason) for each in turn.withheld] == [
         ("jars.md#0", "over_budget"),
     ]

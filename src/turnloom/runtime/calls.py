@@ -535,10 +535,9 @@ class Retries:
     """Records the attempts of one model call that fail and are followed by another."""
 
     def __init__(self, journal: Journal, key: str, task: Task, engine: str) -> None:
-        self._journal = journal
+        self._journal: Journal | None = journal
         self._key = key
         self._identity = (task.turn, task.agent, engine)
-        self._is_over = False
 
     async def note(self, error: str, message: str, pause: float) -> None:
         """Store a failed attempt and the seconds until the next one.
@@ -546,21 +545,19 @@ class Retries:
         Raises:
             UsageError: the call is over, or the pause is not a number.
         """
-        if self._is_over:
+        journal = self._journal
+        if journal is None:
             raise UsageError("The call of this task is over. Do not ask its model again.")
         seconds = as_seconds(pause, "`pause` of a retry") or 0.0
         text = without_keys(writable(str(message)))
         fact = ModelRetried(*self._identity, writable(str(error)), text, round(seconds, 3))
-        await self._journal.put(self._next(), fact)
-
-    def _next(self) -> str:
-        """The id of the next attempt; those of a process that is gone count too."""
+        # Attempts of a process that is gone count too.
         ids = (f"{self._key}/retry.{number}" for number in count())
-        return next(id for id in ids if self._journal.recorded(id) is None)
+        await journal.put(next(id for id in ids if journal.recorded(id) is None), fact)
 
     def end(self) -> None:
-        """Record nothing more."""
-        self._is_over = True
+        """Record nothing more, and let go of the run: an engine may keep the task."""
+        self._journal = None
 
 
 class EngineCallee:
