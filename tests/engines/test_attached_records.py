@@ -199,5 +199,5 @@ async def test_a_chat_that_another_program_left_is_not_gone_on_with(tmp_path: Pa
 
 
 def test_nothing_is_recorded_where_nothing_is_open(tmp_path: Path) -> None:
-    with raising(UsageError, "with Records"):
+    with raising(UsageError, "with ChatRecords"):
         ChatRecords(str(tmp_path / "turnloom.db")).begin(loaded(tmp_path, FILES))
