@@ -159,9 +159,10 @@ def test_what_is_named_as_context_and_is_not_there_is_told(turnloom: Call, tmp_p
         "providers.py": "async def wins(request): ...",
     }
     told = turnloom("check", write_folder(tmp_path, files), code=2).out
-    first, second = (line.partition("agents.yaml:")[2] for line in told.splitlines())
+    first, second, third = (line.partition("agents.yaml:")[2] for line in told.splitlines())
     assert first.startswith("1: W048 ") and "'winz'" in first and "'wins'" in first
     assert second.startswith("2: W012 ") and "'limit'" in second
+    assert third.startswith("2: W030 ") and "'B'" in third
 
 
 FLOWS = """\

@@ -32,18 +32,18 @@ _ALIASES = {
 }
 
 
-def _usual(word: Json) -> Json:
+def usual(word: Json) -> Json:
     """Our word for a synonym."""
     return _ALIASES.get(word, word) if isinstance(word, str) else word
 
 
-def _party(name: Json) -> Json:
+def party(name: Json) -> Json:
     """Lower-case the names of the user and the end."""
     lowered = name.lower() if isinstance(name, str) else name
     return lowered if lowered in (USER, TERMINATE) else name
 
 
-Party = Annotated[str, BeforeValidator(_party)]
+Party = Annotated[str, BeforeValidator(party)]
 
 
 class Orchestrator(Declared):
@@ -71,9 +71,9 @@ class Handoff(Declared):
     target_agent: Party
     handoff_type: Literal["condition", "after_work"]
     condition_type: Annotated[
-        Literal["expression", "string_llm"] | None, BeforeValidator(_usual)
+        Literal["expression", "string_llm"] | None, BeforeValidator(usual)
     ] = None
-    condition_scope: Annotated[Literal["pre"] | None, BeforeValidator(_usual)] = None
+    condition_scope: Annotated[Literal["pre"] | None, BeforeValidator(usual)] = None
     condition: str | None = None
     transition_target: Literal["AgentTarget", "RevertToUserTarget", "TerminateTarget"] | None = None
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from turnloom.hooks.spec import Hook, Hooks, LifecycleTool
 from turnloom.kernel.documents import DeclarationFile, Path
-from turnloom.kernel.models import DocumentEntry, Report
+from turnloom.kernel.models import DocumentEntry, Report, readable
 from turnloom.kernel.values import Json, as_array, nearest
 from turnloom.variables.logic.conditions import Condition, judge
 from turnloom.variables.logic.cycles import cycle_of
@@ -50,7 +50,7 @@ class CheckedHook(NamedTuple):
 def read_hooks(
     report: Report, document: DeclarationFile, entry: DocumentEntry
 ) -> list[CheckedHook]:
-    """The hooks that a document declares, each valid by itself."""
+    """The hooks that a document declares, as far as they can be read."""
     items = as_array(entry.value)
     if items is None:
         if entry.value is not None:
@@ -61,6 +61,7 @@ def read_hooks(
     for number, value in enumerate(items):
         path = (*entry.path, number)
         declared = report.model(document, DocumentEntry(path, value), LifecycleTool)
+        declared = declared or readable(value, LifecycleTool)
         if declared is not None:
             found.append(CheckedHook(path, declared))
     return found

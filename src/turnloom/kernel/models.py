@@ -1,6 +1,7 @@
 """Strict, frozen models of declarations, and the diagnostics of documents that do not fit them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -94,14 +95,38 @@ class Report:
             self.problems.append(problem)
 
     def model(self, document: DeclarationFile, entry: DocumentEntry, model: type[M]) -> M | None:
-        """The value of an entry as a model; or None, with every problem added."""
+        """The value of an entry as a model, with every problem added; None if it cannot be read.
+
+        Unknown keys do not hide the rest: it is read without them, or with the keys they were
+        meant to be.
+        """
         try:
             return model.model_validate(entry.value)
         except ValidationError as error:
-            for detail in error.errors(include_url=False):
-                path, code, message, remedy = _explain(entry, detail, model)
-                self.add(document, path, code, message, remedy=remedy)
+            details = error.errors(include_url=False)
+        self._explain_all(document, entry, details, model)
+        unknown = [each for each in details if each["type"] == "extra_forbidden"]
+        if not unknown:
             return None
+        known = DocumentEntry(entry.path, _without_unknown(entry.value, unknown, model))
+        try:
+            return model.model_validate(known.value)
+        except ValidationError as error:
+            # Only a value whose keys are all known is judged as a whole.
+            whole = [e for e in error.errors(include_url=False) if e["type"] == "value_error"]
+            self._explain_all(document, known, whole, model)
+            return None
+
+    def _explain_all(
+        self,
+        document: DeclarationFile,
+        entry: DocumentEntry,
+        details: Sequence[ErrorDetails],
+        model: type[BaseModel],
+    ) -> None:
+        for detail in details:
+            path, code, message, remedy = _explain(entry, detail, model)
+            self.add(document, path, code, message, remedy=remedy)
 
     def unknown(self, document: DeclarationFile, path: Path, known: Sequence[str]) -> None:
         """Add an error for an unknown key."""
@@ -170,6 +195,34 @@ class Report:
             else:
                 found[name] = DocumentEntry(where, item)
         return NamedEntries(found, complete)
+
+
+def readable(value: Any, model: type[M]) -> M | None:
+    """The part of a value that can be read: its keys without faults, if these make a model."""
+    mapping = as_object(value)
+    for _ in range(2 if mapping is not None else 0):  # defaults may have faults of their own
+        try:
+            return model.model_validate(mapping)
+        except ValidationError as error:
+            faulty = {each["loc"][:1] for each in error.errors(include_url=False)}
+            mapping = {key: each for key, each in (mapping or {}).items() if (key,) not in faulty}
+    return None
+
+
+def _without_unknown(value: Any, unknown: Sequence[ErrorDetails], model: type[BaseModel]) -> Any:
+    """A copy of a value whose unknown keys are renamed to the nearest missing ones, or removed."""
+    copied = deepcopy(value)
+    for detail in unknown:
+        *path, key = _place_of(value, _untagged(model, detail["loc"]))
+        parent: Any = copied
+        for step in path:
+            parent = parent[step]
+        if key not in parent:
+            continue
+        meant, given = nearest(str(key), _keys_at(model, detail["loc"][:-1])), parent.pop(key)
+        if meant is not None:
+            parent.setdefault(meant, given)
+    return copied
 
 
 def _refusal(model: type[BaseModel], values: Mapping[str, Any], error: ValidationError) -> str:

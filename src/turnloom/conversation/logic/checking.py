@@ -41,7 +41,7 @@ from turnloom.guards.spec import Guards, Selection
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report
-from turnloom.kernel.values import nearest
+from turnloom.kernel.values import as_object, nearest
 from turnloom.variables.events import ContextSuppressed
 from turnloom.variables.logic.checking import KnownNames, check_variables
 from turnloom.variables.logic.derivation import Triggers
@@ -162,6 +162,8 @@ def check(
         check_reach(scope, orchestrator, rules)
         check_flow(scope, orchestrator, rules, agents)
         check_ends(scope, orchestrator, agents, rules)
+    else:
+        _check_first(scope)
     if orchestrator is None or broken or _errors(report):
         return None, sorted(report.problems)
     conversation = Conversation(
@@ -272,6 +274,16 @@ def _check_calls(
             remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(known)}."
             message = f"In the script, {agent!r} calls {call.tool!r}, a tool that it does not have."
             scope.report.warn(document, where, "W067", message, remedy=remedy)
+
+
+def _check_first(scope: Scope) -> None:
+    """Check the first agent of an orchestrator that cannot be read as a whole."""
+    document = scope.document("orchestrator")
+    entry = scope.report.part(document, "orchestrator")
+    initial = (as_object(entry.value) or {}).get("initial_agent")
+    if isinstance(initial, str):
+        where = (*entry.path, "initial_agent")
+        scope.check_agent(document, where, initial, "starts the conversation")
 
 
 def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Set
 
 from turnloom.agents.spec import Agent
-from turnloom.conversation.logic.reach import START, beyond, followers
+from turnloom.conversation.logic.reach import ROUTING, START, beyond, followers
 from turnloom.conversation.logic.rosters import placed_contexts
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
@@ -27,7 +27,7 @@ def check_flow(
     scope: Scope, orchestrator: Orchestrator, rules: Rules, agents: Mapping[str, Agent]
 ) -> None:
     """Report uses of variables that cannot be set yet, and variables without a use."""
-    if not scope.is_sound:
+    if not scope.is_sound((*ROUTING, "context_variables", "tools", "hooks", "script")):
         return
     if not scope.others_write:
         follows = followers(scope.places, orchestrator, rules)

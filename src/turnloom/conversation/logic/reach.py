@@ -11,13 +11,19 @@ from turnloom.variables.spec import VariableDefinition
 
 Rules = Mapping[str, tuple[HandoffRule, ...]]
 
+# The parts that decide who speaks.
+ROUTING = ("orchestrator", "agents", "handoffs")
+
+# Problems of conditions, which do not change where a rule leads.
+CONDITIONS = ("W021", "W022", "W023", "W024")
+
 # The source of the first route, as in `route.decided`.
 START = ""
 
 
 def check_reach(scope: Scope, orchestrator: Orchestrator, rules: Rules) -> None:
     """Report agents that no rule leads to."""
-    if not scope.is_sound:
+    if not scope.is_sound(("orchestrator", "handoffs"), besides=CONDITIONS):
         return
     for name in sorted(scope.agent_names - reached(scope.places, orchestrator, rules)):
         document, path = scope.places[name]
@@ -70,7 +76,7 @@ def _after(name: str, rules: Rules, default: set[str]) -> set[str]:
     """The targets of an agent's rules; the default too, unless one of them always fires."""
     asked = [rule for rule in rules.get(name, ()) if not rule.pre]
     found = {rule.target for rule in asked}
-    always = any(rule.condition is None and not rule.llm for rule in asked)
+    always = any(not rule.said for rule in asked)
     return found if always else found | default
 
 
@@ -120,7 +126,7 @@ def check_ends(
     scope: Scope, orchestrator: Orchestrator, agents: Mapping[str, Agent], rules: Rules
 ) -> None:
     """Report runs that never end, and agents at which a run ends because no rule fires."""
-    if scope.broken or any(problem.severity == "error" for problem in scope.report.problems):
+    if not scope.is_sound((*ROUTING, "context_variables")):
         return
     found = reached(agents, orchestrator, rules)
     met = [name for name in agents if name in found]

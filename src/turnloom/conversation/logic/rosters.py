@@ -19,7 +19,7 @@ from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecy
 from turnloom.conversation.spec import Orchestrator
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
-from turnloom.kernel.models import DocumentEntry, Report
+from turnloom.kernel.models import DocumentEntry, Report, readable
 from turnloom.kernel.values import as_object
 
 # Keys for agents of boards and flows only: message and remedy.
@@ -130,16 +130,17 @@ def placed_contexts(scope: Scope, agent: Agent) -> Iterator[PlacedChoice]:
 
 
 def read_agents(scope: Scope) -> dict[str, Agent]:
-    """The agents of a folder, each valid by itself; the scope registers all names."""
+    """The agents of a folder, as far as they can be read; the scope registers all names."""
     document = scope.document("agents")
-    entry = scope.report.part(document, "agents")
-    declared = scope.report.named(document, entry, "Agent")
+    listed = scope.report.part(document, "agents")
+    declared = scope.report.named(document, listed, "Agent")
     agents: dict[str, Agent] = {}
     for name, found in declared.entries.items():
         scope.agent_names.add(name)
         scope.places[name] = (document, found.path)
         _check_name(scope, document, found, name)
-        agent = scope.report.model(document, _within_the_form(scope, document, found), Agent)
+        entry = _within_the_form(scope, document, found)
+        agent = scope.report.model(document, entry, Agent) or readable(entry.value, Agent)
         if agent is not None:
             agents[name] = agent
             _check_sections(scope, document, found.path, agent)
@@ -149,7 +150,7 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
     if complete and not declared.entries:
         scope.report.add(
             document,
-            entry.path,
+            listed.path,
             "W011",
             "The workflow has no agents.",
             remedy="Declare at least one.",

@@ -1,14 +1,15 @@
 """Check and read handoff rules and their conditions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from turnloom.agents.spec import TERMINATE, USER
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import Handoff, HandoffRule
+from turnloom.conversation.spec import Handoff, HandoffRule, party, usual
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry
-from turnloom.kernel.values import as_array, nearest, preview
+from turnloom.kernel.values import as_array, as_object, nearest, preview
 from turnloom.variables.logic.conditions import Condition, Term, parse_condition
 from turnloom.variables.logic.types import misfit, same
 from turnloom.variables.spec import (
@@ -46,6 +47,8 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
         if handoff is not None:
             rule = _rule(scope, document, path, handoff, number=index + 1)
             found.setdefault(handoff.source_agent, []).append(rule)
+        else:
+            _check_unread(scope, document, path, as_object(value) or {})
     ordered = {source: tuple(sorted(rules, key=_order)) for source, rules in found.items()}
     for rules in ordered.values():
         for place, rule in enumerate(rules):
@@ -81,6 +84,19 @@ def _rule(
     return HandoffRule(
         number, handoff.target_agent, handoff.handoff_type, condition, said=said, llm=llm, pre=pre
     )
+
+
+def _check_unread(
+    scope: Scope, document: DeclarationFile, path: Path, value: Mapping[str, Any]
+) -> None:
+    """Check the names and the condition of a rule that cannot be read as a whole."""
+    parties = (("source_agent", "has a handoff"), ("target_agent", "is the target of a handoff"))
+    for key, role in parties:
+        if isinstance(name := party(value.get(key)), str):
+            scope.check_party(document, (*path, key), name, role)
+    said, judged = value.get("condition"), usual(value.get("condition_type"))
+    if isinstance(said, str) and judged in (None, "expression"):
+        check_condition(scope, document, (*path, "condition"), said)
 
 
 def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:

@@ -1,6 +1,6 @@
 """The names, positions and problems that the checks of a workflow share."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from turnloom.agents.spec import TERMINATE, USER
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
@@ -28,10 +28,17 @@ class Scope:
         self.views: Mapping[str, DocumentEntry] = {}
         self.asking: list[tuple[DeclarationFile, Path, str]] = []
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether all parts could be read, with no errors so far."""
-        return not self.broken and all(each.severity != "error" for each in self.report.problems)
+    def is_sound(self, parts: Collection[str], besides: Collection[str] = ()) -> bool:
+        """Whether these parts could be read and have no errors so far, besides some codes."""
+        files = {self.document(part).file for part in parts}
+        return (
+            self.agents_known
+            and self.broken.isdisjoint(parts)
+            and not any(
+                each.severity == "error" and each.file in files and each.code not in besides
+                for each in self.report.problems
+            )
+        )
 
     @property
     def others_write(self) -> bool:

@@ -10,7 +10,7 @@ from turnloom.conversation.logic.scope import Scope
 from turnloom.hooks.logic import CheckedHook, order_hooks, read_hooks
 from turnloom.hooks.spec import ALL, Hooks, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Path
-from turnloom.kernel.models import DocumentEntry
+from turnloom.kernel.models import DocumentEntry, readable
 from turnloom.kernel.values import Json, as_array, as_object, nearest
 
 _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
@@ -86,11 +86,23 @@ def _tools(
         tool = scope.report.model(document, DocumentEntry(path, item), Tool)
         if tool is None:
             complete = False
+            tool = readable(item, Tool)
+        if tool is None:
+            _check_unread(scope, document, (*path, "agent"), item, role="has a tool")
         elif problem := _taken(tool.title, found):
             scope.report.add(document, path, *problem, "Give it another `name`.")
         else:
             found[tool.title] = DeclaredTool(path, tool)
     return found, complete
+
+
+def _check_unread(
+    scope: Scope, document: DeclarationFile, path: Path, item: Any, role: str
+) -> None:
+    """Check the agent of an entry that cannot be read as a whole."""
+    agent = (as_object(item) or {}).get(str(path[-1]))
+    if isinstance(agent, str) and agent != ALL:
+        scope.check_agent(document, path, agent, role)
 
 
 def _taken(name: str, found: Mapping[str, DeclaredTool]) -> tuple[str, str] | None:
@@ -162,7 +174,7 @@ def _check_bound(
         for name in names:
             holders.setdefault(name, []).append(agent)
     for name, (path, tool) in tooling.tools.items():
-        if name not in holders and tool.agent is None:
+        if name not in holders and tool.agent is None and tooling.complete:
             message = f"No agent has tool {name!r}."
             remedy = "Name one as its `agent`, list it under an agent's `tools`, or remove it."
             scope.report.warn(tooling.document, path, "W046", message, remedy=remedy)
@@ -196,7 +208,7 @@ def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tup
 
 
 def read_lifecycle(scope: Scope, document: DeclarationFile) -> list[CheckedHook]:
-    """The hooks that the tools file declares, each valid by itself."""
+    """The hooks that the tools file declares, as far as they can be read."""
     declared = as_object(document.value) or {}
     entry = DocumentEntry(("lifecycle_tools",), declared.get("lifecycle_tools"))
     return read_hooks(scope.report, document, entry)
@@ -218,7 +230,9 @@ def check_message_hooks(scope: Scope) -> list[tuple[Path, MessageHook]]:
     for number, item in enumerate(items):
         path = (*entry.path, number)
         hook = scope.report.model(document, DocumentEntry(path, item), MessageHook)
-        if hook is not None:
+        if hook is None:
+            _check_unread(scope, document, (*path, "hook_agent"), item, role="has a hook")
+        else:
             if hook.hook_agent != ALL:
                 scope.check_agent(document, (*path, "hook_agent"), hook.hook_agent, "has a hook")
             found.append((path, hook))
@@ -238,4 +252,9 @@ def check_hooks(scope: Scope, tooling: Tooling) -> Hooks:
         if each.declared.agent is not None:
             where = (*each.path, "agent")
             scope.check_agent(document, where, each.declared.agent, "has a hook")
+    read = {each.path for each in checked}
+    items = as_array((as_object(document.value) or {}).get("lifecycle_tools")) or ()
+    for number, item in enumerate(items):
+        if (path := ("lifecycle_tools", number)) not in read:
+            _check_unread(scope, document, (*path, "agent"), item, role="has a hook")
     return order_hooks(scope.report, document, checked, conditions)

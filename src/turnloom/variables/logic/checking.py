@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from turnloom.errors import UsageError
 from turnloom.kernel.documents import DeclarationFile, Path
-from turnloom.kernel.models import DocumentEntry, Report
-from turnloom.kernel.values import Json, as_object, nearest
+from turnloom.kernel.models import DocumentEntry, Report, readable
+from turnloom.kernel.values import Json, as_array, as_object, nearest
 from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
@@ -127,7 +127,26 @@ def _definition(
             where = (*entry.path, fault.key)
             report.add(document, where, "W029", fault.why, remedy=fault.remedy)
         _check_source(report, document, (*entry.path, "source"), definition, known=known)
+    else:
+        _check_unread(report, document, entry, known)
     return definition
+
+
+def _check_unread(
+    report: Report, document: DeclarationFile, entry: DocumentEntry, known: KnownNames
+) -> None:
+    """Check what can be read of a definition that is invalid: all but its faulty keys, or the
+    agents and tools of its triggers."""
+    rest, where = readable(entry.value, definition_model()), (*entry.path, "source")
+    if rest is not None and rest.type is not None:
+        _check_source(report, document, where, rest, known=known)
+        return
+    source = as_object((as_object(entry.value) or {}).get("source")) or {}
+    for number, trigger in enumerate(as_array(source.get("triggers")) or ()):
+        names = as_object(trigger) or {}
+        for key, check in (("agent", _check_agent), ("tool", _check_tool)):
+            if isinstance(name := names.get(key), str):
+                check(report, document, (*where, "triggers", number, key), name, known=known)
 
 
 def _check_source(
@@ -189,19 +208,12 @@ def _check_trigger(
     trigger: Trigger,
     known: KnownNames,
 ) -> None:
-    agent, agents = _agent_of(trigger), known.agents
-    tool: str | None = getattr(trigger, "tool", None)
-    if tool is not None and known.tools is not None and tool not in known.tools:
-        message = f"Trigger listens to tool {tool!r}, which is not declared; it can never fire."
-        hint = nearest(tool, sorted(known.tools))
-        remedy = f"Did you mean {hint!r}?" if hint else "Declare it in the tools file."
-        report.add(document, (*path, "tool"), "W045", message, remedy=remedy)
-    if agent is not None and agent not in agents and agents:
-        hint = nearest(agent, sorted(agents))
-        remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
-        message = f"Trigger listens to agent {agent!r}, which is not declared."
+    agent, tool = _agent_of(trigger), getattr(trigger, "tool", None)
+    if tool is not None:
+        _check_tool(report, document, (*path, "tool"), tool, known=known)
+    if agent is not None:
         key = "agent" if hasattr(trigger, "agent") else "since"
-        report.add(document, (*path, key), "W020", message, remedy=remedy)
+        _check_agent(report, document, (*path, key), agent, known=known)
     for value in trigger.values or ():
         if problem := misfit(definition, value):
             remedy = "Set the `value` of the trigger."
@@ -214,6 +226,27 @@ def _check_trigger(
         TRIGGER_LOADERS[trigger.type].listen(trigger, "")
     except ValueError as error:
         report.add(document, (*path, "match", "regex"), "W025", str(error), remedy="Correct it.")
+
+
+def _check_tool(
+    report: Report, document: DeclarationFile, path: Path, tool: str, known: KnownNames
+) -> None:
+    if known.tools is not None and tool not in known.tools:
+        message = f"Trigger listens to tool {tool!r}, which is not declared; it can never fire."
+        hint = nearest(tool, sorted(known.tools))
+        remedy = f"Did you mean {hint!r}?" if hint else "Declare it in the tools file."
+        report.add(document, path, "W045", message, remedy=remedy)
+
+
+def _check_agent(
+    report: Report, document: DeclarationFile, path: Path, agent: str, known: KnownNames
+) -> None:
+    agents = known.agents
+    if agents and agent not in agents:
+        hint = nearest(agent, sorted(agents))
+        remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
+        message = f"Trigger listens to agent {agent!r}, which is not declared."
+        report.add(document, path, "W020", message, remedy=remedy)
 
 
 def _agent_of(trigger: Trigger) -> str | None:
@@ -269,7 +302,7 @@ def _check_heard(
 def _exposure(
     report: Report, document: DeclarationFile, entry: DocumentEntry, agents: Set[str]
 ) -> Exposure | None:
-    exposure = report.model(document, entry, Exposure)
+    exposure = report.model(document, entry, Exposure) or readable(entry.value, Exposure)
     if exposure is not None and exposure.name not in agents and agents:
         hint = nearest(exposure.name, sorted(agents))
         remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(sorted(agents))}."
