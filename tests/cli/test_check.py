@@ -288,3 +288,30 @@ def test_a_run_of_a_flow_says_which_step_lacks_its_model(turnloom: Call, tmp_pat
     assert turnloom("check", "flow.py").out == ""
     told = turnloom("run", "flow.py", code=2).err
     assert "flow.py:16: W050 " in told and "'Write'" in told and "'openai:gpt-5'" in told
+
+
+def test_what_another_system_reads_is_a_warning_and_the_workflow_runs(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    files = {
+        "orchestrator.yaml": "runtime_extensions: [{kind: api_router}]\nmax_turns: 1",
+        "agents.yaml": "A: {}",
+        "script.yaml": "agents: {A: [Hello.]}",
+        "tools.yaml": """\
+            lifecycle_tools:
+            - trigger: before_chat
+              agent: null
+              file: hooks.py
+              function: start
+              tool_type: Agent_Tool
+            """,
+        "hooks.py": "def start() -> None: ...",
+        "theme.json": '{"colour": "red"}',
+        "_pack/workflow_graph.json": '{"journeys": [{"id": "x"}]}',
+    }
+    folder = write_folder(tmp_path, files)
+    told = turnloom("check", folder).out.splitlines()
+    assert [line.split(": ")[1][:4] for line in told] == ["W008", "W015", "W007", "W015"]
+    assert turnloom("check", folder, "--fail-on", "warning", code=2).out.splitlines() == told
+    assert "Hello." in turnloom("run", folder, "--store", str(tmp_path / "runs.db")).out
+    turnloom("check", INTERVIEW, "--fail-on", "warning")

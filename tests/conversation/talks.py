@@ -10,7 +10,7 @@ from textwrap import dedent
 from turnloom.adapters.files import restore_folder
 from turnloom.agents.events import AgentText, TurnFinished, TurnStarted, UserText
 from turnloom.conversation.events import RouteDecided
-from turnloom.conversation.logic.checking import check
+from turnloom.conversation.logic.checking import check, unreadable
 from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import Diagnostic
@@ -27,8 +27,7 @@ def examine(files: Mapping[str, str]) -> tuple[Conversation | None, list[Diagnos
     """The conversation that texts declare, and everything there is to say about them."""
     texts = {file: dedent(text).strip("\n") for file, text in files.items()}
     folder, problems = restore_folder("Flow", "Flow", texts, {})
-    broken = frozenset(problem.file.split("/")[-1].split(".")[0] for problem in problems)
-    conversation, found = check(folder, broken)
+    conversation, found = check(folder, unreadable(problems))
     return conversation, sorted([*problems, *found])
 
 

@@ -18,7 +18,21 @@ from turnloom.testing import ScriptedEngine
 from turnloom.variables.logic.migration.layout import OLDER
 
 MISTAKES = mistakes()
-WARNINGS = {"W014", "W030", "W031", "W032", "W038", "W046", "W054", "W064", "W065", "W066", "W067"}
+WARNINGS = {
+    "W014",
+    "W015",
+    "W030",
+    "W031",
+    "W032",
+    "W034",
+    "W038",
+    "W046",
+    "W054",
+    "W064",
+    "W065",
+    "W066",
+    "W067",
+}
 
 # What a model or a parser says holds what to do.
 ALL_IN_ONE = {"W012", "W022"}

@@ -10,6 +10,9 @@ from turnloom.kernel.values import Json, as_array, nearest
 from turnloom.variables.logic.conditions import Condition, judge
 from turnloom.variables.logic.cycles import cycle_of
 
+# Keys of hooks in workflows of MozaiksAI, whose interface reads them.
+FOREIGN = ("tool_type", "auto_invoke", "ui")
+
 # The `on` of hooks after the chat, by the status of the run.
 ENDINGS = {"finished": "success", "failed": "failure", "cancelled": "failure"}
 
@@ -60,8 +63,8 @@ def read_hooks(
     found: list[CheckedHook] = []
     for number, value in enumerate(items):
         path = (*entry.path, number)
-        declared = report.model(document, DocumentEntry(path, value), LifecycleTool)
-        declared = declared or readable(value, LifecycleTool)
+        own = report.foreign(document, DocumentEntry(path, value), FOREIGN)
+        declared = report.model(document, own, LifecycleTool) or readable(own.value, LifecycleTool)
         if declared is not None:
             found.append(CheckedHook(path, declared))
     return found

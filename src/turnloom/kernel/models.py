@@ -133,6 +133,23 @@ class Report:
         message, remedy = _unknown(str(path[-1]), known)
         self.add(document, path, "W010", message, remedy=remedy)
 
+    def foreign(
+        self, document: DeclarationFile, entry: DocumentEntry, keys: Collection[str]
+    ) -> DocumentEntry:
+        """The entry without keys that another system reads, which are one warning."""
+        value = as_object(entry.value) or {}
+        found = [key for key in value if key in keys]
+        if not found:
+            return entry
+        if said := [key for key in found if is_said(value[key])]:
+            message = f"Only another system reads {' and '.join(map(repr, said))}; no effect here."
+            where = (*entry.path, said[0])
+            self.warn(
+                document, where, "W015", message, remedy="Keep it for that system, or remove it."
+            )
+        rest = {key: each for key, each in value.items() if key not in keys}
+        return DocumentEntry(entry.path, rest)
+
     def part(
         self, document: DeclarationFile, key: str, beside: Collection[str] = ()
     ) -> DocumentEntry:
@@ -195,6 +212,13 @@ class Report:
             else:
                 found[name] = DocumentEntry(where, item)
         return NamedEntries(found, complete)
+
+
+def is_said(value: Any) -> bool:
+    """Whether a value says something: it is neither null nor a collection of nulls."""
+    mapping = as_object(value)
+    parts = mapping.values() if mapping is not None else as_array(value)
+    return value is not None if parts is None else any(map(is_said, parts))
 
 
 def readable(value: Any, model: type[M]) -> M | None:

@@ -12,7 +12,7 @@ from turnloom.agents.spec import SELECTOR, DeclaredServer, Engine, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import checking as leniency
-from turnloom.conversation.logic.checking import check_production, declared_guards
+from turnloom.conversation.logic.checking import check_production, declared_guards, unreadable
 from turnloom.conversation.logic.rosters import declared_contexts, roster
 from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.conversation.service import CheckedFolders
@@ -167,7 +167,7 @@ class Folders:
     ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
         to_run = depth == "run"
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
-        broken = frozenset(FilePath(problem.file).stem for problem in unread)
+        broken = unreadable(unread)
         conversation, found = self._checked.check(folder, broken, frozenset(set_aside))
         code = Code(adapter("files").Modules(folder.root, loading), folder, broken)
         engines, unasked = self._engines.choose(code, roster(folder, broken), depth)

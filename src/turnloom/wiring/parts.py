@@ -3,14 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path as FilePath
 from typing import Any, Protocol, cast
 
 from anyio import to_thread
 
 from turnloom.board.service import bind
 from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
-from turnloom.conversation.logic.checking import deciding
+from turnloom.conversation.logic.checking import deciding, unreadable
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import RunDeclarations
 from turnloom.flow.logic.flowing import FlowForm
@@ -340,7 +339,7 @@ async def declared(started: RunStarted) -> RunDeclarations:
     folder, problems = await to_thread.run_sync(
         restore, started.workflow, started.root, started.files, started.code
     )
-    broken = frozenset(FilePath(problem.file).stem for problem in problems)
+    broken = unreadable(problems)
     document = folder.documents.get("context_variables")
     descriptions = {} if document is None else describe(document)
     return RunDeclarations(descriptions, deciding(folder, broken))

@@ -137,12 +137,13 @@ def test_two_files_for_one_part_are_refused_and_all_of_them_are_checked(tmp_path
         ("package.json", ""),
     ],
 )
-def test_a_declarative_file_that_is_no_part_is_refused(
+def test_a_declarative_file_that_is_no_part_is_reported(
     tmp_path: Path, file: str, remedy: str
 ) -> None:
     found = read_folder(folder(tmp_path, {file: "{}"}))[1]
     assert [(problem.file, problem.code) for problem in found] == [(f"W/{file}", "W007")]
     assert remedy in found[0].remedy
+    assert found[0].severity == ("error" if remedy else "warning")
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,7 @@ def test_an_empty_pack_is_accepted(tmp_path: Path, text: str) -> None:
         ("[\n1, 2]", 2),
     ],
 )
-def test_a_pack_that_declares_something_is_refused(tmp_path: Path, text: str, line: int) -> None:
+def test_a_pack_that_declares_something_is_a_warning(tmp_path: Path, text: str, line: int) -> None:
     path = folder(tmp_path, {"_pack/workflow_graph.json": text})
     assert problems(path) == [("W/_pack/workflow_graph.json", line, "W008")]
 

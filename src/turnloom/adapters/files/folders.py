@@ -2,7 +2,8 @@
 
 import codecs
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from turnloom.adapters.files.parsing import MAX_BYTES, parse
 from turnloom.errors import Diagnostic, UsageError
@@ -229,14 +230,14 @@ def _documents(
     return found
 
 
-def _name_problems(name: str, files: Iterable[str]) -> list[Diagnostic]:
+def _name_problems(name: str, files: Collection[str]) -> list[Diagnostic]:
     """Problems of the file names: no workflow, two files for one part, or an unknown part."""
     problems: list[Diagnostic] = []
     first: dict[str, str] = {}
     for file in sorted(files):
         part = _part(file)
         if part is None:
-            problems.append(_unknown(name, file))
+            problems.append(_unknown(name, file, files))
         elif first.setdefault(part, file) != file:
             message = f"{first[part]!r} and {file!r} both declare {part!r}."
             problem = Diagnostic(
@@ -250,33 +251,41 @@ def _name_problems(name: str, files: Iterable[str]) -> list[Diagnostic]:
     return problems
 
 
-def _unknown(name: str, file: str) -> Diagnostic:
-    meant = nearest(os.path.splitext(file)[0], PARTS)
+def _unknown(name: str, file: str, files: Collection[str]) -> Diagnostic:
+    """The problem of a file that is not a part: an error if it looks like one that is missing."""
+    given = {_part(each) for each in files}
+    meant = nearest(os.path.splitext(file)[0], [part for part in PARTS if part not in given])
     suffix = os.path.splitext(file)[1].lower()
-    remedy = f"Rename it to '{meant}{suffix}'." if meant else "Move it out of the folder."
-    message = f"{file!r} is not a part of a workflow. Parts: {', '.join(PARTS)}."
-    return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy=remedy)
+    if meant:
+        message = f"{file!r} is not a part of a workflow. Parts: {', '.join(PARTS)}."
+        remedy = f"Rename it to '{meant}{suffix}'."
+        return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy=remedy)
+    message = f"{file!r} is not a part of a workflow and has no effect here."
+    remedy = "Keep it for the code or system that reads it, or move it out of the folder."
+    return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy, "warning")
 
 
 def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:
-    """Accept a `_pack` that declares nothing, as in generated folders."""
+    """Warn about a `_pack`, which another system reads, if it declares something."""
     if not os.path.isdir(os.path.join(root, "_pack")):
         return
-    files = _listing(root, name, "_pack/", problems)
+    found: list[Diagnostic] = []
+    files = _listing(root, name, "_pack/", found)
     declared = (f"_pack/{file}" for file in files if file.lower().endswith(SUFFIXES))
-    for file, text in _read(root, name, declared, problems).items():
+    for file, text in _read(root, name, declared, found).items():
         document, more = parse(f"{name}/{file}", text)
-        problems += more
+        found += more
         if document:
-            problems += _pack_problems(document)
+            found += _pack_problems(document)
+    problems += (replace(problem, severity="warning") for problem in found)
 
 
 def _pack_problems(document: DeclarationFile) -> Iterator[Diagnostic]:
     """The first declaration in a pack: an item of a list, or an entry below the top."""
     for key, *deeper in filter(None, document.places):
         if deeper or isinstance(key, int):
-            message = f"The pack declares something under {key!r}. Packs are not supported."
-            remedy = "Empty it, and start the other workflows from your own code."
+            message = f"Only another system reads the pack; {key!r} in it has no effect here."
+            remedy = "Start the other workflows from your own code."
             yield Diagnostic(
                 document.file, document.place((key,)).line, "W008", message, remedy=remedy
             )

@@ -35,6 +35,13 @@ class Format(StrEnum):
     sarif = "sarif"
 
 
+class Severity(StrEnum):
+    """The least severity of a problem that makes the check fail."""
+
+    error = "error"
+    warning = "warning"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckCommand(Command):
     """Check workflow folders, and the flows and chats of AG2 in files of code: silent when all is
@@ -55,6 +62,9 @@ class CheckCommand(Command):
     format: Annotated[Format, typer.Option(help="For people, a JSON array, or SARIF 2.1.0.")] = (
         Format.text
     )
+    fail_on: Annotated[
+        Severity, typer.Option("--fail-on", help="Exit with 2 on errors only, or on warnings too.")
+    ] = Severity.error
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
     timeout: Annotated[
         float,
@@ -64,7 +74,7 @@ class CheckCommand(Command):
     ] = 30
 
     def carry_out(self, terminal: Terminal) -> int:
-        """Check every folder and file; 2 if one has an error."""
+        """Check every folder and file; 2 if one has an error, or a warning if that is wanted."""
         if self.json and self.format is Format.sarif:
             raise UsageError("--json and --format sarif exclude each other. Choose one.")
         chosen = settings({"model": self.model, "engine": self.engine})
@@ -83,7 +93,8 @@ class CheckCommand(Command):
             case Format.text:
                 for problem in problems:
                     terminal.show(line(problem))
-        return 2 if any(problem.severity == "error" for problem in problems) else 0
+        failing = ("error",) if self.fail_on is Severity.error else ("error", "warning")
+        return 2 if any(problem.severity in failing for problem in problems) else 0
 
     def _examine(self, models: ModelEngines, path: str, loading: Loading) -> list[Diagnostic]:
         """The problems of a folder or a file; runs its code."""

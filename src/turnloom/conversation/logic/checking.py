@@ -89,9 +89,7 @@ def _check_selection(scope: Scope, orchestrator: Orchestrator) -> None:
 def declared_guards(folder: Folder, broken: frozenset[str]) -> Guards:
     """The valid guards of a folder, even if it has problems elsewhere."""
     scope = Scope(Report(folder.name), folder, broken)
-    document = scope.document("orchestrator")
-    entry = scope.report.part(document, "orchestrator")
-    orchestrator = scope.report.model(document, entry, Orchestrator)
+    orchestrator = scope.orchestrator()
     return orchestrator.guards if orchestrator else Guards()
 
 
@@ -137,7 +135,7 @@ def check(
         return None, []  # the folder is empty, which its reader has reported
     report = Report(folder.name)
     scope = Scope(report, folder, broken | set_aside)
-    orchestrator = _orchestrator(scope)
+    orchestrator = scope.orchestrator()
     agents = read_agents(scope)
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     tooling = read_tooling(scope)
@@ -192,11 +190,6 @@ def definition_digest(documents: Mapping[str, DeclarationFile]) -> str:
 
 def _errors(report: Report) -> bool:
     return any(problem.severity == "error" for problem in report.problems)
-
-
-def _orchestrator(scope: Scope) -> Orchestrator | None:
-    document = scope.document("orchestrator")
-    return scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
 
 
 def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
@@ -308,7 +301,7 @@ def _check_start(scope: Scope, orchestrator: Orchestrator) -> None:
             remedy="Drop one of the two.",
         )
     if orchestrator.initial_message_to_user and orchestrator.startup_mode != "UserDriven":
-        scope.report.add(
+        scope.report.warn(
             document,
             (*root, "initial_message_to_user"),
             "W034",
@@ -326,6 +319,12 @@ def _is_manual(orchestrator: Orchestrator) -> bool:
 OPTIONAL = "context_variables"
 
 _FILES = tuple(f"/{OPTIONAL}{suffix}" for suffix in (".json", ".yaml", ".yml"))
+
+
+def unreadable(problems: Iterable[Diagnostic]) -> frozenset[str]:
+    """The parts whose files could not be read."""
+    files = [problem.file for problem in problems if problem.severity == "error"]
+    return frozenset(file.rpartition("/")[2].rpartition(".")[0] or file for file in files)
 
 
 def is_about(problem: Diagnostic) -> bool:
@@ -430,9 +429,7 @@ def deciding(folder: Folder, broken: frozenset[str]) -> Conversation | None:
     trigger may be registered in another process only. Routing needs none of that.
     """
     scope = Scope(Report(folder.name), folder, broken)
-    document = scope.document("orchestrator")
-    declared = scope.report.part(document, "orchestrator")
-    orchestrator = scope.report.model(document, declared, Orchestrator)
+    orchestrator = scope.orchestrator()
     if orchestrator is None:
         return None
     return Conversation(

@@ -16,7 +16,6 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
-from turnloom.conversation.spec import Orchestrator
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
@@ -55,8 +54,7 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
     functions = script.functions if script else ()
     played = {name: _where((document, ("functions", name))) for name in functions}
     places = {name: _where(place) for name, place in scope.places.items()}
-    document = scope.document("orchestrator")
-    setup = scope.report.model(document, scope.report.part(document, "orchestrator"), Orchestrator)
+    setup = scope.orchestrator()
     script = None if "script" in broken else script
     return Roster(agents, places, script, played, model=setup.model if setup else None)
 

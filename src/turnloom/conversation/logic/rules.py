@@ -162,11 +162,11 @@ def _condition(
                 remedy="Add one, or make it `after_work`.",
             )
         elif handoff.condition_type is not None:
-            scope.report.add(
+            scope.report.warn(
                 document,
                 (*path, "condition_type"),
-                "W028",
-                "condition_type has no effect without a condition.",
+                "W015",
+                "`condition_type` has no effect without a condition.",
                 remedy="Drop it, or add a condition.",
             )
         return None

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from turnloom.agents.spec import TERMINATE, USER
+from turnloom.conversation.spec import Orchestrator
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_object, nearest
@@ -54,6 +55,13 @@ class Scope:
         """The document of a part, or an empty one."""
         empty = DeclarationFile(f"{self.folder.name}/{part}.yaml", {}, "")
         return self.folder.documents.get(part, empty)
+
+    def orchestrator(self) -> Orchestrator | None:
+        """The orchestrator, if it can be read."""
+        document = self.document("orchestrator")
+        entry = self.report.part(document, "orchestrator")
+        own = self.report.foreign(document, entry, ("runtime_extensions",))
+        return self.report.model(document, own, Orchestrator)
 
     def know(self, checked: CheckedVariables) -> None:
         """Register the variables, and the names of invalid ones too."""
