@@ -168,6 +168,12 @@ def test_folders_of_other_tests_are_allowed(files: Mapping[str, str]) -> None:
         ("orchestrator", {"orchestrator": {"max_turns": None}}),
         ("orchestrator", {"initial_agent": "A"}),
         ("script", {"agents": {"A": ["Hello."]}, "user": []}),
+        ("script", {"script": {"user": []}}),
+        ("agents", {"agents": {"agents": AGENT}}),
+        ("handoffs", {"handoffs": []}),
+        ("handoffs", {"handoffs": {"handoff_rules": []}}),
+        ("tools", {"tools": {"tools": [], "lifecycle_tools": []}}),
+        ("context_variables", {"agents": [{"agent_name": "A", "variables": ["user_id"]}]}),
     ],
 )
 def test_every_form_of_a_file_is_allowed(name: str, value: Any) -> None:
@@ -190,12 +196,12 @@ def test_every_form_of_a_file_is_allowed(name: str, value: Any) -> None:
         ("context_variables", {"context_variables": {}, "definitions": {}}),
         ("context_variables", {"definitions": [{"source": STATIC}]}),
         ("context_variables", {"definitions": [{"name": "x", "source": {"type": "static"}}]}),
-        ("handoffs", {"handoffs": []}),
         ("handoffs", {"handoff_rules": {"A": "B"}}),
+        ("handoffs", {"handoffs": {"handoff_rules": {"A": "B"}}}),
         ("orchestrator", {"orchestrator": {}, "max_turns": 1}),
-        ("orchestrator", {"orchestrator": {"orchestrator": {}}}),
         ("orchestrator", None),
-        ("script", {"script": {"user": []}}),
+        ("script", {"script": {"user": []}, "agents": {}}),
+        ("tools", {"tools": {"f": {"file": "a.py"}}}),
     ],
 )
 def test_what_has_no_form_is_refused(name: str, value: Any) -> None:

@@ -76,6 +76,7 @@ class Handoff(Declared):
     condition_scope: Annotated[Literal["pre"] | None, BeforeValidator(usual)] = None
     condition: str | None = None
     transition_target: Literal["AgentTarget", "RevertToUserTarget", "TerminateTarget"] | None = None
+    description: str | None = None
 
 
 class UiConfig(Declared):
@@ -98,6 +99,7 @@ class HandoffRule(msgspec.Struct, frozen=True):
     said: str
     llm: bool = False
     pre: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

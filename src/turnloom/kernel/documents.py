@@ -30,6 +30,11 @@ class DeclarationFile:
             path = path[:-1]
         return self.places.get(path, Place(1))
 
+    def below(self, key: str) -> "DeclarationFile":
+        """The document that is the value of a key, at the same positions."""
+        places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
+        return DeclarationFile(self.file, self.value[key], self.text, places)
+
     def line_of(self, key: str, value: Any, start: int = 1) -> int:
         """The first line at or after `start` with `key: value`; `start` if there is none."""
         found = (place.line for path, place in self.places.items() if self._says(path, key, value))

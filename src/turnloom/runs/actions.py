@@ -1,5 +1,7 @@
 """Actions: what a form can decide to do next."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from turnloom.agents.spec import Question
@@ -51,11 +53,13 @@ class Draw(msgspec.Struct, frozen=True):
 
 
 class Pick(msgspec.Struct, frozen=True):
-    """Let a model pick one of these agents."""
+    """Let a model pick one of these agents, or one of these handoffs of the user: `choices` says
+    what each of them is for."""
 
     id: str
     among: tuple[str, ...]
     facts: Facts = ()
+    choices: Mapping[str, str] = {}
 
 
 class Select(msgspec.Struct, frozen=True):

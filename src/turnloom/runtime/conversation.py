@@ -127,7 +127,9 @@ def _task(journal: Journal, loaded: LoadedWorkflow, decision: Pick) -> Task:
         state.turns,
         state.calls_of.get(SELECTOR, 0) + 1,
         key=f"{state.run}/{decision.id}",
-        system=_selector_prompt({name: _brief(agents.get(name)) for name in decision.among}),
+        system=_judge_prompt(decision.choices)
+        if decision.choices
+        else _selector_prompt({name: _brief(agents.get(name)) for name in decision.among}),
         transcript=Transcript(state.messages),
         tools=(),
         output=OutputSchema("NextSpeaker", schema),
@@ -139,6 +141,14 @@ def _task(journal: Journal, loaded: LoadedWorkflow, decision: Pick) -> Task:
 def _selector_prompt(briefs: Mapping[str, str]) -> str:
     listed = "\n".join(f"- {name}: {brief}" for name, brief in briefs.items())
     return f'Pick who speaks next. Answer {{"agent": NAME}} with one of these names:\n{listed}'
+
+
+def _judge_prompt(choices: Mapping[str, str]) -> str:
+    listed = "\n".join(f"- {name}: {words}" for name, words in choices.items())
+    return (
+        "Judge the user's last message: which of these handoffs applies? "
+        f'Answer {{"agent": NAME}} with one of these names:\n{listed}'
+    )
 
 
 def _brief(agent: Agent | None) -> str:

@@ -190,7 +190,7 @@ GENERATIONS = [
         },
         {
             "overview": {"type": "string", "source": concepts()},
-            "done": derived("boolean", False, says("A", "NEXT", hide=True)),
+            "done": derived("boolean", False, says("A", "NEXT", ui_hidden=True)),
             "plan": {"type": "object", "source": {"type": "derived", "default": {}}},
             "diagram": derived("string", ""),
         },
@@ -206,7 +206,7 @@ GENERATIONS = [
         },
         [
             ("overview", "source type 'database'", "unchanged"),
-            ("done", "source type 'derived'", "derived"),
+            ("done", "source type 'derived'", "unchanged"),
             ("plan", "source type 'derived'", "derived"),
             ("diagram", "source type 'static'", "derived"),
             ("A", "'agents' with 'exposures'", "exposure"),

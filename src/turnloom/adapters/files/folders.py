@@ -9,7 +9,7 @@ from turnloom.adapters.files.parsing import MAX_BYTES, parse
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import DeclarationFile, Folder
-from turnloom.kernel.values import nearest
+from turnloom.kernel.values import as_object, nearest
 
 _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
@@ -75,6 +75,8 @@ PARTS = (
     "script",
 )
 SUFFIXES = (".json", ".yaml", ".yml")
+
+_IN_TOOLS = ("tools", "lifecycle_tools", "mcp_servers")
 
 # A folder without any of these parts is not a workflow folder.
 ESSENTIAL = ("orchestrator", "agents")
@@ -226,8 +228,19 @@ def _documents(
         document, more = parse(f"{name}/{file}", texts[file])
         problems += more
         if document:
-            found.setdefault(os.path.splitext(file)[0], document)
+            part = os.path.splitext(file)[0]
+            found.setdefault(
+                part, document.below(part) if _is_wrapped(document, part) else document
+            )
     return found
+
+
+def _is_wrapped(document: DeclarationFile, part: str) -> bool:
+    """Whether a document has the name of its part as its only key, around everything else."""
+    value = as_object(document.value) or {}
+    # The tools file also has a key of its own name for a list.
+    inner = as_object(value.get(part)) or {}
+    return [*value] == [part] and (part != "tools" or not inner.keys().isdisjoint(_IN_TOOLS))
 
 
 def _name_problems(name: str, files: Collection[str]) -> list[Diagnostic]:
@@ -262,7 +275,8 @@ def _unknown(name: str, file: str, files: Collection[str]) -> Diagnostic:
         return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy=remedy)
     message = f"{file!r} is not a part of a workflow and has no effect here."
     remedy = "Keep it for the code or system that reads it, or move it out of the folder."
-    return Diagnostic(f"{name}/{file}", 1, "W007", message, remedy, "warning")
+    label = f"{name}/{file}"
+    return Diagnostic(label, 1, "W007", message, remedy=remedy, severity="warning")
 
 
 def _check_pack(root: str, name: str, problems: list[Diagnostic]) -> None:

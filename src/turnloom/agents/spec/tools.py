@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from turnloom.kernel.models import Declared
+from turnloom.kernel.models import Declared, is_said
 from turnloom.kernel.values import Json
 from turnloom.variables.spec import Context
 
@@ -28,6 +28,11 @@ class Ui(Declared):
     response: str | dict[str, Any] | None = None
 
 
+def _said(ui: Json) -> Json:
+    """None for a `ui` whose keys are all null."""
+    return ui if is_said(ui) or ui == {} else None
+
+
 class Tool(Declared):
     """A function of the workflow's code, offered to an agent as a tool.
 
@@ -41,7 +46,7 @@ class Tool(Declared):
     description: str = ""
     tool_type: Literal["Agent_Tool", "UI_Tool"] = "Agent_Tool"
     auto_invoke: bool = False
-    ui: Ui | None = None
+    ui: Annotated[Ui | None, BeforeValidator(_said)] = None
     timeout_s: float = Field(default=60.0, gt=0)
 
     @model_validator(mode="after")

@@ -52,6 +52,7 @@ def _always(rules: Sequence[HandoffRule]) -> bool:
 
 
 def _text(rule: HandoffRule) -> str:
-    """The label of a rule: its number and its condition."""
+    """The label of a rule: its number, its condition and its description."""
     when = "before the reply, " if rule.pre else ""
-    return f"{rule.number}. {when}{rule.said or 'after its work'}"
+    note = f": {rule.description}" if rule.description else ""
+    return f"{rule.number}. {when}{rule.said or 'after its work'}{note}"

@@ -48,6 +48,10 @@ TRANSFER = "transfer_to_"
 _NAME = 40
 
 
+# The answer of a model that chooses none of the user's handoffs.
+NO_TRANSFER = "no_transfer"
+
+
 def names_in(condition: str) -> list[str]:
     """The variables in a condition in words, as in `${name}`."""
     return list(dict.fromkeys(_PLACE.findall(condition)))
@@ -101,7 +105,13 @@ def _on_drawn(state: RunState, fact: ChanceDrawn) -> None:
 
 
 def _on_picked(state: RunState, fact: SpeakerPicked) -> None:
-    state.progress.picked = fact.picked
+    """Note the speaker, or the rule of the user that a model chose: -1 if it chose none."""
+    if NO_TRANSFER not in fact.among:
+        state.progress.picked = fact.picked
+    elif fact.picked == NO_TRANSFER:
+        state.progress.choice = -1
+    else:
+        state.progress.choice = int(fact.picked.rpartition("_")[2])
 
 
 def _on_answered(state: RunState, fact: QuestionAnswered) -> None:
@@ -272,6 +282,8 @@ class ConversationForm:
             return RouteDecided(floor.last, TERMINATE, f"max_turns: {setup.max_turns} reached")
         considered: list[ConsideredRule] = []
         for rule in self._after_reply.get(floor.last, ()):
+            if rule.llm and floor.last == USER and not floor.choice:
+                return self._judging(state)
             entry = _consider(rule, state, floor.choice)
             considered.append(entry)
             if entry.fired:
@@ -280,6 +292,13 @@ class ConversationForm:
         if not isinstance(way, Route):
             return way
         return RouteDecided(floor.last, way.target, way.reason, tuple(considered))
+
+    def _judging(self, state: RunState) -> Pick:
+        """Let the workflow's model choose among the user's `string_llm` rules."""
+        offered = [each.schema for each in self.transfers(USER, state)]
+        choices = {each.name: each.description for each in offered}
+        choices[NO_TRANSFER] = "None of the others applies."
+        return Pick(f"chat/judge/{_moment(state)}", tuple(choices), choices=choices)
 
     def _limited(self, floor: ConversationState, route: RouteDecided) -> RouteDecided:
         """The route, or its end if the target has reached its limit of consecutive replies."""
@@ -311,7 +330,8 @@ class ConversationForm:
                 routes[-1] = msgspec.structs.replace(routes[-1], considered=considered)
                 break
             rule = rules[fired]
-            reason = f"{_named(rule)}, before {agent} would reply"
+            reply = "the user is asked" if agent == USER else f"{agent} would reply"
+            reason = f"{_named(rule)}, before {reply}"
             routes.append(RouteDecided(agent, rule.target, reason, tuple(entries[: fired + 1])))
         return routes
 
@@ -397,7 +417,8 @@ def _named(rule: HandoffRule) -> str:
 def _consider(rule: HandoffRule, state: RunState, choice: int) -> ConsideredRule:
     if rule.llm:
         chosen = rule.number == choice
-        why_not = "" if chosen else "the agent's model did not choose it"
+        whose = "workflow" if state.progress.last == USER else "agent"
+        why_not = "" if chosen else f"the {whose}'s model did not choose it"
         return ConsideredRule(rule.number, rule.target, chosen, rule.said, saw={}, why_not=why_not)
     if rule.condition is None:
         return ConsideredRule(rule.number, rule.target, True)

@@ -82,7 +82,14 @@ def _rule(
     pre = handoff.condition_scope == "pre"
     said = handoff.condition or ""
     return HandoffRule(
-        number, handoff.target_agent, handoff.handoff_type, condition, said=said, llm=llm, pre=pre
+        number,
+        handoff.target_agent,
+        handoff.handoff_type,
+        condition,
+        said=said,
+        llm=llm,
+        pre=pre,
+        description=handoff.description or "",
     )
 
 
@@ -106,13 +113,7 @@ def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: 
             message = "A `string_llm` handoff is chosen during the reply, not before or after it."
             remedy = "Use `handoff_type: condition` without `condition_scope`."
             scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
-        elif handoff.source_agent == USER:
-            message = "The user has no model that could judge a `string_llm` condition."
-            remedy = "Use an expression, or another `source_agent`."
-            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
-    elif handoff.condition_scope is not None and (
-        handoff.handoff_type != "condition" or handoff.source_agent == USER
-    ):
+    elif handoff.condition_scope is not None and handoff.handoff_type != "condition":
         message = "`condition_scope: pre` is for conditions judged before an agent replies."
         remedy = "Drop it, or make this a `condition` handoff of an agent."
         scope.report.add(document, (*path, "condition_scope"), "W028", message, remedy=remedy)

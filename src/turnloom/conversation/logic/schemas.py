@@ -16,6 +16,7 @@ from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
 from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
+from turnloom.hooks.logic import FOREIGN
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
 from turnloom.variables.logic.triggers import definition_model
@@ -34,6 +35,17 @@ _TEXTS = (
     (RunBudget, "wall_time"),
 )
 _TEXT: Schema = {"type": "string"}
+
+# Keys, or values of keys, of workflows from other systems.
+_ALSO: tuple[tuple[str, str, Schema], ...] = (
+    ("Tool", "agent", {"type": "array", "items": _TEXT, "minItems": 1}),
+    ("Tool", "ui", {"type": "object", "additionalProperties": {"type": "null"}}),
+    ("Exposure", "agent_name", _TEXT),
+    ("Exposure", "agent", _TEXT),
+    ("Derived", "transitions", {"type": ["array", "null"], "maxItems": 0}),
+    ("Orchestrator", "runtime_extensions", {}),
+    *(("LifecycleTool", key, {}) for key in FOREIGN),
+)
 
 # Keys of lists that also accept a single entry.
 _ALONE = ((Agent, "context"),)
@@ -123,7 +135,7 @@ def _field() -> Schema:
         "additional": field,
         "default": {},
         "optional": {"type": "boolean"},
-        "required": {"type": "boolean"},
+        "required": {"anyOf": [{"type": "boolean"}, {"type": "array", "items": _TEXT}]},
     }
     return {
         "type": ["string", "object"],
@@ -159,8 +171,8 @@ def schema_of(name: str) -> Schema:
     file = FILES[name]()
     inner = {"$ref": f"#/$defs/{name}"}
     root = inner if file.key is None else _enclosed(file.key, inner, file.beside)
-    definitions = {name: file.shape, **_definitions(file.models), **file.parts}
-    return {"$schema": _DIALECT, "title": name, **root, "$defs": definitions}
+    definitions = {name: file.shape, "file": root, **_definitions(file.models), **file.parts}
+    return {"$schema": _DIALECT, "title": name, **_wrapped(name), "$defs": definitions}
 
 
 # The schemas that an agent may answer with: each file of a workflow, by name.
@@ -178,15 +190,31 @@ def _enclosed(key: str, inner: Schema, beside: Schema) -> Schema:
     return {"if": {"type": "object", "required": [key]}, "then": within, "else": inner}
 
 
+def _wrapped(name: str) -> Schema:
+    """The schema of a file, also below its own name as the only key."""
+    file = {"$ref": "#/$defs/file"}
+    outer: Schema = {"type": "object", "required": [name], "maxProperties": 1}
+    if name == "tools":  # which also has a key of its own name for a list
+        keys = [{"required": [key]} for key in ("tools", "lifecycle_tools", "mcp_servers")]
+        outer["properties"] = {name: {"type": "object", "anyOf": keys}}
+    return {"if": outer, "then": {"properties": {name: file}}, "else": file}
+
+
 def _named(model: type[BaseModel], at_least: int = 0) -> Schema:
     """Entries by name, or a list of entries with `name`."""
     return {
         "type": ["object", "array"] if at_least else ["object", "array", "null"],
         "propertyNames": {"minLength": 1},
         "additionalProperties": _ref(model),
-        "items": {**_ref(model), "required": ["name"]},
+        "items": {**_ref(model), "anyOf": _NAMES.get(model, _NAME)},
         **({"minProperties": at_least, "minItems": at_least} if at_least else {}),
     }
+
+
+_NAME: list[Schema] = [{"required": ["name"]}]
+_NAMES: dict[type[BaseModel], list[Schema]] = {
+    Exposure: [{"required": [key]} for key in ("name", "agent_name", "agent")]
+}
 
 
 def _listed(model: type[BaseModel]) -> Schema:
@@ -208,6 +236,10 @@ def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:
         if model.__name__ in definitions:
             keys = definitions[model.__name__]["properties"]
             keys[key] = {"anyOf": [keys[key], {"type": "string"}]}
+    for model, key, schema in _ALSO:
+        if model in definitions:
+            keys = definitions[model]["properties"]
+            keys[key] = {"anyOf": [keys[key], schema]} if key in keys else schema
     for model, key in _ALONE:
         if model.__name__ in definitions:
             keys = definitions[model.__name__]["properties"]

@@ -1,6 +1,7 @@
 """Check the tools, MCP servers and hooks of a workflow."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from turnloom.agents.logic.outputs.checking import check_response
@@ -17,10 +18,11 @@ _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
 
 
 class DeclaredTool(NamedTuple):
-    """A declared tool that is valid by itself, and its path."""
+    """A declared tool that is valid by itself, its path, and its agents with their paths."""
 
     path: Path
     tool: Tool
+    agents: Mapping[Path, str] = MappingProxyType({})
 
 
 class Tooling(NamedTuple):
@@ -35,7 +37,7 @@ class Tooling(NamedTuple):
     def words(self) -> dict[str, str]:
         """The words that identify tools: their names, functions and components."""
         found: dict[str, str] = {}
-        for name, (_, tool) in self.tools.items():
+        for name, (_, tool, _) in self.tools.items():
             component = tool.ui.component if tool.ui else None
             for word in (name, tool.function, component):
                 if word:
@@ -83,17 +85,53 @@ def _tools(
     complete = True
     for number, item in enumerate(items):
         path: Path = ("tools", number)
-        tool = scope.report.model(document, DocumentEntry(path, item), Tool)
+        own, agents = _holders(DocumentEntry(path, item))
+        tool = scope.report.model(document, own, Tool)
         if tool is None:
             complete = False
-            tool = readable(item, Tool)
+            tool = readable(own.value, Tool)
         if tool is None:
             _check_unread(scope, document, (*path, "agent"), item, role="has a tool")
+            continue
+        earlier = found.get(tool.title)
+        if earlier is not None and _is_same(earlier, tool, agents):
+            _check_descriptions(scope, document, path, earlier.tool, other=tool)
+            found[tool.title] = earlier._replace(agents={**earlier.agents, **agents})
         elif problem := _taken(tool.title, found):
             scope.report.add(document, path, *problem, "Give it another `name`.")
         else:
-            found[tool.title] = DeclaredTool(path, tool)
+            found[tool.title] = DeclaredTool(path, tool, agents)
     return found, complete
+
+
+def _holders(entry: DocumentEntry) -> tuple[DocumentEntry, dict[Path, str]]:
+    """A tool that names one agent at most, and all agents that it names, with their paths."""
+    value = as_object(entry.value) or {}
+    agent, path = value.get("agent"), (*entry.path, "agent")
+    names = as_array(agent)
+    if names is None:
+        return entry, {path: agent} if isinstance(agent, str) else {}
+    if not names or not all(isinstance(name, str) for name in names):
+        return entry, {}
+    own = DocumentEntry(entry.path, {**value, "agent": names[0]})
+    return own, {(*path, number): name for number, name in enumerate(names)}
+
+
+def _is_same(earlier: DeclaredTool, tool: Tool, agents: Mapping[Path, str]) -> bool:
+    """Whether an entry gives an earlier tool to more agents."""
+    differing = {"agent": None, "description": ""}
+    first, second = (each.model_copy(update=differing) for each in (earlier.tool, tool))
+    new = set(agents.values()) - set(earlier.agents.values())
+    return first == second and bool(new) and bool(earlier.agents)
+
+
+def _check_descriptions(
+    scope: Scope, document: DeclarationFile, path: Path, tool: Tool, other: Tool
+) -> None:
+    if other.description not in ("", tool.description):
+        message = f"Tool {tool.title!r} is described differently above; this text has no effect."
+        remedy = "Write one description, or give this tool another `name`."
+        scope.report.warn(document, (*path, "description"), "W015", message, remedy=remedy)
 
 
 def _check_unread(
@@ -119,12 +157,11 @@ def check_toolkit(
 ) -> Toolkit:
     """The tools with their agents, and the schemas of people's answers."""
     bound: dict[str, list[str]] = {}
-    for name, (path, tool) in tooling.tools.items():
+    for name, (path, tool, holders) in tooling.tools.items():
         document = tooling.document
-        if tool.agent is not None:
-            where = (*path, "agent")
-            if scope.check_agent(document, where, tool.agent, f"has tool {name!r}"):
-                bound.setdefault(tool.agent, []).append(name)
+        for where, agent in holders.items():
+            if scope.check_agent(document, where, agent, f"has tool {name!r}"):
+                bound.setdefault(agent, []).append(name)
         if tool.tool_type == "UI_Tool":
             scope.asking.append((document, path, name))
     _bind_listed(scope, tooling, agents, bound)
@@ -135,7 +172,7 @@ def check_toolkit(
             where = ("mcp_servers",)
             scope.check_agent(tooling.document, where, server.agent, f"has {server.name!r}")
     return Toolkit(
-        {name: tool for name, (_, tool) in tooling.tools.items()},
+        {name: each.tool for name, each in tooling.tools.items()},
         {agent: tuple(names) for agent, names in bound.items()},
         tuple(tooling.servers.values()),
         tooling.words,
@@ -173,7 +210,7 @@ def _check_bound(
     for agent, names in bound.items():
         for name in names:
             holders.setdefault(name, []).append(agent)
-    for name, (path, tool) in tooling.tools.items():
+    for name, (path, tool, _) in tooling.tools.items():
         if name not in holders and tool.agent is None and tooling.complete:
             message = f"No agent has tool {name!r}."
             remedy = "Name one as its `agent`, list it under an agent's `tools`, or remove it."
@@ -199,7 +236,7 @@ def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) ->
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:
     """The JSON Schemas of people's answers to tools."""
-    for name, (path, tool) in tooling.tools.items():
+    for name, (path, tool, _) in tooling.tools.items():
         if tool.ui is not None and tool.ui.response is not None:
             entry = DocumentEntry((*path, "ui", "response"), tool.ui.response)
             model = check_response(scope.report, tooling.document, entry, outputs)

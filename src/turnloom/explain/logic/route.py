@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnloom.agents.events import ChanceDrawn, QuestionAnswered, QuestionAsked, SpeakerPicked
-from turnloom.agents.spec import SELECTOR, RunState, ToolSchema
+from turnloom.agents.spec import SELECTOR, USER, RunState, ToolSchema
 from turnloom.assembly.events import FrameAssembled
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.conversation.events import ConsideredRule, RouteDecided
@@ -227,6 +227,9 @@ def explain_route(
     before = [event for event in events if event.seq < found.seq]
     rules = _rules(declared.conversation)
     offered = _offered(before, fact.source)
+    if fact.source == USER:
+        llm = [rule for rule in rules.values() if rule.llm]
+        offered = {transfer(rule, {}, {}).schema.name: rule.said for rule in llm}
     otherwise, doubt = alternatives(before, found, declared.conversation)
     return RouteExplained(
         found.run,
@@ -268,6 +271,7 @@ def _weighed(
         model=model,
         pre=pre,
         offered=words,
+        description=rule.description if rule else "",
     )
 
 
@@ -291,6 +295,7 @@ def _unevaluated(fact: RouteDecided, conversation: Conversation | None) -> Itera
                 why_not=why_not,
                 model=rule.llm,
                 pre=rule.pre,
+                description=rule.description,
             )
 
 

@@ -102,11 +102,14 @@ class WeighedRule(msgspec.Struct, frozen=True):
     model: bool = False
     pre: bool = False
     offered: str = ""
+    description: str = ""
 
     @property
     def wants(self) -> str:
-        """The condition, and when it is judged unless after a turn."""
-        return f"{self.condition or 'always'}{' (before the reply)' if self.pre else ''}"
+        """The condition, when it is judged unless after a turn, and the rule's description."""
+        when = " (before the reply)" if self.pre else ""
+        note = f": {self.description}" if self.description else ""
+        return f"{self.condition or 'always'}{when}{note}"
 
     @property
     def sight(self) -> str:

@@ -28,6 +28,7 @@ from turnloom.variables.spec import (
     FromEnvironment,
     Static,
     Trigger,
+    UiResponse,
     VariableDefinition,
     Variables,
 )
@@ -94,7 +95,7 @@ def check_variables(
         if (definition := _definition(report, document, entry, name, known=known)) is not None
     }
     names = frozenset(declared.entries)
-    views = report.named(document, _under(root, value, "agents"), "Agent")
+    views = report.named(document, _with_names(_under(root, value, "agents")), "Agent")
     exposures = {
         name: exposure
         for name, entry in views.entries.items()
@@ -107,6 +108,24 @@ def check_variables(
     return CheckedVariables(
         variables, names, declared.complete, declared.entries, views=views.entries
     )
+
+
+def _with_names(views: DocumentEntry) -> DocumentEntry:
+    """Exposures whose agent is their `name`, also if they call it `agent_name` or `agent`."""
+    items, mapping = as_array(views.value), as_object(views.value)
+    if items is not None:
+        return DocumentEntry(views.path, [_with_name(each) for each in items])
+    if mapping is not None:
+        return DocumentEntry(views.path, {key: _with_name(each) for key, each in mapping.items()})
+    return views
+
+
+def _with_name(view: Json) -> Json:
+    value = as_object(view)
+    key = next((key for key in ("agent_name", "agent") if key in (value or {})), None)
+    if value is None or key is None or "name" in value:
+        return view
+    return {("name" if each == key else each): said for each, said in value.items()}
 
 
 def _under(root: DocumentEntry, value: dict[str, Any], key: str) -> DocumentEntry:
@@ -214,6 +233,9 @@ def _check_trigger(
     if agent is not None:
         key = "agent" if hasattr(trigger, "agent") else "since"
         _check_agent(report, document, (*path, key), agent, known=known)
+    if isinstance(trigger, UiResponse) and trigger.ui_hidden:
+        message = "`ui_hidden` has no effect on answers: the user does not see them as messages."
+        report.warn(document, (*path, "ui_hidden"), "W015", message, remedy="Remove it.")
     for value in trigger.values or ():
         if problem := misfit(definition, value):
             remedy = "Set the `value` of the trigger."

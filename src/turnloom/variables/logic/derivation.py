@@ -82,7 +82,7 @@ class Triggers:
             self.functions.append(rule)
         if listener.restarts is not None:
             self._restarts.setdefault(listener.restarts, []).append(rule)
-        if getattr(trigger, "hide", False):
+        if getattr(trigger, "hides", False):
             self._hiding.add(listener.topics[0][1])
         reading = listener.reading
         if reading is not None and reading.whole is not None:
@@ -179,5 +179,5 @@ def _read(rule: DerivationRule, value: Json) -> Json:
 
 def _hides(rule: DerivationRule, text: str) -> bool:
     reading = rule.listener.reading
-    hiding = getattr(rule.trigger, "hide", False)
+    hiding = getattr(rule.trigger, "hides", False)
     return hiding and reading is not None and reading.find(text) is not None

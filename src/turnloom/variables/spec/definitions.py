@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from turnloom.kernel.models import Declared
-from turnloom.kernel.values import Json
+from turnloom.kernel.values import Json, as_object
 from turnloom.variables.spec.triggers import Trigger
 
 Type = Literal["string", "integer", "number", "boolean", "object", "array", "document"]
@@ -59,6 +59,15 @@ class Derived(Declared):
     type: Literal["derived"]
     default: Json = None
     triggers: tuple[SerializeAsAny[Trigger], ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drops_no_transitions(cls, given: Any) -> Any:
+        """An empty `transitions`, as MozaiksAI writes it, is the same as none."""
+        value = as_object(given)
+        if value is None or value.get("transitions", True):
+            return given
+        return {key: each for key, each in value.items() if key != "transitions"}
 
 
 Source = Static | FromEnvironment | DatabaseSource | Derived

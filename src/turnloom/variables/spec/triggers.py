@@ -81,6 +81,13 @@ class AgentTextTrigger(Setting):
     ignore_case: bool = True
     exact: bool = False
     hide: bool = False
+    ui_hidden: bool | None = None
+
+    @property
+    def hides(self) -> bool:
+        """Whether the user does not see a message that matches: `hide`, or MozaiksAI's
+        `ui_hidden`."""
+        return self.hide or bool(self.ui_hidden)
 
     @model_validator(mode="after")
     def _compares_in_one_way(self) -> "AgentTextTrigger":
@@ -110,6 +117,7 @@ class UiResponse(Trigger):
     tool: str
     response_key: str
     apply: Literal["tool", "auto"] = "tool"
+    ui_hidden: bool | None = None
 
 
 class AgentTurnCount(Setting):

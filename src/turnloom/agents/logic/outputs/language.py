@@ -20,7 +20,7 @@ from turnloom.agents.spec.outputs import (
     ValueType,
 )
 from turnloom.kernel.documents import DeclarationFile, Path
-from turnloom.kernel.models import DocumentEntry, Report
+from turnloom.kernel.models import DocumentEntry, NamedEntries, Report
 from turnloom.kernel.values import Json, as_array, as_object, kind_of, nearest, preview
 from turnloom.variables.logic.types import same
 
@@ -141,9 +141,10 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "array": ("items",),
     "literal": ("values", "literal", "enum"),
     "union": ("variants",),
-    "object": ("fields", "values", "additional"),
-    "model": ("fields",),
+    "object": ("fields", "values", "additional", "required"),
+    "model": ("fields", "required"),
 }
+_LIST_FIELDS = "List the names of fields."
 _ANY = Plain(type="any")
 _NULL = Plain(type="null")
 
@@ -286,12 +287,37 @@ class FieldReader:
         if part is None or not part.value:
             return self._refuse(entry.path, "`fields` is missing or empty.", "Add a field.", "W011")
         named = self.report.named(self.document, part, "Field")
-        return ObjectType(keys={name: self._key(each) for name, each in named.entries.items()})
+        listed = self._listed(entry, named)
+        return ObjectType(
+            keys={
+                name: self._key(each, None if listed is None else name in listed)
+                for name, each in named.entries.items()
+            }
+        )
 
-    def _key(self, entry: DocumentEntry) -> Key:
+    def _listed(self, entry: DocumentEntry, named: NamedEntries) -> Set[str] | None:
+        """The required fields of a model, if it lists them; all others are optional."""
+        names, path = entry.value.get("required"), (*entry.path, "required")
+        # A field that is a model itself may say `required: true`: that is about the field.
+        if names is None or isinstance(names, bool):
+            return None
+        items = as_array(names)
+        if items is None:
+            self._refuse(path, f"'required' must be a list, not {preview(names)}.", _LIST_FIELDS)
+            return None
+        for number, name in enumerate(items):
+            if name not in named.entries and named.complete:
+                hint = nearest(name, named.entries) if isinstance(name, str) else None
+                remedy = f"Did you mean {hint!r}?" if hint else _LIST_FIELDS
+                message = f"'required' lists {preview(name)}, which is not a field."
+                self._refuse((*path, number), message, remedy)
+        return {name for name in items if isinstance(name, str)}
+
+    def _key(self, entry: DocumentEntry, listed: bool | None) -> Key:
         form = self._form(entry, ("name", "default", "required", "optional"))
         mapping = as_object(entry.value) or {}
         required = self._required(entry.path, mapping)
+        required = listed if required is None else required
         if "default" not in mapping:
             form = either_null(form) if required is False else form
             return Key(form, not takes_null(form) if required is None else required)
@@ -307,6 +333,8 @@ class FieldReader:
         said: set[bool] = set()
         for key in ("required", "optional"):
             value = mapping.get(key)
+            if key == "required" and isinstance(value, list):
+                continue  # the fields of a model inside this one
             if isinstance(value, bool):
                 said.add(value == (key == "required"))
             elif key in mapping:

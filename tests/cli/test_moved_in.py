@@ -1,0 +1,213 @@
+"""Keys that workflows of MozaiksAI use: accepted by the check, with an effect in the run."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Call
+from tests.support.folders import write_folder
+
+END = "{source_agent: A, target_agent: terminate, handoff_type: after_work}"
+BASE = {
+    "orchestrator.yaml": "{startup_mode: BackendOnly, initial_agent: A}",
+    "agents.yaml": "{A: {system_message: First.}, B: {system_message: Second.}}",
+    "handoffs.yaml": """
+        - {source_agent: A, target_agent: B, handoff_type: after_work, description: To the second}
+        - {source_agent: B, target_agent: terminate, handoff_type: after_work}
+        """,
+    "script.yaml": "agents: {A: [Hello.], B: [Bye.]}",
+}
+
+
+def ran(turnloom: Call, tmp_path: Path, files: dict[str, str]) -> str:
+    """What a run prints, of a folder that passes its check without a word."""
+    write_folder(tmp_path, {**BASE, **files}, "Talk")
+    assert turnloom("check", "Talk").out == ""
+    return turnloom("run", "Talk").out
+
+
+def test_a_handoff_has_a_description_in_graphs_and_explanations(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    assert "B: Bye." in ran(turnloom, tmp_path, {})
+    assert "To the second" in turnloom("show", "graph", "Talk").out
+    routes = turnloom("log", "last", "--json").out.splitlines()
+    found = [json.loads(line) for line in routes]
+    seq = next(
+        e["seq"] for e in found if e["kind"] == "route.decided" and e["data"]["source"] == "A"
+    )
+    assert "To the second" in turnloom("explain", "last", "--route", str(seq)).out
+
+
+def test_every_file_may_have_its_own_name_as_its_only_key(turnloom: Call, tmp_path: Path) -> None:
+    files = {
+        "orchestrator.yaml": "orchestrator: {startup_mode: BackendOnly, initial_agent: A}",
+        "agents.yaml": "agents: {agents: [{name: A}, {name: B}]}",
+        "handoffs.yaml": f"handoffs: {{handoff_rules: [{END.replace('terminate', 'B')}]}}",
+        "script.yaml": "script: {agents: {A: [{calls: [{tool: f}]}, Hello.], B: [Bye.]}}",
+        "tools.yaml": """
+            tools:
+              tools: [{agent: [A], file: t.py, function: f}]
+              lifecycle_tools: [{trigger: before_chat, agent: null, file: t.py, function: g}]
+            """,
+        "hooks.yaml": "hooks: {hooks: []}",
+        "ui_config.yaml": "ui_config: {visual_agents: [A, B]}",
+        "structured_outputs.yaml": "structured_outputs: {structured_outputs: {models: {}}}",
+        "context_variables.yaml": """
+            context_variables:
+              context_variables:
+                definitions: {x: {source: {type: static, value: 1}}}
+                agents: [{agent_name: A, variables: [x]}]
+            """,
+        "t.py": "def f() -> str: return 'called'\ndef g() -> None: ...",
+    }
+    out = ran(turnloom, tmp_path, files)
+    assert "with x" in out and "B: Bye." in out and "called" in out
+    wrong = {
+        **BASE,
+        **files,
+        "handoffs.yaml": f"handoffs:\n  handoff_rules:\n  - {END}\n  - {{x: 1}}",
+    }
+    write_folder(tmp_path, wrong, "Wrong")
+    told = turnloom("check", "Wrong", code=2).out.splitlines()
+    assert any(line.startswith("Wrong/handoffs.yaml:4: W010") for line in told)
+
+
+def test_one_function_may_be_the_tool_of_several_agents(turnloom: Call, tmp_path: Path) -> None:
+    nothing = "tool_type: Agent_Tool, ui: {component: null, mode: null}"
+    files = {
+        "tools.yaml": f"""
+            tools:
+            - {{agent: A, file: t.py, function: note, {nothing}}}
+            - {{agent: B, file: t.py, function: note, {nothing}}}
+            - {{agent: [A, B], file: t.py, function: both}}
+            """,
+        "t.py": "def note() -> str: return 'noted'\ndef both() -> str: return 'shared'",
+        "script.yaml": """
+            agents:
+              A: [{calls: [{tool: note}, {tool: both}]}, Hello.]
+              B: [{calls: [{tool: note}, {tool: both}]}, Bye.]
+            """,
+    }
+    out = ran(turnloom, tmp_path, files)
+    assert out.count("noted") == out.count("shared") == 2
+    twice = (
+        "tools: [{agent: A, file: t.py, function: note}, {agent: A, file: t.py, function: note}]"
+    )
+    write_folder(tmp_path, {**BASE, **files, "tools.yaml": twice}, "Twice")
+    assert "W013" in turnloom("check", "Twice", code=2).out
+
+
+def test_the_required_fields_of_a_model_are_enforced(turnloom: Call, tmp_path: Path) -> None:
+    files = {
+        "structured_outputs.yaml": """
+            models:
+              Plan:
+                type: model
+                required: [title]
+                fields:
+                  title: {type: str}
+                  note: {type: str}
+            registry: {A: Plan}
+            """,
+        "script.yaml": """
+            agents:
+              A: [{output: {note: no title}}, {output: {title: Move in}}]
+              B: [Bye.]
+            """,
+    }
+    out = ran(turnloom, tmp_path, files)
+    assert "Move in" in out and "title" in out.partition("Move in")[0]
+    write_folder(
+        tmp_path,
+        {"structured_outputs.yaml": files["structured_outputs.yaml"].replace("[title]", "[titel]")},
+        "Talk",
+    )
+    assert "Did you mean 'title'?" in turnloom("check", "Talk", code=2).out
+
+
+def test_a_trigger_hides_its_word_and_may_have_no_transitions(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    files = {
+        "context_variables.yaml": """
+            definitions:
+              done:
+                type: boolean
+                source:
+                  type: derived
+                  default: false
+                  transitions: []
+                  triggers:
+                  - {type: agent_text, agent: A, match: {equals: NEXT}, ui_hidden: true}
+            agents: {B: {variables: [done]}}
+            """,
+        "script.yaml": "agents: {A: [NEXT], B: [Bye.]}",
+    }
+    out = ran(turnloom, tmp_path, files)
+    assert "A: NEXT" not in out and "done: false → true" in out
+
+
+USER = {
+    "orchestrator.yaml": "{startup_mode: UserDriven, initial_agent: A, human_in_the_loop: true}",
+    "handoffs.yaml": """
+        - source_agent: user
+          target_agent: B
+          handoff_type: condition
+          condition_type: string_llm
+          condition: The user wants to leave.
+        - {source_agent: A, target_agent: user, handoff_type: after_work}
+        - {source_agent: B, target_agent: terminate, handoff_type: after_work}
+        """,
+}
+
+
+def test_a_model_judges_the_message_of_the_user(turnloom: Call, tmp_path: Path) -> None:
+    script = """
+        agents:
+          A: [Stay.]
+          B: [Bye.]
+          selector: [no_transfer, transfer_to_B_1]
+        user: [Hello., I go.]
+        """
+    out = ran(turnloom, tmp_path, {**USER, "script.yaml": script})
+    assert "user → A (no rule fired" in out
+    assert "user → B (string_llm rule 1)" in out and "B: Bye." in out
+    found = [json.loads(line) for line in turnloom("log", "last", "--json").out.splitlines()]
+    first, second = [
+        e["seq"] for e in found if e["kind"] == "route.decided" and e["data"]["source"] == "user"
+    ]
+    assert (
+        "the workflow's model did not choose it"
+        in turnloom("explain", "last", "--route", str(first)).out
+    )
+    assert "fired" in turnloom("explain", "last", "--route", str(second)).out
+
+
+def test_a_rule_of_the_user_may_be_decided_before_the_user_is_asked(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    files = {
+        "orchestrator.yaml": "{initial_agent: A, human_in_the_loop: true}",
+        "context_variables.yaml": """
+            definitions:
+              known:
+                type: boolean
+                source:
+                  type: derived
+                  default: false
+                  triggers: [{type: agent_text, agent: A, match: {contains: known}}]
+            """,
+        "handoffs.yaml": """
+            - source_agent: user
+              target_agent: B
+              handoff_type: condition
+              condition_scope: pre
+              condition: ${known} == True
+            - {source_agent: A, target_agent: user, handoff_type: after_work}
+            - {source_agent: B, target_agent: terminate, handoff_type: after_work}
+            """,
+        "script.yaml": "agents: {A: [What is it?, It is known.], B: [Bye.]}\nuser: [This.]",
+    }
+    out = ran(turnloom, tmp_path, files)
+    assert out.count("you> ") == 1
+    assert "user → B (condition rule 1, before the user is asked)" in out
