@@ -211,3 +211,46 @@ def test_a_rule_of_the_user_may_be_decided_before_the_user_is_asked(
     out = ran(turnloom, tmp_path, files)
     assert out.count("you> ") == 1
     assert "user → B (condition rule 1, before the user is asked)" in out
+
+
+def test_imports_of_the_original_are_one_problem_for_each_file(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    files = {
+        **BASE,
+        "tools.yaml": """
+            tools:
+            - {agent: A, file: plan.py, function: plan}
+            - {agent: A, file: plan.py, function: show}
+            - {agent: B, file: quiet.py, function: quiet}
+            - {agent: B, file: late.py, function: late}
+            """,
+        "tools/plan.py": """\
+import json
+from mozaiksai.core.workflow.outputs.ui_tools import use_ui_tool
+from logs.logging_config import get_workflow_logger
+
+async def plan() -> str: return await use_ui_tool("Plan", {})
+async def show() -> str: return "shown"
+""",
+        "tools/quiet.py": """\
+try:
+    from logs.logging_config import get_workflow_logger
+except ImportError:
+    get_workflow_logger = None
+from core import helper
+
+def quiet() -> str: return helper()
+""",
+        "core.py": "def helper() -> str: return 'ours'",
+        "tools/late.py": """\
+def late() -> str:
+    from core.data.persistence import manager
+    return manager
+""".replace("core.data", "mozaiks.core.data"),
+    }
+    told = turnloom("check", write_folder(tmp_path, files, "Talk"), code=2).out.splitlines()
+    late, plan = told
+    assert "late.py:2: W075" in late and "context_variables" in late
+    assert "plan.py:2: W075" in plan
+    assert "turnloom import use_ui_tool" in plan and "getLogger" in plan

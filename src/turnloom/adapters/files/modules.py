@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from turnloom.adapters.files.folders import code_files, inside, read_text
+from turnloom.adapters.files.mozaiks import package_imports
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 
@@ -123,6 +124,7 @@ class Modules:
     def _load(self, file: str) -> ModuleType:
         path = os.path.join(self._root, file)
         _, source = self.text(file)
+        self._refuse_packages(file, source)
         self._announce(file)
         # Dataclasses, pydantic and `get_type_hints` look up a class's module in `sys.modules`, some
         # of them only on first use. So it stays there as long as this load exists. Each load uses
@@ -170,6 +172,20 @@ class Modules:
         if level:
             raise ImportError(f"No file {name or ', '.join(members)!r} in the folder")
         return None
+
+    def _refuse_packages(self, file: str, source: str) -> None:
+        """Refuse a file that imports packages of MozaiksAI: one problem with all of them."""
+        known = {PurePosixPath(each).with_suffix("").parts[0] for each in code_files(self._root)}
+        found = [
+            each for each in package_imports(source) if each.module.partition(".")[0] not in known
+        ]
+        if found:
+            names = ", ".join(dict.fromkeys(f"{each.module!r}" for each in found))
+            message = f"The code file imports {names} of MozaiksAI, which is not installed."
+            remedy = " ".join(dict.fromkeys(each.remedy for each in found))
+            label, line = f"{self._name}/{file}", found[0].line
+            problem = Diagnostic(label, line, "W075", message, remedy=remedy)
+            raise DefinitionError(self._name, [problem])
 
     def _import_problem(self, file: str, path: str, error: BaseException) -> Diagnostic:
         frames = traceback.extract_tb(error.__traceback__)
