@@ -1,7 +1,10 @@
 """Keys that workflows of MozaiksAI use: accepted by the check, with an effect in the run."""
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Call
 from tests.support.folders import write_folder
@@ -245,12 +248,75 @@ def quiet() -> str: return helper()
         "core.py": "def helper() -> str: return 'ours'",
         "tools/late.py": """\
 def late() -> str:
-    from core.data.persistence import manager
+    from mozaiks.core.data.persistence import manager
     return manager
-""".replace("core.data", "mozaiks.core.data"),
+""",
     }
     told = turnloom("check", write_folder(tmp_path, files, "Talk"), code=2).out.splitlines()
     late, plan = told
     assert "late.py:2: W075" in late and "context_variables" in late
     assert "plan.py:2: W075" in plan
     assert "turnloom import use_ui_tool" in plan and "getLogger" in plan
+
+
+COUNTED = {
+    "context_variables.yaml": """\
+agents: {A: {variables: [count, done]}}
+definitions:
+  count:
+    type: integer
+    source:
+      type: derived
+      default: 0
+      triggers: [{type: agent_turn_count, agent: A, count: 2, value: 4}]
+  done:
+    type: boolean
+    source:
+      type: derived
+      default: true
+      triggers: [{type: agent_turn_count, agent: A, count: 2, value: false}]
+""",
+    "handoffs.yaml": """\
+- {source_agent: A, target_agent: B, handoff_type: condition, condition: 'CONDITION'}
+- {source_agent: A, target_agent: A, handoff_type: after_work}
+- {source_agent: B, target_agent: terminate, handoff_type: after_work}
+""",
+    "script.yaml": "agents: {A: [One., Two., Three.], B: [Bye.]}",
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        ("${done} != True", "context_changed"),
+        ("not ${done}", "context_changed"),
+        ("${count} > 3", "function"),
+        ("${count} >= 4 OR ${done} == False", "function"),
+        ("${count} == 4 AND ${done} == False AND ${count} == 4", "function"),
+    ],
+)
+def test_a_refused_condition_comes_with_the_variable_that_does_it(
+    condition: str, kind: str, turnloom: Call, tmp_path: Path
+) -> None:
+    files = {**BASE, **COUNTED}
+    rules = files["handoffs.yaml"]
+    files["handoffs.yaml"] = rules.replace("CONDITION", condition)
+    write_folder(tmp_path, files, "Talk")
+    (told,) = json.loads(turnloom("check", "Talk", "--json", code=2).out)
+    assert told["code"] == "W022" and kind in told["remedy"]
+    pasted = re.findall(r"`([^`]*)`", told["remedy"])
+    files["context_variables.yaml"] += f"  {pasted[0]}\n"
+    files["handoffs.yaml"] = rules.replace("CONDITION", pasted[-1])
+    if kind == "function":
+        files["derivations.py"] = f"import turnloom\n\n{pasted[2]}\n"
+    out = ran(turnloom, tmp_path, files)
+    assert "A: Two." in out and "A: Three." not in out and "B: Bye." in out
+
+
+def test_a_refused_condition_does_not_hide_an_unknown_variable(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    rules = COUNTED["handoffs.yaml"].replace("CONDITION", "${cuont} > 3")
+    write_folder(tmp_path, {**BASE, **COUNTED, "handoffs.yaml": rules}, "Talk")
+    told = turnloom("check", "Talk", code=2).out
+    assert "W022" in told and "W021" in told and "Did you mean 'count'?" in told

@@ -11,6 +11,7 @@ from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry
 from turnloom.kernel.values import as_array, as_object, nearest, preview
 from turnloom.variables.logic.conditions import Condition, Term, parse_condition
+from turnloom.variables.logic.suggestions import suggest, variables_in
 from turnloom.variables.logic.types import misfit, same
 from turnloom.variables.spec import (
     BAKED_IN,
@@ -182,7 +183,13 @@ def check_condition(
     try:
         condition = parse_condition(text)
     except ValueError as error:
-        scope.report.add(document, where, "W022", str(error), remedy=remedy)
+        message, instead = str(error), suggest(text, scope.variables.definitions)
+        if instead:
+            message, remedy = f"Condition {text!r} must be one equality or two with AND.", instead
+        scope.report.add(document, where, "W022", message, remedy=remedy)
+        for name in variables_in(text) if scope.variables_known else ():
+            if name in BASE or not (name in scope.variable_names or name in BAKED_IN):
+                _unknown_variable(scope, document, where, name)
         return None
     for term in condition.terms:
         _check_term(scope, document, where, term)
