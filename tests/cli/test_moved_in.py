@@ -320,3 +320,28 @@ def test_a_refused_condition_does_not_hide_an_unknown_variable(
     write_folder(tmp_path, {**BASE, **COUNTED, "handoffs.yaml": rules}, "Talk")
     told = turnloom("check", "Talk", code=2).out
     assert "W022" in told and "W021" in told and "Did you mean 'count'?" in told
+
+
+def test_a_key_without_an_effect_is_a_warning(turnloom: Call, tmp_path: Path) -> None:
+    files = {
+        "orchestrator.yaml": "initial_agent: A",
+        "tools.yaml": """\
+            tools:
+            - {agent: A, file: t.py, function: f, tool_type: UI_Tool, ui: {component: Card}}
+            - {agent: A, file: t.py, function: g, tool_type: Agent_Tool, ui: {component: Card}}
+            """,
+        "t.py": "async def f() -> str: return ''\ndef g() -> str: return ''",
+        "context_variables.yaml": """\
+            definitions:
+              sure:
+                type: boolean
+                source:
+                  type: derived
+                  triggers:
+                  - {type: ui_response, tool: f, response_key: sure, ui_hidden: true}
+            """,
+    }
+    write_folder(tmp_path, {**BASE, **files}, "Talk")
+    variables, tools = turnloom("check", "Talk").out.splitlines()
+    assert variables.startswith("Talk/context_variables.yaml:7: W015 ")
+    assert tools.startswith("Talk/tools.yaml:3: W015 ") and "'g'" in tools

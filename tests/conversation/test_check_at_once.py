@@ -155,3 +155,17 @@ def test_an_agent_without_a_way_to_it_is_found_in_a_folder_with_errors(tmp_path:
     }
     found = {each.code for each in problems(write_folder(tmp_path, files))}
     assert {"W020", "W030", "W040"} <= found
+
+
+def test_rules_that_are_judged_at_other_moments_do_not_cover_each_other(tmp_path: Path) -> None:
+    rules = """\
+- {source_agent: A, target_agent: B, handoff_type: condition, condition: done is true}
+- source_agent: A
+  target_agent: B
+  handoff_type: condition
+  condition_scope: pre
+  condition: done is true
+- {source_agent: B, target_agent: terminate, handoff_type: after_work}
+"""
+    found = problems(write_folder(tmp_path, {**RIGHT, "handoffs.yaml": rules}))
+    assert "W031" not in {each.code for each in found}

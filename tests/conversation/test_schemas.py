@@ -64,7 +64,6 @@ UNSEEN = (
     "has unprintable characters",
     "Invalid environment variable name",
     "is listed twice.",
-    "has `ui`, which only UI tools use.",
     "needs either `command` or `url`.",
     "but 'before_chat' belongs to the chat.",
     "'on' is for `after_chat`",

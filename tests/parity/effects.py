@@ -454,13 +454,16 @@ EFFECTS: dict[str, Effect] = {
         [("go", True), ("go", False)],
         SAID_TWICE,
     ),
-    "AgentTextTrigger.hide": Effect(
-        (*TRIGGER, "hide"),
-        True,
-        data("agent.text", "hidden"),
-        [False, False, False],
-        [False, True, False],
-    ),
+    **{
+        f"AgentTextTrigger.{key}": Effect(
+            (*TRIGGER, key),
+            True,
+            data("agent.text", "hidden"),
+            [False, False, False],
+            [False, True, False],
+        )
+        for key in ("hide", "ui_hidden")
+    },
     "AgentTextTrigger.capture": Effect(
         (*DEFINITIONS, "word", "source", "triggers", 0, "capture"),
         2,

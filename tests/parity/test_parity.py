@@ -103,11 +103,15 @@ MODELS = {model.__name__: model for model in models()}
 PROGRAMS = "tests.runtime.test_servers"
 STARTED = f"{PROGRAMS}:test_a_program_is_started_in_the_folder_with_its_own_environment"
 REACHED = f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared"
+MOVED = "tests.cli.test_moved_in"
 ELSEWHERE = {
     "DeclaredServer.name": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
     "DeclaredServer.agent": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
     "DeclaredServer.tools": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
     "DeclaredServer.command": STARTED,
+    "Handoff.description": f"{MOVED}:test_a_handoff_has_a_description_in_graphs_and_explanations",
+    "Tool.tool_type": f"{MOVED}:test_a_key_without_an_effect_is_a_warning",
+    "UiResponse.ui_hidden": f"{MOVED}:test_a_key_without_an_effect_is_a_warning",
     "DeclaredServer.env": STARTED,
     "DeclaredServer.url": REACHED,
     "DeclaredServer.headers": REACHED,

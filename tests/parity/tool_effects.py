@@ -196,7 +196,6 @@ TOOL_EFFECTS: dict[str, Effect] = {
     "Tool.description": Effect(
         (*TOOL, "description"), "Sum up.", described, ["Add two numbers."], ["Sum up."], ADD
     ),
-    "Tool.tool_type": Effect((*TOOL, "tool_type"), "Agent_Tool", codes, [], ["W012"], ASKING),
     "Tool.auto_invoke": Effect(
         (*TOOL, "auto_invoke"), True, results, [], [{"sum": 5, "tags": ["x"]}], OUTPUT
     ),

@@ -207,7 +207,7 @@ class ChanceDrawn(Fact, frozen=True):
 
 
 class SpeakerPicked(Fact, frozen=True):
-    """A model picked the next speaker."""
+    """A model picked the next speaker, or the handoff that applies to the user's message."""
 
     kind: ClassVar[str] = "speaker.picked"
     among: tuple[str, ...]

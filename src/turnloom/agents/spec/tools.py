@@ -49,15 +49,6 @@ class Tool(Declared):
     ui: Annotated[Ui | None, BeforeValidator(_said)] = None
     timeout_s: float = Field(default=60.0, gt=0)
 
-    @model_validator(mode="after")
-    def _asks_only_as_a_ui_tool(self) -> "Tool":
-        if self.ui is not None and self.tool_type != "UI_Tool":
-            raise ValueError(
-                f"Tool {self.title!r} has `ui`, which only UI tools use. "
-                "Set `tool_type: UI_Tool`, or remove `ui`."
-            )
-        return self
-
     @property
     def title(self) -> str:
         """The name of the tool: its `name`, or that of its function."""

@@ -276,6 +276,8 @@ def _check_repeats(
 ) -> None:
     """Report a rule that cannot fire because an earlier one always does."""
     for other in earlier:
+        if other.pre != rule.pre:
+            continue  # judged at other moments
         if other.kind == rule.kind == "after_work" and not (other.condition or rule.condition):
             scope.report.add(
                 document,
@@ -285,6 +287,9 @@ def _check_repeats(
                 "always comes first.",
                 remedy="Keep one.",
             )
+        elif other.llm and rule.llm and (other.said, other.target) == (rule.said, rule.target):
+            message = f"Rule {rule.number} is the same as rule {other.number}."
+            scope.report.warn(document, path, "W031", message, remedy="Remove one of them.")
         elif other.condition and rule.condition and _covers(other.condition, rule.condition):
             scope.report.warn(
                 document,

@@ -164,6 +164,10 @@ def check_toolkit(
                 bound.setdefault(agent, []).append(name)
         if tool.tool_type == "UI_Tool":
             scope.asking.append((document, path, name))
+        elif tool.ui is not None:
+            message = f"Tool {name!r} has `ui`, which only UI tools use."
+            remedy = "Set `tool_type: UI_Tool`, or remove `ui`."
+            scope.report.warn(document, (*path, "ui"), "W015", message, remedy=remedy)
     _bind_listed(scope, tooling, agents, bound)
     _check_bound(scope, tooling, agents, bound, outputs=outputs)
     _check_modes(scope, agents, outputs)
