@@ -407,6 +407,9 @@ EFFECTS: dict[str, Effect] = {
     "DatabaseSource.search_by": Effect(
         (*STORED, "search_by"), "chat_id", first("deep"), "one", None, IN_DATABASE
     ),
+    "DatabaseSource.filter": Effect(
+        (*STORED, "filter"), {"g.h": "three"}, first("deep"), "one", None, IN_DATABASE
+    ),
     "DatabaseSource.field": Effect(
         (*STORED, "field"), "g.h", first("deep"), "one", "two", IN_DATABASE
     ),

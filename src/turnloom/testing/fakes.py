@@ -9,7 +9,7 @@ from anyio import CancelScope
 from turnloom.agents.spec import ToolSchema
 from turnloom.errors import ToolServerError, UsageError
 from turnloom.kernel.values import Json
-from turnloom.variables.logic.paths import belongs, steps, value_at
+from turnloom.variables.logic.paths import belongs, meets, steps
 from turnloom.variables.ports import TENANT_FIELDS, Lookup
 
 
@@ -76,9 +76,8 @@ class FakeDocuments:
     async def newest(self, lookup: Lookup) -> Mapping[str, Json] | None:
         """The newest document that matches, or None."""
         await self.index(lookup)
-        names = steps(lookup.key)
         for document in reversed(self._kept.get((lookup.database, lookup.collection), ())):
-            if value_at(document, names) == lookup.value:
+            if meets(document, lookup.conditions):
                 if belongs(document, TENANT_FIELDS, lookup.tenant):
                     return document
         return None
@@ -87,7 +86,8 @@ class FakeDocuments:
         """Check the lookup; returns whether the collection exists."""
         if self._closed:
             raise UsageError("The documents are closed. Create new `FakeDocuments`.")
-        steps(lookup.key)
+        for key, _ in lookup.conditions:
+            steps(key)
         return (lookup.database, lookup.collection) in self._kept
 
     async def aclose(self) -> None:

@@ -24,7 +24,7 @@ from turnloom.variables.logic.resolution import (
 )
 from turnloom.variables.logic.types import TRUE
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
-from turnloom.variables.spec import DatabaseSource, Variables
+from turnloom.variables.spec import BASE, DatabaseSource, Variables
 
 VERBOSE = "CONTEXT_VERBOSE_DEBUG"
 
@@ -108,7 +108,7 @@ class ContextSource:
     async def _find(
         self, source: DatabaseSource, base: Mapping[str, Json], database: str | None
     ) -> LookupResult:
-        lookup = _lookup(source, database, str(base[source.search_by]), str(base["app_id"]))
+        lookup = _lookup(source, base, database)
         try:
             return LookupResult(await self._documents.newest(lookup))
         except DocumentsUnavailable as error:
@@ -125,13 +125,19 @@ async def index(
         DocumentsUnavailable: the store failed or timed out.
     """
     sources = [source for _, source in lookups(variables, Gates(False, False))]
-    for wanted in dict.fromkeys(_lookup(source, database) for source in sources):
+    blank: dict[str, Json] = dict.fromkeys(BASE, "")
+    every = (_lookup(source, blank, database) for source in sources)
+    for wanted in dict.fromkeys(each._replace(value="", filter=()) for each in every):
         made = await documents.index(wanted)
         yield LookupIndex(wanted.database, wanted.collection, wanted.key, made)
 
 
-def _lookup(
-    source: DatabaseSource, database: str | None, value: str = "", tenant: str = ""
-) -> Lookup:
+def _lookup(source: DatabaseSource, base: Mapping[str, Json], database: str | None) -> Lookup:
+    """The lookup of a source. Its key is the first field with an id, or else with a text."""
+    named = [(key, str(base[name])) for key, name in source.ids.items()]
+    fixed = sorted(source.constants.items(), key=lambda each: not isinstance(each[1], str))
+    (key, value), *more = [*named, *fixed]
     name = source.database_name or database
-    return Lookup(name, source.collection, source.search_by, value, tenant=tenant)
+    return Lookup(
+        name, source.collection, key, value, tenant=str(base["app_id"]), filter=tuple(more)
+    )

@@ -91,7 +91,7 @@ def _missing_values(
         pattern.context_variables, conversation.variables
     ).items():
         source = definition.source
-        if isinstance(source, DatabaseSource) and source.search_by == CHAT_ID:
+        if isinstance(source, DatabaseSource) and CHAT_ID in source.ids.values():
             yield (
                 f"Variable {name!r} is looked up by {CHAT_ID!r}, which does not exist before the "
                 "chat begins. Set its value in the chat."

@@ -123,7 +123,7 @@ class MongoDocuments:
                 return await reading.newest(collection, lookup)
 
         collection = self._collection(lookup)
-        if not is_storable(lookup.value + lookup.tenant):
+        if not is_storable(lookup.texts):
             return None
         return await self._run(read, lookup, self._timeout)
 
@@ -151,7 +151,8 @@ class MongoDocuments:
     def _collection(self, lookup: Lookup) -> reading.Collection:
         if self._closed:
             raise UsageError("The documents are closed. Open them again.")
-        steps(lookup.key)
+        for key, _ in lookup.conditions:
+            steps(key)
         try:
             return self._database(lookup.database)[_checked(lookup.collection)]
         except InvalidName as error:

@@ -14,7 +14,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 
 from turnloom.adapters.mongo.values import as_json
 from turnloom.kernel.values import Json
-from turnloom.variables.logic.paths import belongs, steps, value_at
+from turnloom.variables.logic.paths import belongs, meets
 from turnloom.variables.ports import TENANT_FIELDS, Lookup
 
 NEWEST = [("_id", DESCENDING)]
@@ -26,11 +26,10 @@ Collection = AsyncCollection[dict[str, Any]]
 
 async def newest(collection: Collection, lookup: Lookup) -> Mapping[str, Json] | None:
     """The newest matching document of a collection."""
-    names = steps(lookup.key)
     async with collection.find(condition(lookup), sort=NEWEST, batch_size=BATCH) as cursor:
         async for found in cursor:
             document = await to_thread.run_sync(as_json, found)
-            if value_at(document, names) == lookup.value and belongs(
+            if meets(document, lookup.conditions) and belongs(
                 document, TENANT_FIELDS, lookup.tenant
             ):
                 return document
@@ -47,4 +46,5 @@ def condition(lookup: Lookup) -> dict[str, Any]:
     tenant = [
         {"$or": [{field: {"$exists": False}}, {field: lookup.tenant}]} for field in TENANT_FIELDS
     ]
-    return {lookup.key: lookup.value, "$and": tenant}
+    more = [{key: value} for key, value in lookup.filter]
+    return {lookup.key: lookup.value, "$and": [*tenant, *more]}

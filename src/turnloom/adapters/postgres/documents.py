@@ -75,10 +75,12 @@ class PostgresDocuments:
         """Whether the lookup can match at all; raises if the key is invalid."""
         if self._closed:
             raise UsageError("The documents are closed. Open them again.")
-        steps(lookup.key)
+        for key, _ in lookup.conditions:
+            steps(key)
         names = [lookup.collection, *([] if lookup.database is None else [lookup.database])]
-        texts = [*names, lookup.value, lookup.tenant]
-        return is_storable("".join(texts)) and all(queries.is_name(name) for name in names)
+        return is_storable("".join([*names, lookup.texts])) and all(
+            queries.is_name(name) for name in names
+        )
 
     async def _run(
         self, statement: Composed, lookup: Lookup, limit: float

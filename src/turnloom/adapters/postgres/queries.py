@@ -5,11 +5,14 @@ the statement contains its expression. Only a prefix of a key's value is indexed
 with values beyond the limit of an index entry can still be written.
 """
 
+import json
+from itertools import starmap
+
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from turnloom.kernel.digests import chain_digest
 from turnloom.variables.logic.paths import steps
-from turnloom.variables.ports import TENANT_FIELDS, Lookup
+from turnloom.variables.ports import TENANT_FIELDS, Lookup, Scalar
 
 # Indexed characters of a value: far below the limit of 2704 bytes per index entry.
 PREFIX = 256
@@ -18,8 +21,11 @@ NAME_BYTES = 63
 
 _NEWEST = SQL("""
     SELECT doc::text FROM {table}
-    WHERE {prefix} = left({value}::text, {length}) AND {found} = to_jsonb({value}::text) {tenant}
+    WHERE {conditions} {tenant}
     ORDER BY id DESC LIMIT 1""")
+_TEXT = SQL("{found} = to_jsonb({value}::text)")
+_PREFIX = SQL("{prefix} = left({value}::text, {length}) AND {equal}")
+_NUMBER = SQL("{found} = {value}::jsonb")
 _TENANT = SQL("AND (NOT doc ? {field} OR doc -> {field} = to_jsonb({tenant}::text))")
 _EXISTS = SQL("SELECT to_regclass({table}) IS NOT NULL")
 _INDEX = SQL("""
@@ -37,10 +43,7 @@ def newest(lookup: Lookup) -> Composed:
     ]
     return _NEWEST.format(
         table=_table(lookup),
-        prefix=_prefix(lookup.key),
-        found=_found(lookup.key),
-        value=Literal(lookup.value),
-        length=Literal(PREFIX),
+        conditions=SQL(" AND ").join(starmap(_equals, lookup.conditions)),
         tenant=SQL(" ").join(tenant),
     )
 
@@ -70,6 +73,16 @@ def _table(lookup: Lookup) -> Identifier:
     if lookup.database is None:
         return Identifier(lookup.collection)
     return Identifier(lookup.database, lookup.collection)
+
+
+def _equals(key: str, value: Scalar) -> Composed:
+    """The condition that a key has a value; a text is first compared by its indexed prefix."""
+    found = _found(key)
+    if not isinstance(value, str):
+        return _NUMBER.format(found=found, value=Literal(json.dumps(value)))
+    equal = _TEXT.format(found=found, value=Literal(value))
+    prefix, length = _prefix(key), Literal(PREFIX)
+    return _PREFIX.format(prefix=prefix, value=Literal(value), length=length, equal=equal)
 
 
 def _found(key: str) -> Composed:

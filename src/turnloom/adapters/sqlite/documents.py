@@ -22,7 +22,7 @@ from turnloom.adapters.sqlite import lookups
 from turnloom.errors import DocumentsUnavailable, UsageError
 from turnloom.kernel.values import Json
 from turnloom.variables.logic.paths import is_storable
-from turnloom.variables.ports import Lookup
+from turnloom.variables.ports import Lookup, Scalar
 
 DEFAULT_DATABASE = "documents"
 
@@ -80,7 +80,7 @@ class SqliteDocuments:
         if self._closed:
             raise UsageError("The documents are closed. Open them again.")
         path = self._locate(lookup.database)
-        if not is_storable(lookup.value + lookup.tenant + lookup.collection):
+        if not is_storable(lookup.texts + lookup.collection):
             return None
         abandoned = Event()
         try:
@@ -163,7 +163,7 @@ class SqliteDocuments:
 
 
 def _read(
-    connection: sqlite3.Connection, lookup: Lookup, statement: str, values: tuple[str, ...]
+    connection: sqlite3.Connection, lookup: Lookup, statement: str, values: tuple[Scalar, ...]
 ) -> Mapping[str, Json] | None:
     for (text,) in connection.execute(statement, values):
         document = json.loads(text)

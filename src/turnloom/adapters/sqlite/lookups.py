@@ -8,29 +8,31 @@ import json
 
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import Json
-from turnloom.variables.logic.paths import belongs, steps, value_at
-from turnloom.variables.ports import TENANT_FIELDS, Lookup
+from turnloom.variables.logic.paths import belongs, meets, steps
+from turnloom.variables.ports import TENANT_FIELDS, Lookup, Scalar
 
 TABLE = "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
 
 
-def newest(lookup: Lookup) -> tuple[str, tuple[str, ...]]:
+def newest(lookup: Lookup) -> tuple[str, tuple[Scalar, ...]]:
     """The statement that returns candidates, newest first, and its parameters."""
     tenant = "".join(
         f" AND (json_type(doc, '$.{field}') IS NULL OR json_extract(doc, '$.{field}') = ?2)"
         for field in TENANT_FIELDS
     )
+    more = "".join(
+        f" AND {_value(key)} = ?{number}" for number, (key, _) in enumerate(lookup.filter, 3)
+    )
     statement = (
         f"SELECT json(doc) FROM {_quote(lookup.collection)} "
-        f"WHERE {_value(lookup.key)} = ?1{tenant} ORDER BY id DESC"
+        f"WHERE {_value(lookup.key)} = ?1{tenant}{more} ORDER BY id DESC"
     )
-    return statement, (lookup.value, lookup.tenant)
+    return statement, (lookup.value, lookup.tenant, *(value for _, value in lookup.filter))
 
 
 def fits(document: Json, lookup: Lookup) -> bool:
-    """Whether a document has the value and does not belong to another tenant."""
-    found = value_at(document, steps(lookup.key))
-    return found == lookup.value and belongs(document, TENANT_FIELDS, lookup.tenant)
+    """Whether a document has the values and does not belong to another tenant."""
+    return meets(document, lookup.conditions) and belongs(document, TENANT_FIELDS, lookup.tenant)
 
 
 def index(lookup: Lookup) -> str:

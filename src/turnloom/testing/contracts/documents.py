@@ -8,7 +8,7 @@ import anyio
 
 from turnloom.errors import TurnloomError, UsageError
 from turnloom.testing.contracts.facts import PATIENCE, refused
-from turnloom.variables.ports import DocumentStore, Lookup
+from turnloom.variables.ports import DocumentStore, Lookup, Scalar
 
 # Adds documents to a collection of a database (None: the default one); the last is the newest.
 Put = Callable[[str | None, str, Sequence[Mapping[str, Any]]], Awaitable[None]]
@@ -47,7 +47,7 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def lookup(value: str = "x", key: str = "key", **more: Any) -> Lookup:
+def lookup(value: Scalar = "x", key: str = "key", **more: Any) -> Lookup:
     """A lookup in the collection `users` of the default database, unless `more` says otherwise."""
     wanted: dict[str, Any] = {"database": None, "collection": "users", "tenant": TENANT, **more}
     return Lookup(key=key, value=value, **wanted)
@@ -147,6 +147,38 @@ class DocumentStoreContract:
             await _expect(store, lookup(key="owner.mail.work"), found)
             assert await store.newest(lookup(key="tags.0")) is None
             await _expect(store, lookup("y", "tags.0"), {"tags": {"0": "y"}})
+
+    async def test_a_filter_of_several_keys(self) -> None:
+        """A document is found only if it has every value of the filter, at any depth."""
+        async with self.fresh() as (store, put):
+            found = {"key": "x", "a": {"b": "y"}, "kind": "it's", "n": 1}
+            await put(None, "users", [found, {**found, "a": {"b": "z"}}, {**found, "kind": "its"}])
+            await put(None, "users", [{"key": "x"}, {**found, "key": "y"}, {**found, "a": ["y"]}])
+            wanted = lookup(filter=(("a.b", "y"), ("kind", "it's")))
+            await _expect(store, wanted, found)
+            await store.index(wanted)
+            await _expect(store, wanted, found)
+            assert await store.newest(lookup(filter=(("a.b", "w"),))) is None
+            await put(None, "users", [{**found, "app_id": "globex"}])
+            await _expect(store, wanted, found)
+            with refused(UsageError):
+                await store.newest(lookup(filter=(("a.$gt", "y"),)))
+
+    async def test_a_number_equals_that_number_only(self) -> None:
+        """A number equals the same number, and a boolean the same boolean; no text, no array."""
+        async with self.fresh() as (store, put):
+            values = (5, "5", [5], 1, 0, True, False, "true", None, 0.5, "0.5", 2**53)
+            documents: list[dict[str, Any]] = [
+                {"key": value, "n": n} for n, value in enumerate(values)
+            ]
+            await put(None, "users", documents)
+            for document in documents:
+                if isinstance(document["key"], int | float):
+                    await _expect(store, lookup(document["key"]), document)
+                    wanted = lookup(document["n"], "n", filter=(("key", document["key"]),))
+                    await _expect(store, wanted, document)
+            await put(None, "users", [{"key": 5.0, "n": 2}])
+            await _expect(store, lookup(5), {"key": 5.0, "n": 2})
 
     async def test_any_script(self) -> None:
         """Keys and values may be in any script."""

@@ -191,9 +191,10 @@ def _check_source(
             _check_value(report, document, (*path, "value"), definition, value=value)
         case FromEnvironment(default=default):
             _check_value(report, document, (*path, "default"), definition, value=default)
-        case DatabaseSource(default=default, field=field):
+        case DatabaseSource(default=default, field=field, filter=filter):
             _check_value(report, document, (*path, "default"), definition, value=default)
-            _check_field(report, document, (*path, "field"), field)
+            places = {("field",): field, **{("filter", key): key for key in filter}}
+            _check_fields(report, document, path, places)
         case Derived(default=default, triggers=triggers):
             _check_value(report, document, (*path, "default"), definition, value=default)
             for number, trigger in enumerate(triggers):
@@ -212,11 +213,15 @@ def _check_value(
         report.add(document, path, "W024", f"{problem}.", remedy="Change the value or the type.")
 
 
-def _check_field(report: Report, document: DeclarationFile, path: Path, field: str) -> None:
-    try:
-        steps(field)
-    except UsageError as error:
-        report.add(document, path, "W012", str(error), remedy="Correct the name.")
+def _check_fields(
+    report: Report, document: DeclarationFile, path: Path, places: Mapping[tuple[str, ...], str]
+) -> None:
+    for place, field in places.items():
+        try:
+            steps(field)
+        except UsageError as error:
+            where = (*path, *place)
+            report.add(document, where, "W012", str(error), remedy="Correct the name.")
 
 
 def _check_trigger(

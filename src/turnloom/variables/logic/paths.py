@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, as_object
+from turnloom.variables.logic.types import same
 
 # NUL, and halves of characters.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -34,6 +35,15 @@ def value_at(document: Json, names: Sequence[str]) -> Json:
             return None
         document = inside.get(name)
     return document
+
+
+def meets(document: Json, conditions: Iterable[tuple[str, Json]]) -> bool:
+    """Whether a document has each of these values at its key.
+
+    Raises:
+        UsageError: not every database can look up a key.
+    """
+    return all(same(value_at(document, steps(key)), value) for key, value in conditions)
 
 
 def belongs(document: Json, fields: Iterable[str], tenant: str) -> bool:

@@ -177,7 +177,7 @@ def _stored(
 ) -> InitialValue:
     found = readings.documents.get(definition.name, LookupResult(None, "not_found"))
     place = f"{source.database_name}." if source.database_name else ""
-    origin = f"{place}{source.collection}.{source.field} by {source.search_by}"
+    origin = f"{place}{source.collection}.{source.field} by {_sought(source)}"
     if found.document is None:
         return _default(definition, source, found.problem or "not_found", origin)
     value = _ordered(value_at(found.document, steps(source.field)))
@@ -195,6 +195,12 @@ def _stored(
         note=fitting.note,
         origin=origin,
     )
+
+
+def _sought(source: DatabaseSource) -> str:
+    """The conditions of a lookup, as in `user_id, owner = app_id, status = 'open'`."""
+    ids = [key if key == name else f"{key} = {name}" for key, name in source.ids.items()]
+    return ", ".join([*ids, *(f"{key} = {value!r}" for key, value in source.constants.items())])
 
 
 def _ordered(value: Json) -> Json:

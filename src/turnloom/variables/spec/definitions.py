@@ -1,11 +1,13 @@
 """Declarations of context variables."""
 
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, WithJsonSchema, field_validator, model_validator
 
 from turnloom.kernel.models import Declared
-from turnloom.kernel.values import Json, as_object
+from turnloom.kernel.values import Json, as_object, preview
 from turnloom.variables.spec.triggers import Trigger
 
 Type = Literal["string", "integer", "number", "boolean", "object", "array", "document"]
@@ -42,15 +44,72 @@ class FromEnvironment(Declared):
         return given
 
 
+# `${user_id}` in a filter refers to an id of the run.
+_ID = re.compile(r"\$\{(\w+)\}")
+# Every database stores whole numbers up to this one exactly.
+_LARGEST = 2**53
+
+FilterValue = Annotated[Json, WithJsonSchema({"type": ["string", "number", "boolean"]})]
+
+
 class DatabaseSource(Declared):
     """A field of the newest matching document of a collection."""
 
     type: Literal["database"]
     database_name: str | None = Field(default=None, min_length=1)
     collection: str = Field(min_length=1)
-    search_by: Literal["workflow_name", "chat_id", "user_id", "app_id", "enterprise_id"]
+    search_by: Literal["workflow_name", "chat_id", "user_id", "app_id", "enterprise_id"] | None = (
+        None
+    )
+    filter: dict[str, FilterValue] = {}
     field: str = Field(min_length=1)
     default: Json = None
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The ids of the run that a document must have, by its field."""
+        named = {self.search_by: self.search_by} if self.search_by else {}
+        found = {key: id_in(value) for key, value in self.filter.items()}
+        return {**named, **{key: name for key, name in found.items() if name is not None}}
+
+    @property
+    def constants(self) -> Mapping[str, Json]:
+        """The constants that a document must have, by its field."""
+        return {key: value for key, value in self.filter.items() if id_in(value) is None}
+
+    @field_validator("filter")
+    @classmethod
+    def _is_a_filter(cls, given: dict[str, Json]) -> dict[str, Json]:
+        for key, value in given.items():
+            if problem := _filter_problem(value):
+                raise ValueError(f"Filter {key!r} {problem}")
+        return given
+
+    @model_validator(mode="after")
+    def _finds_something(self) -> Self:
+        if not self.search_by and not self.filter:
+            raise ValueError("Key 'search_by' is missing. Add it, or a `filter`.")
+        if self.search_by in self.filter:
+            raise ValueError(f"{self.search_by!r} is in `search_by` and in `filter`. Remove one.")
+        return self
+
+
+def id_in(value: Json) -> str | None:
+    """The id of the run that a value of a filter refers to, if it does."""
+    named = _ID.fullmatch(value) if isinstance(value, str) else None
+    return named[1] if named and named[1] in BASE else None
+
+
+def _filter_problem(value: Json) -> str:
+    """Why a filter cannot have this value, and what to write; empty if it can."""
+    if isinstance(value, str):
+        ids = ", ".join(f"${{{name}}}" for name in BASE)
+        is_fixed = "${" not in value or id_in(value) is not None
+        return "" if is_fixed else f"is {value!r}. Write a constant, or one of {ids}."
+    if not isinstance(value, int | float):
+        return f"is {preview(value)}. Write a text, a number, true or false."
+    is_exact = abs(value) <= _LARGEST
+    return "" if is_exact else f"is {value!r}. Write a number up to {_LARGEST}."
 
 
 class Derived(Declared):
