@@ -60,6 +60,7 @@ UNSEEN = (
     "Key 'search_by' is missing. Add it, or a `filter`.",
     "Filter 'owner' is '${email}'.",
     "is in `search_by` and in `filter`.",
+    "Invalid path '../plans.json'.",
     "'capture' needs `match.regex`",
     "exclude each other.",
     "need `path`.",

@@ -191,6 +191,12 @@ IN_DATABASE = {
         },
     }
 }
+IN_FILE = {
+    (*DEFINITIONS, "deep"): {
+        "type": "string",
+        "source": {"type": "file", "path": "word.txt"},
+    }
+}
 IN_NO_DATABASE = {**IN_DATABASE, (*STORED, "collection"): "none"}
 GATED = {
     **IN_DATABASE,
@@ -415,6 +421,13 @@ EFFECTS: dict[str, Effect] = {
     ),
     "DatabaseSource.default": Effect(
         (*STORED, "default"), "zero", first("deep"), None, "zero", IN_NO_DATABASE
+    ),
+    "FileSource.type": Effect((*STORED, "type"), "static", codes, [], ["W011", "W010"], IN_FILE),
+    "FileSource.path": Effect(
+        (*STORED, "path"), "other.txt", first("deep"), '"one"', "two", IN_FILE
+    ),
+    "FileSource.format": Effect(
+        (*STORED, "format"), "json", first("deep"), '"one"', "one", IN_FILE
     ),
     "Static.type": Effect((*DEFINITIONS, "tier", "source", "type"), "derived", codes, [], ["W010"]),
     "Static.value": Effect(

@@ -179,6 +179,8 @@ CODE = {
     "two.py": "def f(task):\n    return 'two f'\n",
     "work.py": WORK,
     "other.py": OTHER,
+    "word.txt": '"one"',
+    "other.txt": "two",
 }
 
 

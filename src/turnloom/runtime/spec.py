@@ -212,12 +212,12 @@ TenantServer: TypeAlias = Callable[[str], ToolServer]
 class LoadedWorkflow:
     """A checked workflow with the code of its agents, tools and hooks, and the pinned definition.
 
-    `runtime` creates the acting half of its form. Tools are keyed by name, hooks by position; parts
-    that failed their check are set aside and count as empty. `lacking` names agents that cannot
-    answer here: such a run takes messages, but is not driven. `unheeded` names settings of the
-    program without effect here. `warnings` come from the check of the program's declarations.
-    `migrate` gives the facts to record before a run with an earlier state continues. `modules`
-    keeps the loaded code alive.
+    `runtime` creates the acting half of its form. Tools are keyed by name, hooks by position,
+    `data` (contents of files) by variable; parts that failed their check are set aside and count as
+    empty. `lacking` names agents that cannot answer here: such a run takes messages, but is not
+    driven. `unheeded` names settings of the program without effect here. `warnings` come from the
+    check of the program's declarations. `migrate` gives the facts to record before a run with an
+    earlier state continues. `modules` keeps the loaded code alive.
     """
 
     workflow: Form
@@ -228,6 +228,7 @@ class LoadedWorkflow:
     code: Mapping[str, str]
     opening: str = ""
     database: str | None = None
+    data: Mapping[str, Json] = field(default_factory=dict[str, Json])
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Any])
     tools: Mapping[str, Callee] = field(default_factory=dict[str, Callee])
     hooks: Mapping[int, Callee] = field(default_factory=dict[int, Callee])

@@ -57,9 +57,13 @@ class ContextSource:
         return said is not None and said.strip().lower() in TRUE
 
     async def load(
-        self, variables: Variables, base: Mapping[str, Json], database: str | None
+        self,
+        variables: Variables,
+        base: Mapping[str, Json],
+        database: str | None,
+        files: Mapping[str, Json] | None = None,
     ) -> ResolvedContext:
-        """The first values of a run.
+        """The first values of a run; `files` are the contents of files by variable.
 
         Raises:
             MissingContext: a required variable has no value.
@@ -67,6 +71,8 @@ class ContextSource:
         get = self._environment.get
         closed = gates(get(PRODUCTION), get(INCLUDE_SCHEMA))
         readings = await self._read(variables, base, database, closed)
+        if files:
+            readings = readings._replace(files=files)
         resolved, late = purge(resolve(variables, base, readings))
         if late:
             log.warning("suppressed late: %s", ", ".join(late))

@@ -20,12 +20,17 @@ from turnloom.guards.spec import Category, Guards
 from turnloom.kernel.contained import error_name
 from turnloom.kernel.documents import Folder
 from turnloom.kernel.values import Json, as_array, as_object, error_text
+from turnloom.variables.logic.checking import file_variables
+from turnloom.variables.logic.types import misfit
 from turnloom.wiring.adapters import adapter
 
 log = logging.getLogger("turnloom.check")
 
 # Code of the diagnostic for a missing code file.
 NO_CODE_FILE = "W040"
+
+# Code of the diagnostic for a data file that cannot be read.
+NO_DATA_FILE = "W069"
 
 # Code of the diagnostic for a missing function.
 NO_FUNCTION = "W043"
@@ -133,6 +138,25 @@ class Code:
                 remedy = "Decorate it with `@derivation`."
                 self.note(place, "W044", message, remedy)
             found[name] = function
+        return found
+
+    def data(self) -> dict[str, Json]:
+        """The contents of the files that variables are read from, by variable."""
+        found: dict[str, Json] = {}
+        document = self._folder.documents.get("context_variables")
+        if document is None or "context_variables" in self._broken:
+            return found
+        for path, definition, source in file_variables(document):
+            place = (document.file, document.place((*path, "source", "path")).line)
+            try:
+                value = adapter("files").read_data(self._folder.root, source.path, source.is_json)
+            except ValueError as error:
+                self.note(place, NO_DATA_FILE, str(error))
+                continue
+            if problem := misfit(definition, value):
+                remedy = f"Change the type, or the content of {source.path!r}."
+                self.note(place, "W024", f"{problem}.", remedy)
+            found[definition.name] = value
         return found
 
     def guards(self, declared: Guards) -> Guards:

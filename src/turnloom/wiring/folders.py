@@ -23,6 +23,7 @@ from turnloom.kernel.threads import LOADING, threads
 from turnloom.log.events import RunStarted
 from turnloom.runtime.conversation import TalkRuntime
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow, TenantServer
+from turnloom.variables.logic.checking import file_variables
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import NO_CODE_FILE, Code
 from turnloom.wiring.collections import Collections, comparing, counter_for
@@ -31,6 +32,9 @@ from turnloom.wiring.engines import UNNAMED, Depth, Engines, scripted
 from turnloom.wiring.models import ModelEngines, own_contexts
 from turnloom.wiring.servers import Connect
 from turnloom.wiring.servers import connect as reach
+
+# The diagnostic of a file that is no part of a workflow.
+NO_PART = "W007"
 
 log = logging.getLogger("turnloom.check")
 
@@ -165,7 +169,7 @@ class Folders:
         is_begun: bool = False,
         loading: Loading | None = None,
     ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
-        to_run = depth == "run"
+        to_run, problems = depth == "run", _without_data(problems, folder)
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = unreadable(unread)
         conversation, found = self._checked.check(folder, broken, frozenset(set_aside))
@@ -174,6 +178,7 @@ class Folders:
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         components = code.components()
         functions = {} if set_aside else code.derivations()
+        data = {} if set_aside or is_begun else code.data()
         guards = code.guards(declared_guards(folder, broken))
         registered = Registered(self._collections, to_run)
         contexts = FolderContexts(code, declared_contexts(folder, broken), registered)
@@ -209,6 +214,7 @@ class Folders:
             code=folder.code,
             opening=setup.initial_message or "",
             database=setup.database_name,
+            data=data,
             functions=functions,
             tools=tools,
             hooks=hooks,
@@ -273,6 +279,13 @@ def _identity(
 ) -> tuple[Any, ...]:
     """Cache key of a workflow: its folder, declarations and code."""
     return (root, definition, set_aside, *code.values())
+
+
+def _without_data(problems: list[Diagnostic], folder: Folder) -> list[Diagnostic]:
+    """Problems except those of files that are no part of the workflow, but read by variables."""
+    declared = file_variables(folder.documents.get("context_variables"))
+    data = {f"{folder.name}/{source.path}" for _, _, source in declared}
+    return [each for each in problems if each.code != NO_PART or each.file not in data]
 
 
 def _outcome(loaded: LoadedWorkflow) -> str:

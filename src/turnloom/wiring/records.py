@@ -76,7 +76,7 @@ class ChatRecords:
         base: dict[str, Json] = {**base_context("", _started(workflow, *self._owner))}
         async with aclosing(open_documents(self._chosen)) as documents:
             source = ContextSource(adapter("system").SystemEnvironment(), documents)
-            return await source.load(variables, base, workflow.database)
+            return await source.load(variables, base, workflow.database, workflow.data)
 
     def _opened(self) -> BlockingPortal:
         if self._portal is None:

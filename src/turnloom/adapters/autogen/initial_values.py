@@ -14,6 +14,7 @@ from turnloom.variables.logic.resolution import Gates, Readings, ResolvedContext
 from turnloom.variables.spec import (
     DatabaseSource,
     Derived,
+    FileSource,
     FromEnvironment,
     Static,
     VariableDefinition,
@@ -67,7 +68,7 @@ def _resolved(
 ) -> ResolvedContext:
     if records is not None and any(map(has_external_source, wanted.definitions.values())):
         return records.load(workflow, wanted)
-    return resolve(wanted, {}, NO_READINGS)
+    return resolve(wanted, {}, NO_READINGS._replace(files=workflow.data))
 
 
 def declared_value(definition: VariableDefinition) -> Json:
@@ -75,6 +76,8 @@ def declared_value(definition: VariableDefinition) -> Json:
     match definition.source:
         case Static(value=value):
             return value
+        case FileSource():
+            return None
         case (
             FromEnvironment(default=value) | DatabaseSource(default=value) | Derived(default=value)
         ):

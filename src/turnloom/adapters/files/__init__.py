@@ -1,6 +1,7 @@
 """Read workflow folders as documents with line numbers, and load their code, safely within the
 folder."""
 
+from turnloom.adapters.files.data import read_data
 from turnloom.adapters.files.folders import (
     read_folder,
     read_part,
@@ -19,6 +20,7 @@ __all__ = [
     "may_exit",
     "parse",
     "program",
+    "read_data",
     "read_folder",
     "read_part",
     "read_text",

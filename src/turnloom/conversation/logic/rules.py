@@ -18,6 +18,7 @@ from turnloom.variables.spec import (
     BASE,
     DatabaseSource,
     Derived,
+    FileSource,
     FromEnvironment,
     Static,
     VariableDefinition,
@@ -218,6 +219,9 @@ def _unfit(definition: VariableDefinition) -> tuple[str, str] | None:
     if isinstance(source, Static):
         message = f"Variable {name!r} is static; conditions use derived and environment variables."
         return message, "A constant cannot decide anything: use a derived variable."
+    if isinstance(source, FileSource):
+        message = f"Variable {name!r} comes from a file; conditions use derived and environment "
+        return f"{message}variables.", "A file cannot decide anything: use a derived variable."
     if isinstance(source, DatabaseSource) and not definition.gate:
         message = f"Variable {name!r} comes from a database, but is not a gate."
         return message, "Set `gate: true` on a boolean or an enum, or use a derived variable."

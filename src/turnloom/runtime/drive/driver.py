@@ -210,7 +210,8 @@ class Driver:
             MissingContext: a variable that it requires has no value.
         """
         base = base_context(run.id, started)
-        context = await self._context.load(loaded.workflow.variables, base, loaded.database)
+        variables = loaded.workflow.variables
+        context = await self._context.load(variables, base, loaded.database, loaded.data)
         state = fresh(run, loaded.workflow, loaded.guards)
         journal = self._journal(loaded, state, secrets_of(context.secrets), started)
         began = journal.record("start", started).at

@@ -1,6 +1,6 @@
 """Checks of the context variables file."""
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from turnloom.variables.spec import (
     DatabaseSource,
     Derived,
     Exposure,
+    FileSource,
     FromEnvironment,
     Static,
     Trigger,
@@ -183,14 +184,14 @@ def _check_source(
             f"Variable {definition.name!r} has no `type`.",
             remedy="Add it; only static variables may omit it.",
         )
-    untold = definition.model_copy(update={"enum": None})
-    for number, allowed in enumerate(definition.enum or ()):
-        _check_value(report, document, (*path[:-1], "enum", number), untold, value=allowed)
+    _check_enum(report, document, (*path[:-1], "enum"), definition)
     match definition.source:
         case Static(value=value):
             _check_value(report, document, (*path, "value"), definition, value=value)
         case FromEnvironment(default=default):
             _check_value(report, document, (*path, "default"), definition, value=default)
+        case FileSource():
+            pass  # its content is checked when it is read
         case DatabaseSource(default=default, field=field, filter=filter):
             _check_value(report, document, (*path, "default"), definition, value=default)
             places = {("field",): field, **{("filter", key): key for key in filter}}
@@ -200,6 +201,14 @@ def _check_source(
             for number, trigger in enumerate(triggers):
                 where = (*path, "triggers", number)
                 _check_trigger(report, document, where, definition, trigger=trigger, known=known)
+
+
+def _check_enum(
+    report: Report, document: DeclarationFile, path: Path, definition: VariableDefinition
+) -> None:
+    untold = definition.model_copy(update={"enum": None})
+    for number, allowed in enumerate(definition.enum or ()):
+        _check_value(report, document, (*path, number), untold, value=allowed)
 
 
 def _check_value(
@@ -369,6 +378,23 @@ def _check_template(
         message = f"The template of {exposure.name!r} {says} {name!r}, unlike its `variables`."
         remedy = "Make them agree, or remove `variables`."
         report.add(document, (*path, "template"), "W037", message, remedy=remedy)
+
+
+def file_variables(
+    document: DeclarationFile | None,
+) -> Iterator[tuple[Path, VariableDefinition, FileSource]]:
+    """The valid variables that are read from files, with their paths in the document."""
+    if document is None:
+        return
+    report = Report(document.file)
+    root = report.part(document, "context_variables")
+    declared = _under(root, as_object(root.value) or {}, "definitions")
+    for entry in report.named(document, declared, "Variable").entries.values():
+        source = as_object((as_object(entry.value) or {}).get("source")) or {}
+        if source.get("type") == "file":
+            definition = report.model(document, entry, definition_model())
+            if definition is not None and isinstance(definition.source, FileSource):
+                yield entry.path, definition, definition.source
 
 
 def describe(document: DeclarationFile) -> dict[str, str]:

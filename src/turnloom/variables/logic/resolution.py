@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import starmap
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from turnloom.variables.spec import (
     BAKED_IN,
     DatabaseSource,
     Derived,
+    FileSource,
     FromEnvironment,
     Static,
     VariableDefinition,
@@ -40,11 +42,13 @@ class LookupResult(NamedTuple):
 
 
 class Readings(NamedTuple):
-    """Values read from the world: gates, environment variables by name, documents by variable."""
+    """Values read from the world: gates, environment variables by name, documents and the contents
+    of files by variable."""
 
     gates: Gates
     environment: Mapping[str, str | None]
     documents: Mapping[str, LookupResult]
+    files: Mapping[str, Json] = MappingProxyType({})
 
 
 class ResolvedContext(NamedTuple):
@@ -153,6 +157,9 @@ def _resolve(definition: VariableDefinition, readings: Readings) -> InitialValue
         case DatabaseSource():
             closed = readings.gates.no_databases
             return None if closed else _stored(definition, definition.source, readings)
+        case FileSource(path=path):
+            value = readings.files.get(definition.name)
+            return InitialValue(definition.name, "file", value, origin=f"file {path}")
 
 
 def _flag(

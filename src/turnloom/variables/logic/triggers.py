@@ -28,6 +28,7 @@ from turnloom.variables.logic.types import same
 from turnloom.variables.spec.definitions import (
     DatabaseSource,
     Derived,
+    FileSource,
     FromEnvironment,
     Static,
     VariableDefinition,
@@ -212,7 +213,7 @@ def definition_model() -> type[VariableDefinition]:
         models = tuple(TRIGGER_LOADERS[kind].model for kind in kinds)
         triggers = (tuple[_one_of(models), ...], Field(default=(), strict=False))
         derived = _create("Derived", __base__=Derived, triggers=triggers)
-        source = _one_of((Static, FromEnvironment, DatabaseSource, derived))
+        source = _one_of((Static, FromEnvironment, DatabaseSource, FileSource, derived))
         _models[kinds] = _create(
             "VariableDefinition", __base__=VariableDefinition, source=(source, ...)
         )

@@ -112,6 +112,30 @@ def _filter_problem(value: Json) -> str:
     return "" if is_exact else f"is {value!r}. Write a number up to {_LARGEST}."
 
 
+class FileSource(Declared):
+    """A text or a JSON document in the workflow folder."""
+
+    type: Literal["file"]
+    path: str = Field(min_length=1)
+    format: Literal["text", "json"] | None = None
+
+    @property
+    def is_json(self) -> bool:
+        """Whether its content is parsed; without a `format`, the ending decides."""
+        return self.format == "json" or (self.format is None and self.path.endswith(".json"))
+
+    @field_validator("path")
+    @classmethod
+    def _is_inside(cls, given: str) -> str:
+        names = given.split("/")
+        if "\\" in given or not given.isprintable() or any(n[:1] in ("", ".") for n in names):
+            raise ValueError(
+                f"Invalid path {given!r}. Write the path of a visible file inside the workflow "
+                "folder, as in 'data/plans.json'."
+            )
+        return given
+
+
 class Derived(Declared):
     """A value set by events of the run."""
 
@@ -129,7 +153,7 @@ class Derived(Declared):
         return {key: each for key, each in value.items() if key != "transitions"}
 
 
-Source = Static | FromEnvironment | DatabaseSource | Derived
+Source = Static | FromEnvironment | DatabaseSource | FileSource | Derived
 
 
 class VariableDefinition(Declared):

@@ -1,0 +1,53 @@
+"""Data files of a workflow folder: texts and JSON documents that variables read."""
+
+import json
+import os
+
+from turnloom.adapters.files.folders import inside
+from turnloom.kernel.values import Json
+
+# The value of a variable is recorded, and shown to models.
+MOST_BYTES = 256 * 1024
+
+
+def read_data(root: str, path: str, is_json: bool) -> Json:
+    """The text of a file in a folder, or its JSON value.
+
+    Raises:
+        ValueError: the file cannot be read; the text says why, and what to do.
+    """
+    text = _text(root, path)
+    if not is_json:
+        return text
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"File {path!r} is not JSON: {error}. Correct it.") from None
+
+
+def _text(root: str, path: str) -> str:
+    file = os.path.join(root, path)
+    if not inside(root, file):
+        raise ValueError(f"File {path!r} is not in the workflow folder. Copy it into the folder.")
+    if not os.path.isfile(file):
+        raise ValueError(f"File {path!r} does not exist. Add it to the workflow folder.")
+    try:
+        with open(file, "rb") as stream:
+            raw = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ValueError(
+            f"Cannot read file {path!r}: {error.strerror}. Check its permissions."
+        ) from None
+    if len(raw) > MOST_BYTES:
+        raise ValueError(
+            f"File {path!r} is larger than {MOST_BYTES // 1024} KiB. Shorten it, or search it as a "
+            "collection."
+        )
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"File {path!r} is not UTF-8. Save it as UTF-8.") from None
+
+
+def _refuse(word: str) -> Json:
+    raise ValueError(f"{word} is not allowed")
