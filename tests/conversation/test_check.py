@@ -180,21 +180,36 @@ def test_people_asked_in_a_run_without_people_are_told_with_the_rest() -> None:
     ]
 
 
-def test_every_key_that_migration_reads_is_a_warning_and_ignored() -> None:
+def test_every_key_that_migration_reads_names_it() -> None:
     entry = {"name": "x", "type": "string", "value": "y"}
     for key in OLDER:
         for whole in ({key: [entry]}, {"context_variables": {}, key: [entry]}):
             files = {"agents.yaml": "A: {}", "context_variables.json": json.dumps(whole)}
             conversation, (problem,) = examine(files)
-            assert (problem.code, problem.severity) == ("W014", "warning")
-            assert f"{key!r}" in problem.message
-            assert conversation is not None and not conversation.variables.definitions
+            assert (problem.code, problem.severity) == ("W014", "error")
+            assert f"{key!r}" in problem.message and "turnloom migrate" in problem.remedy
+            assert conversation is None
 
 
-def test_what_only_an_older_shape_declares_is_not_declared() -> None:
+def test_an_older_shape_is_one_problem() -> None:
     older = {**RIGHT, "context_variables.yaml": "variables: [{name: done, type: boolean}]"}
     told = [(problem.file, problem.code) for problem in examine(older)[1]]
-    assert told == [("Flow/context_variables.yaml", "W014"), ("Flow/handoffs.yaml", "W021")]
+    assert told == [("Flow/context_variables.yaml", "W014")]
+
+
+def test_older_sources_are_one_problem() -> None:
+    variables = """
+        definitions:
+          done: {type: boolean, source: {type: state, default: false, triggers: [{trigger: x}]}}
+          tier: {type: string, source: {type: config, env_var: TIER, default: 3}}
+          stage: {type: string, source: {type: computed, inputs: [tier]}}
+        agents: {A: {variables: [done, tier]}, B: {variables: [stage]}}
+        """
+    (problem,) = examine({**RIGHT, "context_variables.yaml": variables})[1]
+    assert (problem.code, problem.line) == ("W014", 2)
+    assert "turnloom migrate" in problem.remedy and "static" not in str(problem)
+    for word in ("'done'", "'tier'", "'stage'", "'state'", "'config'", "'computed'"):
+        assert word in problem.message
 
 
 @pytest.mark.parametrize(

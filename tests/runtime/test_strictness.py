@@ -148,15 +148,18 @@ async def test_a_run_that_has_its_variables_is_not_restored_without_them(tmp_pat
             await lenient.history.definition("run1")
 
 
+UNUSED = "definitions: {x: {type: string, source: {type: derived}}}"
+
+
 async def test_a_workflow_with_warnings_begins_and_they_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files = {"agents.yaml": "Asker: {}", "context_variables.yaml": "variables: [{name: x}]"}
+    files = {"agents.yaml": "Asker: {}", "context_variables.yaml": UNUSED}
     async with app(strict=True) as strict:
         await strict.start(write_folder(tmp_path, files))
     (warning,) = caplog.records
     assert "'Flow'" in warning.getMessage()
-    assert "Flow/context_variables.yaml:1: W014" in warning.getMessage()
+    assert "Flow/context_variables.yaml:1: W066" in warning.getMessage()
 
 
 async def is_strict(folder: str, **settings: Any) -> bool:

@@ -25,9 +25,11 @@ from turnloom.wiring.parts import (
     assemble,
     declared,
     read_part,
+    read_sources,
+    replace_files,
     set_up,
+    undo_replacement,
     workflows_below,
-    write_back,
 )
 from turnloom.wiring.programs import examine as examine_code
 from turnloom.wiring.programs import examine_in_process
@@ -60,11 +62,13 @@ __all__ = [
     "open_vectors",
     "read_document",
     "read_part",
+    "read_sources",
+    "replace_files",
     "root_of",
     "set_up",
     "settings",
     "texts_below",
     "token_counter",
+    "undo_replacement",
     "workflows_below",
-    "write_back",
 ]

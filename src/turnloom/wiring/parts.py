@@ -345,10 +345,33 @@ async def declared(started: RunStarted) -> RunDeclarations:
     return RunDeclarations(descriptions, deciding(folder, broken))
 
 
-def write_back(path: str, value: Json) -> str:
-    """Write a file in its format, and return the path of a backup copy.
+def read_sources(path: str) -> Any:
+    """The files of a folder to migrate, or the one file with its variables.
 
     Raises:
-        OSError: it cannot be written; the file is unchanged.
+        UsageError: the path does not exist.
     """
-    return adapter("files").write_back(path, value)
+    return adapter("files").read_sources(path)
+
+
+def replace_files(
+    root: str, texts: Mapping[str, str], values: Mapping[str, Json], report: str
+) -> list[str]:
+    """Write files of a folder, documents in their format; return the names of their backups.
+
+    Raises:
+        OSError: a file cannot be written; the folder is unchanged.
+    """
+    dumped = {file: adapter("files").dump(file, value) for file, value in values.items()}
+    return [*adapter("files").replace_files(root, {**dumped, **texts}, report).backups.values()]
+
+
+def undo_replacement(root: str) -> tuple[list[str], list[str]]:
+    """Restore the files that were replaced last; return their names, and those removed.
+
+    Raises:
+        UsageError: nothing was replaced, or a file was changed since.
+        OSError: a file cannot be restored.
+    """
+    done = adapter("files").undo_replacement(root)
+    return [*done.backups], [*done.created]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnloom.adapters.files import dump, parse, read_part, write_back
+from turnloom.adapters.files import dump, parse, read_part, replace_text
 from turnloom.errors import UsageError
 
 AWKWARD = [
@@ -52,7 +52,7 @@ def test_the_former_file_is_kept_under_a_free_name(tmp_path: Path) -> None:
     file.chmod(0o640)
     link = tmp_path / "link.json"
     link.symlink_to("a.json")
-    kept = [write_back(str(path), number) for number, path in enumerate((file, file, link), 1)]
+    kept = [replace_text(str(path), f"{n}\n") for n, path in enumerate((file, file, link), 1)]
     assert [os.path.basename(each) for each in kept] == [
         "a.json.bak",
         "a.json.bak.1",
@@ -67,9 +67,9 @@ def test_the_former_file_is_kept_under_a_free_name(tmp_path: Path) -> None:
 def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "a.json").mkdir()
     with pytest.raises(OSError):
-        write_back(str(tmp_path / "a.json"), {})
+        replace_text(str(tmp_path / "a.json"), "{}")
     with pytest.raises(OSError):
-        write_back(str(tmp_path / "none.json"), {})
+        replace_text(str(tmp_path / "none.json"), "{}")
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 

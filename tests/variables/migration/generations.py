@@ -34,9 +34,9 @@ def says(agent: str, text: str, **more: Any) -> dict[str, Any]:
     return {"type": "agent_text", "agent": agent, "match": {"equals": text}, **more}
 
 
-def answers(tool: str, key: str) -> dict[str, Any]:
+def answers(tool: str, key: str, **more: Json) -> dict[str, Any]:
     """A trigger on the answer of a UI tool."""
-    return {"type": "ui_response", "tool": tool, "response_key": key}
+    return {"type": "ui_response", "tool": tool, "response_key": key, **more}
 
 
 def concepts(**more: Any) -> dict[str, Any]:
@@ -95,13 +95,24 @@ GENERATIONS = [
                 "type": "string",
                 "description": "What it is about",
                 "source": concepts(search_by="enterprise_id"),
-            }
+            },
+            "newest": {
+                "type": "string",
+                "source": {
+                    "type": "database",
+                    "database_name": "ideas",
+                    "collection": "concepts",
+                    "filter": {"type": "overview"},
+                    "field": "content",
+                    "default": "none yet",
+                },
+            },
         },
         {},
         [
             ("schema_overview", "key 'schema_overview'", "lost"),
             ("overview", "older format 'variables', source type 'database'", "database"),
-            ("newest", "older format 'variables', source type 'database'", "lost"),
+            ("newest", "older format 'variables', source type 'database'", "database"),
         ],
     ),
     Generation(
@@ -271,19 +282,20 @@ GENERATIONS = [
             "overview": {"type": "string", "source": concepts()},
             "done": derived("boolean", False, says("A", "NEXT")),
             "stage": derived("string", "open", says("A", "END", value="shut")),
-            "accepted": derived("string", "pending", answers("plan", "verdict")),
+            "accepted": derived("string", "pending", answers("plan", "verdict", apply="auto")),
+            "plan": derived("object", None, {"type": "function", "function": "derive_plan"}),
         },
-        {"A": {"variables": ["overview", "app_id"]}},
+        {"A": {"variables": ["overview", "plan", "app_id"]}},
         [
             ("aware", "source type 'config'", "environment"),
             ("overview", "source type 'data_reference'", "database"),
             ("done", "source type 'state'", "derived"),
             ("stage", "source type 'state'", "derived"),
             ("accepted", "source type 'state'", "derived"),
-            ("plan", "source type 'computed'", "lost"),
+            ("plan", "source type 'computed'", "derived"),
             ("ledger", "source type 'data_entity'", "lost"),
             ("rate", "source type 'external'", "lost"),
-            ("A", "'agents'", "exposure"),
+            ("A", "'agents'", "unchanged"),
         ],
     ),
     Generation(
@@ -320,12 +332,28 @@ GENERATIONS = [
             ],
             "agents": [{"agent_name": "A", "variables": ["done", "graph"]}],
         },
-        {"done": derived("boolean", False, says("A", "NEXT", hide=True))},
-        {"A": {"variables": ["done"]}},
+        {
+            "done": derived("boolean", False, says("A", "NEXT", hide=True)),
+            "files": {
+                "type": "array",
+                "source": {
+                    "type": "database",
+                    "collection": "ChatSessions",
+                    "search_by": "app_id",
+                    "filter": {"_id": "${chat_id}"},
+                    "field": "attachments",
+                },
+            },
+            "graph": {
+                "type": "object",
+                "source": {"type": "file", "path": "graph.json", "format": "json"},
+            },
+        },
+        {"A": {"variables": ["done", "graph"]}},
         [
             ("done", "source type 'state'", "derived"),
-            ("files", "source type 'data_reference'", "lost"),
-            ("graph", "source type 'file'", "lost"),
+            ("files", "source type 'data_reference'", "database"),
+            ("graph", "source type 'file'", "file"),
             ("A", "'agents'", "exposure"),
         ],
     ),

@@ -9,6 +9,7 @@ from tests.variables.migration.checked import problems
 from tests.variables.migration.generations import answers, concepts, derived, says
 from turnloom.kernel.values import Json
 from turnloom.variables.logic.migration import Migrated, Note, migrate
+from turnloom.variables.spec import FileSource
 
 
 def tells(lines: Sequence[str], *named: Sequence[str]) -> bool:
@@ -89,32 +90,50 @@ def test_todays_shape_that_todays_check_refuses_is_mended(entry, became):
 
 
 @pytest.mark.parametrize(
-    ("query", "search_by"),
+    ("query", "keys"),
     [
-        ({"app_id": "{{runtime.app_id}}"}, "app_id"),
-        ({"user_id": "{{ runtime.user_id }}"}, "user_id"),
-        ({"chat_id": "{{chat_id}}"}, "chat_id"),
-        ({"user_id": "${user_id}"}, "user_id"),
-        ({"enterprise_id": "{{runtime.app_id}}"}, "enterprise_id"),
-        ({}, "app_id"),
-        (None, "app_id"),
-        ({"owner": "{{runtime.user_id}}"}, None),
-        ({"user_id": "{{runtime.chat_id}}"}, None),
-        ({"user_id": "u-{{runtime.user_id}}"}, None),
-        ({"app_id": "{{runtime.app_id}}", "kind": "frontend"}, None),
-        ({"app_id": {"$ne": None}}, None),
-        ({"kind": "frontend"}, None),
-        ("app_id", None),
+        ({"app_id": "{{runtime.app_id}}"}, {"search_by": "app_id"}),
+        ({"user_id": "{{ runtime.user_id }}"}, {"search_by": "user_id"}),
+        ({"chat_id": "{{chat_id}}"}, {"search_by": "chat_id"}),
+        ({"user_id": "${user_id}"}, {"search_by": "user_id"}),
+        ({"enterprise_id": "{{runtime.app_id}}"}, {"search_by": "enterprise_id"}),
+        ({}, {"search_by": "app_id"}),
+        (None, {"search_by": "app_id"}),
+        ({"owner": "{{runtime.user_id}}"}, {"filter": {"owner": "${user_id}"}}),
+        ({"user_id": "{{runtime.chat_id}}"}, {"filter": {"user_id": "${chat_id}"}}),
+        (
+            {"app_id": "{{runtime.app_id}}", "kind": "frontend", "n": 3, "on": True},
+            {"search_by": "app_id", "filter": {"kind": "frontend", "n": 3, "on": True}},
+        ),
+        (
+            {"app_id": "{{runtime.app_id}}", "user_id": "{{runtime.user_id}}"},
+            {"search_by": "app_id", "filter": {"user_id": "${user_id}"}},
+        ),
+        ({"kind": "frontend"}, {"filter": {"kind": "frontend"}}),
     ],
 )
-def test_a_query_is_kept_when_it_is_one_equality_with_an_id(query, search_by):
+def test_a_query_of_ids_and_constants_is_kept(query, keys):
     found = declare(reference(query_template=query))
-    if search_by is None:
-        assert entry_of(found) is None
-        assert "is not a single equality with an id of the run" in note_of(found).lost[0]
-    else:
-        expected = {"collection": "Concepts", "search_by": search_by, "field": "Overview"}
-        assert entry_of(found)["source"] == {"type": "database", **expected}
+    source = {"type": "database", "collection": "Concepts", **keys, "field": "Overview"}
+    assert entry_of(found)["source"] == source
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"user_id": "u-{{runtime.user_id}}"},
+        {"plan": "{{plan.id}}"},
+        {"app_id": {"$ne": None}},
+        {"app_id": None},
+        {"$where": "1"},
+        {"tags": ["a"]},
+        "app_id",
+    ],
+)
+def test_another_query_is_lost_and_a_hook_is_named(query):
+    found = declare(reference(query_template=query))
+    assert entry_of(found) is None
+    assert tells(note_of(found).lost, ("query", "`before_chat` hook"))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +206,7 @@ def test_a_required_setting_is_a_required_variable():
             {"type": "agent_text", "agent": "A", "match": {"equals": "a", "regex": "b+"}},
             [says("A", "a"), {"type": "agent_text", "agent": "A", "match": {"regex": "b+"}}],
         ),
-        (answers("plan", "verdict"), [answers("plan", "verdict")]),
+        (answers("plan", "verdict"), [answers("plan", "verdict", apply="auto")]),
         (
             {**answers("plan", "verdict"), "apply": "auto", "ui_hidden": None},
             [{**answers("plan", "verdict"), "apply": "auto"}],
@@ -226,7 +245,10 @@ def test_a_trigger_that_cannot_be_is_dropped_with_the_reason(trigger, lost):
 def test_what_a_trigger_says_beyond_today_is_named():
     trigger = says("A", "NEXT", ui_hidden="yes", priority=3)
     found = declare(state(triggers=[trigger, {**answers("plan", "verdict"), "ui_hidden": True}]))
-    assert entry_of(found)["source"]["triggers"] == [says("A", "NEXT"), answers("plan", "verdict")]
+    assert entry_of(found)["source"]["triggers"] == [
+        says("A", "NEXT"),
+        answers("plan", "verdict", apply="auto"),
+    ]
     assert tells(
         note_of(found).lost, ("'priority'", "3"), ("'hide'", "'yes'"), ("'ui_hidden'", "True")
     )
@@ -247,7 +269,7 @@ def test_a_transition_loses_where_it_comes_from():
 
 def test_a_transition_on_an_answer_takes_the_answer():
     found = declare(state(transitions=[{"to": False, "trigger": answers("plan", "verdict")}]))
-    assert entry_of(found)["source"]["triggers"] == [answers("plan", "verdict")]
+    assert entry_of(found)["source"]["triggers"] == [answers("plan", "verdict", apply="auto")]
     assert "set False" in note_of(found).lost[0]
 
 
@@ -383,7 +405,7 @@ def test_a_name_declared_twice_is_noted_and_the_later_counts():
 
 def test_a_later_one_that_is_lost_does_not_count():
     one = {"name": "x", "source": {"type": "static", "value": 1}}
-    two = {"name": "x", "source": {"type": "computed"}}
+    two = {"name": "x", "source": {"type": "external"}}
     found = migrate({"definitions": [one, two]})
     assert entry_of(found)["source"]["value"] == 1
     assert [note.became for note in found.notes] == ["unchanged", "lost"]
@@ -396,9 +418,40 @@ def test_keys_without_counterpart_are_named():
     )
 
 
-def test_what_is_computed_says_what_to_do_instead():
-    found = declare({"type": "boolean", "source": {"type": "computed", "default": False}})
-    assert tells(note_of(found).lost, ("'computed'", "`derived`"), ("False",))
+def test_what_is_computed_becomes_a_function_to_write():
+    source = {"type": "computed", "computation": "a + b", "inputs": ["a", "b"], "persist_to": "x"}
+    found = migrate({"definitions": {"the sum": {"source": {**source, "output_type": "integer"}}}})
+    trigger = {"type": "function", "function": "derive_the_sum"}
+    assert found.value["context_variables"]["definitions"]["the sum"] == {
+        "type": "integer",
+        "source": {"type": "derived", "triggers": [trigger]},
+    }
+    [stub] = found.stubs
+    assert (stub.function, stub.variable) == ("derive_the_sum", "the sum")
+    assert len(stub.about) == 2 and "a + b" in stub.about[0]
+    assert tells(note_of(found).lost, ("'persist_to'",))
+
+
+@pytest.mark.parametrize(
+    ("said", "path", "format"),
+    [
+        ({"path": "a/b.json"}, "a/b.json", "json"),
+        ({"path": "b.md"}, "b.md", "text"),
+        ({"path": "b.json", "format": "text"}, "b.json", "text"),
+        ({"path": "./b.txt", "encoding": "UTF-8"}, "b.txt", "text"),
+        ({"path": "workflows/Flow/data/b.json", "format": "json"}, "data/b.json", "json"),
+        ({"path": "../shared/b.json"}, "b.json", "json"),
+        ({"path": "/etc/b.txt"}, "b.txt", "text"),
+        ({"path": "b.yaml", "format": "yaml"}, "b.json", "json"),
+    ],
+)
+def test_a_file_stays_a_file_inside_the_folder(said, path, format):
+    found = declare({"type": "string", "source": {"type": "file", **said}})
+    parts = found.value.get("context_variables", found.value)
+    source = FileSource.model_validate(parts["definitions"]["x"]["source"])
+    assert (source.path, source.is_json) == (path, format == "json")
+    assert note_of(found).lost == ()
+    assert bool(note_of(found).assumed) == (path != said["path"])
 
 
 # ------------------------------------------------------------------------------ agents

@@ -9,10 +9,11 @@ from turnloom.adapters.files.folders import (
     texts,
     workflows_below,
 )
+from turnloom.adapters.files.migrating import read_sources, replace_files, undo_replacement
 from turnloom.adapters.files.modules import Modules, may_exit, program, source
 from turnloom.adapters.files.parsing import parse
 from turnloom.adapters.files.prose import read_text, texts_below
-from turnloom.adapters.files.writing import dump, write_back
+from turnloom.adapters.files.writing import dump, replace_text
 
 __all__ = [
     "Modules",
@@ -23,11 +24,14 @@ __all__ = [
     "read_data",
     "read_folder",
     "read_part",
+    "read_sources",
     "read_text",
+    "replace_files",
+    "replace_text",
     "restore_folder",
     "source",
     "texts",
     "texts_below",
+    "undo_replacement",
     "workflows_below",
-    "write_back",
 ]

@@ -17,14 +17,14 @@ from turnloom.kernel.values import Json
 _WIDTH = 2**30
 
 
-def write_back(path: str, value: Json) -> str:
+def replace_text(path: str, text: str) -> str:
     """Replace the content of a file atomically, and return the path of its backup.
 
     Raises:
         OSError: the file cannot be written; it is unchanged.
     """
     path = os.path.realpath(path)
-    fresh = _write_sibling(path, dump(path, value))
+    fresh = _write_sibling(path, text)
     try:
         backup = _back_up(path)
         os.replace(fresh, path)

@@ -11,7 +11,7 @@ from turnloom.kernel.values import Json, as_array, as_object, nearest
 from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
-from turnloom.variables.logic.migration.layout import OLDER
+from turnloom.variables.logic.migration.layout import OLDER, is_older_source
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -35,18 +35,23 @@ from turnloom.variables.spec import (
 )
 
 
-def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) -> None:
-    """Warn about keys of an older file format, at the top level and under the outer key."""
-    for entry in (DocumentEntry((), document.value), root):
-        for key in as_object(entry.value) or ():
-            if key in OLDER:
-                report.warn(
-                    document,
-                    (*entry.path, key),
-                    "W014",
-                    f"Key {key!r} belongs to an older format of this file and is ignored.",
-                    remedy="Rewrite the file with `turnloom migrate`, or remove the key.",
-                )
+def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) -> bool:
+    """Report keys of an older file format, at the top level and under the outer key, all at once.
+
+    Returns whether there are any: variables may be declared there.
+    """
+    found = [
+        (*entry.path, key)
+        for entry in (DocumentEntry((), document.value), root)
+        for key in as_object(entry.value) or ()
+        if key in OLDER
+    ]
+    if found:
+        keys = ", ".join(repr(key) for key in dict.fromkeys(path[-1] for path in found))
+        message = f"An older format of this file is used: {keys}."
+        remedy = "Rewrite the folder with `turnloom migrate`."
+        report.add(document, found[0], "W014", message, remedy=remedy)
+    return bool(found)
 
 
 _KEYS = ("definitions", "agents")
@@ -78,7 +83,7 @@ def check_variables(
     if document is None:
         return CheckedVariables(Variables(), frozenset())
     root = report.part(document, "context_variables", OLDER)
-    check_older(report, document, root)
+    is_older = check_older(report, document, root)
     value = as_object(root.value)
     if value is None:
         remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
@@ -90,10 +95,12 @@ def check_variables(
         if key not in _KEYS and key not in OLDER:
             report.unknown(document, (*root.path, key), _KEYS)
     declared = report.named(document, _under(root, value, "definitions"), "Variable")
+    older = _check_sources(report, document, declared.entries)
     definitions = {
         name: definition
         for name, entry in declared.entries.items()
-        if (definition := _definition(report, document, entry, name, known=known)) is not None
+        if name not in older
+        and (definition := _definition(report, document, entry, name, known=known)) is not None
     }
     names = frozenset(declared.entries)
     views = report.named(document, _with_names(_under(root, value, "agents")), "Agent")
@@ -102,13 +109,31 @@ def check_variables(
         for name, entry in views.entries.items()
         if (exposure := _exposure(report, document, entry, agents)) is not None
     }
-    if declared.complete:
+    complete = declared.complete and not is_older
+    if complete:
         _check_exposed(report, document, exposures.values(), views.entries, declared=names)
         _check_heard(report, document, definitions, declared.entries, declared=names)
     variables = Variables(definitions=definitions, exposures=exposures)
-    return CheckedVariables(
-        variables, names, declared.complete, declared.entries, views=views.entries
-    )
+    return CheckedVariables(variables, names, complete, declared.entries, views=views.entries)
+
+
+def _check_sources(
+    report: Report, document: DeclarationFile, entries: Mapping[str, DocumentEntry]
+) -> set[str]:
+    """Report the variables with sources of older formats, all at once, and return their names."""
+    found: dict[str, str] = {}
+    for name, entry in entries.items():
+        source = as_object((as_object(entry.value) or {}).get("source")) or {}
+        if is_older_source(source):
+            found[name] = source["type"]
+    if found:
+        first = (*entries[next(iter(found))].path, "source", "type")
+        kinds = ", ".join(repr(kind) for kind in dict.fromkeys(found.values()))
+        names = ", ".join(map(repr, found))
+        message = f"Source types of an older format ({kinds}) are declared for {names}."
+        remedy = "Rewrite the folder with `turnloom migrate`."
+        report.add(document, first, "W014", message, remedy=remedy)
+    return {*found}
 
 
 def _with_names(views: DocumentEntry) -> DocumentEntry:
@@ -391,7 +416,7 @@ def file_variables(
     declared = _under(root, as_object(root.value) or {}, "definitions")
     for entry in report.named(document, declared, "Variable").entries.values():
         source = as_object((as_object(entry.value) or {}).get("source")) or {}
-        if source.get("type") == "file":
+        if source.get("type") == "file" and not is_older_source(source):
             definition = report.model(document, entry, definition_model())
             if definition is not None and isinstance(definition.source, FileSource):
                 yield entry.path, definition, definition.source

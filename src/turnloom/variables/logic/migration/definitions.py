@@ -4,7 +4,15 @@ from typing import Any, NamedTuple, cast
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.migration.fitting import EntryDraft, accepted, fit, probe
-from turnloom.variables.logic.migration.layout import SECTIONS, Became, FileEntry, Note, Remarks
+from turnloom.variables.logic.migration.layout import (
+    SECTIONS,
+    Became,
+    FileEntry,
+    Note,
+    Remarks,
+    Stub,
+    is_older_source,
+)
 from turnloom.variables.logic.migration.sources import SOURCE_TYPES, convert_source
 from turnloom.variables.logic.migration.triggers import fault_of
 from turnloom.variables.logic.options import faults
@@ -23,6 +31,7 @@ class Result(NamedTuple):
 
     note: Note
     entry: dict[str, Any] | None
+    stub: Stub | None = None
 
 
 def define(item: FileEntry, database: str | None) -> Result:
@@ -46,7 +55,7 @@ def define(item: FileEntry, database: str | None) -> Result:
     if item.today and same(entry, value):
         return Result(Note(item.where, item.name, was, "unchanged"), value)
     became = cast(Became, entry["source"]["type"])
-    return Result(note_of(item, was, became, draft.remarks), entry)
+    return Result(note_of(item, was, became, draft.remarks), entry, draft.remarks.stub)
 
 
 def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note:
@@ -72,7 +81,7 @@ def _passes(name: str, entry: dict[str, Any]) -> bool:
     if definition is None or entry.get("name", name) != name:
         return False
     source: dict[str, Any] = entry["source"]
-    if definition.type is None and source["type"] != "static":
+    if is_older_source(source) or (definition.type is None and source["type"] != "static"):
         return False
     plain = probe(name, definition.type)
     values = (source.get("value"), source.get("default"))

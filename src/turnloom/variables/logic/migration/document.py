@@ -15,6 +15,7 @@ from turnloom.variables.logic.migration.layout import (
     Migrated,
     Note,
     Remarks,
+    Stub,
     is_text,
     name_keys,
     read,
@@ -183,13 +184,23 @@ def _migrate(value: Json) -> Migrated:
         None if item.section in VIEWS else define(item, layout.database) for item in layout.items
     ]
     definitions, notes = _by_name(layout.items, results)
+    stubs = _stubs(results, definitions)
     names = frozenset({*definitions, *BASE, *BAKED_IN})
     results = [show(item, names) if item.section in VIEWS else None for item in layout.items]
     agents, more = _by_name(layout.items, results)
     every = tuple(note for pair in zip(notes, more, strict=True) for note in pair if note)
     if layout.today and all(note.became == "unchanged" for note in every):
         return Migrated(value, False, every)
-    return Migrated({OUTER: {"definitions": definitions, "agents": agents}}, True, every)
+    return Migrated({OUTER: {"definitions": definitions, "agents": agents}}, True, every, stubs)
+
+
+def _stubs(
+    results: Sequence[Result | None], definitions: dict[str, dict[str, Any]]
+) -> tuple[Stub, ...]:
+    """The functions of the definitions that count."""
+    found = [each for each in results if each is not None and each.stub is not None]
+    kept = [each.stub for each in found if each.entry is definitions.get(each.note.name)]
+    return tuple(stub for stub in kept if stub is not None)
 
 
 def _by_name(

@@ -111,6 +111,8 @@ def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
     """The type of a variable without a type or a value."""
     if source["type"] == "static":
         return ""
+    if source["type"] == "file":
+        return "object" if source["format"] == "json" else "string"
     values = [each.get("value", True) for each in source.get("triggers", ()) if "agent" in each]
     if values and kind_of(values[0]) in type_names:
         return kind_of(values[0])

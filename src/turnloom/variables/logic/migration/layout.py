@@ -1,5 +1,6 @@
 """The entries of a variables file of any format, and the notes of their migration."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -23,11 +24,26 @@ SECTIONS = {
     "derived": "derived",
     "runtime_variables": "runtime",
 }
+# Kinds of sources that only older formats have.
+_OLDER_SOURCES = frozenset(
+    {"config", "state", "data_reference", "data_entity", "computed", "external"}
+    | {"runtime", "declarative"}
+)
+# A path from the root of the project instead of the workflow folder.
+FROM_ROOT = re.compile(r"(?:\./)*workflows/[^/]+/|(?:\./)+")
 _DATABASES = ("database_name", "default_database_name", "default_database")
 
 # Keys of older formats only.
 OLDER = frozenset({*SECTIONS, *VIEWS, "schema_overview", *_DATABASES}) - {*TODAY, OUTER}
 _BARE = frozenset({"type", "default", "enum", "value", "source", "description", "triggers"})
+
+
+def is_older_source(source: Mapping[str, Any]) -> bool:
+    """Whether a source is of an older format: by its type, or the path of its file."""
+    kind, path = source.get("type"), source.get("path")
+    if kind == "file":
+        return isinstance(path, str) and FROM_ROOT.match(path) is not None
+    return isinstance(kind, str) and kind in _OLDER_SOURCES
 
 
 class FileEntry(NamedTuple):
@@ -143,7 +159,8 @@ def name_keys(section: str) -> tuple[str, ...]:
     return ("agent", "agent_name", "name") if section in VIEWS else ("name", "key")
 
 
-Became = Literal["static", "environment", "database", "derived", "exposure", "unchanged", "lost"]
+_Source = Literal["static", "environment", "database", "file", "derived"]
+Became = _Source | Literal["exposure", "rule", "left", "unchanged", "lost"]
 
 # Keys of older formats that are dropped, and why.
 _GONE = {
@@ -165,12 +182,21 @@ class Note(NamedTuple):
     assumed: tuple[str, ...] = ()
 
 
+class Stub(NamedTuple):
+    """A function of `derivations.py` that the author has to write, and what is known of it."""
+
+    function: str
+    variable: str
+    about: tuple[str, ...] = ()
+
+
 class Migrated(NamedTuple):
-    """A file in the current format, whether it changed, and a note per entry."""
+    """A file in the current format, whether it changed, a note per entry, and missing functions."""
 
     value: Json
     changed: bool
     notes: tuple[Note, ...]
+    stubs: tuple[Stub, ...] = ()
 
 
 @dataclass(slots=True)
@@ -179,6 +205,7 @@ class Remarks:
 
     lost: list[str] = field(default_factory=list[str])
     assumed: list[str] = field(default_factory=list[str])
+    stub: Stub | None = None
 
     def drop(self, rest: Mapping[str, Any], what: str) -> None:
         """Note every key without a counterpart; keys without a value are ignored."""

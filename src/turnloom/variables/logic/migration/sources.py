@@ -1,13 +1,15 @@
-"""Migration of sources to the four current ones."""
+"""Migration of sources to the current ones."""
 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, as_array, as_object, preview
-from turnloom.variables.logic.migration.fitting import EntryDraft
-from turnloom.variables.logic.migration.layout import is_text
+from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
+from turnloom.variables.logic.migration.layout import FROM_ROOT, Stub, is_text
 from turnloom.variables.logic.migration.triggers import take_triggers
+from turnloom.variables.logic.paths import steps
 from turnloom.variables.spec import BASE
 
 Source = dict[str, Any]
@@ -15,6 +17,7 @@ Source = dict[str, Any]
 # `{{runtime.app_id}}`, `{{app_id}}` and `${app_id}` refer to a value of the run.
 _NAMED = re.compile(r"\{\{\s*(?:runtime\.)?(\w+)\s*\}\}|\$\{(\w+)\}")
 _TENANT = ("app_id", "enterprise_id")
+_BY_HOOK = "Read the document in a `before_chat` hook that sets the variable."
 
 
 def convert_source(draft: EntryDraft) -> Source | None:
@@ -68,12 +71,12 @@ def _derived(draft: EntryDraft) -> Source | None:
 def _database(draft: EntryDraft) -> Source | None:
     source = draft.source
     collection, field = source.pop("collection", None), _field(source)
-    search_by, why = _search_by(draft)
+    keys, why = _conditions(draft)
     if not is_text(collection):
         why = "It has no `collection`."
     elif field is None:
         why = "It must name exactly one field of a document."
-    if why or search_by is None:
+    if why:
         draft.remarks.lost.append(why)
         return None
     if source.get("database_name") is None and draft.database:
@@ -81,7 +84,7 @@ def _database(draft: EntryDraft) -> Source | None:
         source["database_name"] = draft.database
     named = is_text(source.get("database_name"))
     where = {"database_name": source.pop("database_name")} if named else {}
-    found = {"collection": collection, "search_by": search_by, "field": field}
+    found = {"collection": collection, **keys, "field": field}
     return {"type": "database", **where, **found, **_default(source)}
 
 
@@ -97,34 +100,101 @@ def _field(source: Source) -> str | None:
     return found[0]
 
 
-def _search_by(draft: EntryDraft) -> tuple[str | None, str]:
-    """The id of the run that selects the document, or the reason why there is none."""
+def _conditions(draft: EntryDraft) -> tuple[Source, str]:
+    """The keys that select the document, or the reason why there are none."""
     source = draft.source
     search_by = source.pop("search_by", None)
     queries = [source.pop(key, None) for key in ("query_template", "query")]
     query = next((each for each in queries if each), None)
     if query is not None:
-        return _equality(query)
+        return _query(query)
     if search_by is None:
         found = "app_id" if draft.kind == "data_reference" else "enterprise_id"
         draft.remarks.assumed.append(f"It had no `search_by`; {found!r} is assumed.")
-        return found, ""
+        return {"search_by": found}, ""
     if search_by in BASE:
-        return search_by, ""
-    return None, f"Its `search_by` {preview(search_by)} is not an id of the run."
+        return {"search_by": search_by}, ""
+    return {}, f"Its `search_by` {preview(search_by)} is not an id of the run. {_BY_HOOK}"
 
 
-def _equality(query: Json) -> tuple[str | None, str]:
-    """The id of the run that a query compares with the field of that name, if it does only that."""
-    why = f"Its query {preview(query)} is not a single equality with an id of the run."
-    conditions = as_object(query) or {}
+def _query(query: Json) -> tuple[Source, str]:
+    """A query as `search_by` and `filter`, if it compares fields with ids and constants only."""
+    conditions = as_object(query)
+    if conditions is None:
+        return {}, f"Its query {preview(query)} is not an object. {_BY_HOOK}"
+    found: Source = {}
+    filters: Source = {}
     for key, value in conditions.items():
-        named = _NAMED.fullmatch(value) if isinstance(value, str) else None
-        base = (named[1] or named[2]) if named else None
+        base = _id_in(value)
         is_same = key == base or (key in _TENANT and base in _TENANT)
-        if is_same and key in BASE and len(conditions) == 1:
-            return key, ""
-    return None, why
+        if base is None and not _is_constant(key, value):
+            said = f"Its query compares {key!r} with {preview(value)}"
+            return {}, f"{said}, which a lookup cannot. {_BY_HOOK}"
+        if is_same and key in BASE and not found:
+            found["search_by"] = key
+        else:
+            filters[key] = value if base is None else f"${{{base}}}"
+    return {**found, **({"filter": filters} if filters else {})}, ""
+
+
+def _id_in(value: Json) -> str | None:
+    """The id of the run that a value of a query stands for."""
+    named = _NAMED.fullmatch(value) if isinstance(value, str) else None
+    base = (named[1] or named[2]) if named else None
+    return base if base in BASE else None
+
+
+def _is_constant(key: str, value: Json) -> bool:
+    """Whether a filter accepts a key with this value, which is not a template."""
+    if isinstance(value, str) and ("{{" in value or "${" in value):
+        return False
+    source = {"type": "database", "collection": "x", "field": "x", "filter": {key: value}}
+    return _is_field(key) and accepted("x", {"source": source}) is not None
+
+
+def _is_field(key: str) -> bool:
+    try:
+        return bool(steps(key))
+    except UsageError:
+        return False
+
+
+def _file(draft: EntryDraft) -> Source | None:
+    source, remarks = draft.source, draft.remarks
+    said, format = source.pop("path", None), source.pop("format", None)
+    if not is_text(said):
+        remarks.lost.append("It has no `path`.")
+        return None
+    path = FROM_ROOT.sub("", said.replace("\\", "/"))
+    if accepted("x", {"source": {"type": "file", "path": path}}) is None:
+        path = path.rstrip("/").rpartition("/")[2].lstrip(".") or "data.txt"
+    if path.endswith((".yaml", ".yml")) and format != "text":
+        path, format = f"{path.rpartition('.')[0]}.json", "json"
+        remarks.assumed.append(f"Save its YAML as JSON in {path!r}.")
+    if path != said:
+        remarks.assumed.append(f"Its path was {said!r}; the folder must have {path!r}.")
+    if str(source.get("encoding", "")).lower().replace("-", "") == "utf8":
+        del source["encoding"]
+    is_json = format == "json" or (format is None and path.endswith(".json"))
+    return {"type": "file", "path": path, "format": "json" if is_json else "text"}
+
+
+def _computed(draft: EntryDraft) -> Source | None:
+    """A derived variable, whose function the author writes."""
+    source, name = draft.source, draft.name
+    function = f"derive_{re.sub(r'[^0-9A-Za-z_]', '_', name)}"
+    about = [
+        f"{key}: {preview(value)}"
+        for key in ("computation", "inputs")
+        if (value := source.pop(key, None)) is not None
+    ]
+    if "type" not in draft.body and is_text(source.get("output_type")):
+        draft.body["type"] = source.pop("output_type")
+    source.pop("output_type", None)
+    draft.remarks.stub = Stub(function, name, tuple(about))
+    draft.remarks.assumed.append(f"Write {function!r} in derivations.py; until then it raises.")
+    trigger = {"type": "function", "function": function}
+    return {"type": "derived", **_default(source), "triggers": [trigger]}
 
 
 def _default(source: Source) -> Mapping[str, Json]:
@@ -153,12 +223,16 @@ _CONVERTERS: Mapping[str, Callable[[EntryDraft], Source | None]] = {
     "flag": _derived,
     "state": _derived,
     "runtime": _derived,
-    "computed": _gone(
-        "computed", "If a tool or hook sets it, declare it as `derived` without triggers."
+    "computed": _computed,
+    "data_entity": _gone(
+        "data_entity", "Write the documents in a tool, and read them with a database variable."
     ),
-    "data_entity": _gone("data_entity", "Write the documents in a tool."),
-    "external": _gone("external", "Call the service in a tool or hook that sets a variable."),
-    "file": _gone("file", "Read the file in a hook, or declare its content as a `static` value."),
+    "external": _gone(
+        "external",
+        "Call the service in a tool, or in a `before_chat` hook that sets the variable; declare it "
+        "as `derived`.",
+    ),
+    "file": _file,
 }
 
 # Kinds of sources that an entry without a source may have as its type.

@@ -138,5 +138,8 @@ def _ui_response(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[
             return [], f"it has no `{key}`"
     if rest.get("apply") == "auto":
         kept["apply"] = rest.pop("apply")
+    elif draft.kind == "state":
+        kept["apply"] = "auto"
+        draft.remarks.assumed.append("An answer sets it, as before, by `apply: auto`.")
     draft.remarks.drop(rest, "a trigger")
     return [kept], ""

@@ -1,0 +1,137 @@
+"""Replace several files of a folder at once, so that it can be undone."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from turnloom.adapters.files.folders import read_folder, read_part
+from turnloom.adapters.files.writing import replace_text
+from turnloom.errors import Diagnostic, UsageError
+from turnloom.kernel.digests import fingerprint
+from turnloom.kernel.documents import DeclarationFile
+
+# What was replaced; hidden, so that it is no part of the workflow.
+RECORD = ".migration.json"
+# Diagnostics of files that are no part of a workflow.
+_NO_PART = ("W007", "W008")
+REPORT = "migration.txt"
+
+
+class FolderSources(NamedTuple):
+    """The files of a workflow folder: its documents by part, problems of reading them, files that
+    are no part of it, and the text of `derivations.py`, if it has one."""
+
+    root: str
+    documents: Mapping[str, DeclarationFile]
+    problems: list[Diagnostic]
+    others: list[str]
+    derivations: str | None
+
+
+def read_sources(path: str) -> FolderSources:
+    """The files of a folder, or only the file with the variables.
+
+    Raises:
+        UsageError: the path does not exist.
+    """
+    if os.path.isfile(path):
+        root = os.path.dirname(path) or "."
+        document, problems = read_part(path, "context_variables")
+        documents = {"context_variables": document} if document is not None else {}
+        return FolderSources(root, documents, problems, [], derivations=_derivations(root))
+    if not os.path.isdir(path):
+        raise UsageError(f"{path!r} does not exist. Name a workflow folder, or a file in one.")
+    folder, found = read_folder(path)
+    others = [each.file for each in found if each.code in _NO_PART]
+    problems = [each for each in found if each.file not in others and not each.file.endswith(".py")]
+    return FolderSources(path, folder.documents, problems, others, derivations=_derivations(path))
+
+
+def _derivations(root: str) -> str | None:
+    try:
+        with open(os.path.join(root, "derivations.py"), encoding="utf-8") as stream:
+            return stream.read()
+    except OSError:
+        return None
+
+
+class Replaced(NamedTuple):
+    """The backups of the replaced files, and the files that are new."""
+
+    backups: dict[str, str]
+    created: list[str]
+
+
+def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
+    """Write files of a folder with backups, and the report of it; all of them or none.
+
+    Raises:
+        OSError: a file cannot be written; the folder is unchanged.
+    """
+    done = Replaced({}, [])
+    try:
+        for file, text in {**texts, REPORT: report}.items():
+            path = os.path.join(root, file)
+            if file == REPORT or not os.path.lexists(path):
+                _create(path, text)
+                done.created.append(file)
+            else:
+                done.backups[file] = os.path.basename(replace_text(path, text))
+        digests = {file: fingerprint(text) for file, text in texts.items()}
+        record = {"backups": done.backups, "created": done.created, "digests": digests}
+        _create(os.path.join(root, RECORD), json.dumps(record, indent=2))
+    except OSError:
+        _restore(root, done.backups, done.created)
+        raise
+    return done
+
+
+def undo_replacement(root: str) -> Replaced:
+    """Restore the files that were replaced last, and remove the new ones.
+
+    Raises:
+        UsageError: nothing was replaced, or a file was changed since.
+        OSError: a file cannot be restored.
+    """
+    try:
+        with open(os.path.join(root, RECORD), encoding="utf-8") as stream:
+            record: dict[str, Any] = json.load(stream)
+    except (OSError, ValueError):
+        raise UsageError(
+            f"{root!r} has no migration to undo: {RECORD!r} is missing or damaged."
+        ) from None
+    for file, digest in record["digests"].items():
+        if _digest(os.path.join(root, file)) != digest:
+            raise UsageError(
+                f"{file!r} was changed after the migration. Restore it yourself, from "
+                f"{record['backups'].get(file, 'nothing')!r}."
+            )
+    _restore(root, record["backups"], [*record["created"], RECORD])
+    return Replaced(record["backups"], record["created"])
+
+
+def _restore(root: str, backups: Mapping[str, str], created: list[str]) -> None:
+    for file, backup in backups.items():
+        os.replace(os.path.join(root, backup), os.path.join(root, file))
+    for file in created:
+        if os.path.lexists(path := os.path.join(root, file)):
+            os.unlink(path)
+
+
+def _create(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError:
+        if os.path.lexists(path):
+            os.unlink(path)
+        raise
+
+
+def _digest(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            return fingerprint(stream.read())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,137 @@
+"""Migration of a whole workflow folder: what becomes of each entry of each file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from turnloom.kernel.documents import DeclarationFile
+from turnloom.kernel.values import Json, as_array, as_object, preview
+from turnloom.variables.logic.migration import Note, Stub, migrate
+
+VARIABLES = "context_variables"
+DERIVATIONS = "derivations.py"
+
+# Names of entries, by the first of these keys that they have.
+_NAMES = ("name", "function", "agent_name", "agent")
+# Keys that hold entries by name.
+_SECTIONS = ("agents", "models", "registry", "structured_outputs", "handoffs", "tools", "hooks")
+# The keys of a handoff in an older guide, and the current ones.
+_HANDOFF = {"from": "source_agent", "to": "target_agent"}
+
+_HEAD = '''\
+"""Functions that derive variables from the events of a run."""
+
+from turnloom import derivation
+'''
+
+
+class FileMigration(NamedTuple):
+    """The migration of one file: its current content, whether it changed, and a note per entry."""
+
+    file: str
+    value: Json
+    changed: bool
+    notes: tuple[Note, ...]
+    stubs: tuple[Stub, ...] = ()
+
+
+def migrate_documents(documents: Mapping[str, DeclarationFile]) -> list[FileMigration]:
+    """Migrate the files of a folder, by part; the variables come first."""
+    parts = sorted(documents, key=lambda part: (part != VARIABLES, part))
+    return [_migrate(part, documents[part]) for part in parts]
+
+
+def unread_file(file: str) -> FileMigration:
+    """The note of a file that is no part of a workflow."""
+    why = "Nothing here reads it; another system may."
+    return FileMigration(file, None, False, (Note(file, "", "a file", "left", assumed=(why,)),))
+
+
+def derivations(stubs: Sequence[Stub], existing: str | None) -> str:
+    """The text of `derivations.py` with a function for each stub that it does not define yet."""
+    text = _HEAD if existing is None else existing
+    missing = [stub for stub in stubs if f"def {stub.function}(" not in text]
+    if missing and "derivation" not in text:
+        text = f"{text.rstrip()}\n\nfrom turnloom import derivation\n"
+    return text + "".join(map(_function, missing))
+
+
+def _function(stub: Stub) -> str:
+    about = "".join(f"    # {' '.join(line.split())}\n" for line in stub.about)
+    sentence = f"Write {stub.function} in {DERIVATIONS}: it derives {stub.variable!r}."
+    return (
+        f"\n\n@derivation\ndef {stub.function}(event, values):\n"
+        f"    # Return the value of {stub.variable!r} after this event, or `UNCHANGED`.\n{about}"
+        f"    raise NotImplementedError({sentence!r})\n"
+    )
+
+
+def _migrate(part: str, document: DeclarationFile) -> FileMigration:
+    if part == VARIABLES:
+        found = migrate(document.value)
+        return FileMigration(
+            document.file, found.value, found.changed, found.notes, stubs=found.stubs
+        )
+    if part == "handoffs":
+        return _handoffs(document)
+    notes = [Note(where, name, "", "unchanged") for where, name in _entries(document.value, "")]
+    return FileMigration(document.file, document.value, False, tuple(notes))
+
+
+def _entries(value: Json, path: str) -> Iterator[tuple[str, str]]:
+    """The entries of a file: items of its lists, names of its sections, and its other keys."""
+    mapping = as_object(value)
+    if mapping is None:
+        for number, item in enumerate(as_array(value) or ()):
+            yield f"{path}[{number}]", _name(item)
+        return
+    for key, inside in mapping.items():
+        where = f"{path}.{key}" if path else str(key)
+        if as_array(inside) is not None or (key in _SECTIONS and as_object(inside) is not None):
+            yield from _entries(inside, where)
+        else:
+            yield where, str(key)
+
+
+def _name(item: Json) -> str:
+    entry = as_object(item) or {}
+    if isinstance(entry.get("source_agent"), str):
+        return f"{entry['source_agent']} → {entry.get('target_agent')}"
+    return next((entry[key] for key in _NAMES if isinstance(entry.get(key), str)), "")
+
+
+def _handoffs(document: DeclarationFile) -> FileMigration:
+    """Migrate handoffs that an older guide writes with `from` and `to`."""
+    notes: list[Note] = []
+    value = _rules(document.value, "", notes)
+    changed = any(note.became != "unchanged" for note in notes)
+    if changed and as_array((as_object(value) or {}).get("handoffs")) is not None:
+        value = {"handoff_rules" if key == "handoffs" else key: value[key] for key in value}
+    return FileMigration(document.file, value, changed, tuple(notes))
+
+
+def _rules(value: Json, path: str, notes: list[Note]) -> Json:
+    items, mapping = as_array(value), as_object(value)
+    if items is not None:
+        return [_rule(item, f"{path}[{number}]", notes) for number, item in enumerate(items)]
+    if mapping is None:
+        return value
+    return {
+        key: _rules(inside, f"{path}.{key}" if path else str(key), notes)
+        for key, inside in mapping.items()
+    }
+
+
+def _rule(item: Json, where: str, notes: list[Note]) -> Json:
+    entry = as_object(item)
+    if entry is None or not all(key in entry for key in _HANDOFF):
+        notes.append(Note(where, _name(item), "", "unchanged"))
+        return item
+    rule: dict[str, Any] = {_HANDOFF.get(key, key): said for key, said in entry.items()}
+    kind = "condition" if rule.get("condition") else "after_work"
+    assumed = ""
+    if "handoff_type" not in rule:
+        rule["handoff_type"] = kind
+        assumed = f"It had no `handoff_type`; {kind!r} is assumed."
+    was = f"{preview(entry['from'])} to {preview(entry['to'])}"
+    notes.append(Note(where, _name(rule), was, "rule", assumed=(assumed,) if assumed else ()))
+    return rule
