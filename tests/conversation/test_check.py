@@ -19,7 +19,6 @@ from turnloom.variables.logic.migration.layout import OLDER
 
 MISTAKES = mistakes()
 WARNINGS = {
-    "W014",
     "W015",
     "W030",
     "W031",
