@@ -73,7 +73,7 @@ def test_a_run_that_was_killed_without_its_variables_goes_on_without_them(
     right = variables.read_text("utf-8")
     wrong = right.replace("type: derived", "type: runtime")
     variables.write_text(wrong, "utf-8")
-    assert "W012" in turnloom("run", chat, code=2).err
+    assert "W014" in turnloom("run", chat, code=2).err
     seat = sit("run", chat, "--no-strict")
     assert f"{PROGRAM} check " in seat.until("you> ")  # what is wrong with them
     seat.type("Go on.")

@@ -218,7 +218,7 @@ class BothLines(Line):
             await self.converse(self._showing(tmp_path, template))
             with pytest.raises(DefinitionError) as refused:
                 await self.converse(self._showing(tmp_path, "{unknown}"))
-        (problem,) = refused.value.diagnostics
+        (problem,) = [each for each in refused.value.diagnostics if each.severity == "error"]
         assert problem.code == "W021" and "'unknown'" in problem.message
         (request,) = model.requests
         assert system(request).endswith('Plan: none yet. {done.__class__} {} {"json": false}')
