@@ -91,3 +91,24 @@ def test_what_cannot_be_read_is_left_alone(turnloom: Call, tmp_path: Path) -> No
     assert "nowhere" in turnloom("migrate", "nowhere", code=2).err
     turnloom("migrate", INTERVIEW)
     assert not list(Path(INTERVIEW).glob("*.bak"))
+
+
+def test_the_file_of_another_part_is_left_alone(turnloom: Call, tmp_path: Path) -> None:
+    file = write(tmp_path, "agents.yaml", "agents: [{name: A}]\n")
+    assert "Migrate its folder: 'Chat'" in turnloom("migrate", "Chat/agents.yaml", code=2).err
+    assert file.read_text("utf-8") == "agents: [{name: A}]\n"
+
+
+def test_a_dry_run_undoes_nothing(turnloom: Call, tmp_path: Path) -> None:
+    file = write(tmp_path, "context_variables.yaml", YAML)
+    turnloom("migrate", "Chat")
+    migrated = file.read_text("utf-8")
+    assert "--dry-run" in turnloom("migrate", "Chat", "--undo", "--dry-run", code=2).err
+    assert file.read_text("utf-8") == migrated != YAML
+
+
+def test_code_in_another_encoding_is_left_alone(turnloom: Call, tmp_path: Path) -> None:
+    file = write(tmp_path, "context_variables.yaml", YAML)
+    (tmp_path / "Chat" / "derivations.py").write_bytes(b"# caf\xe9\n")
+    assert "'derivations.py' is not UTF-8" in turnloom("migrate", "Chat", code=2).err
+    assert file.read_text("utf-8") == YAML

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from turnloom.adapters.files.folders import read_folder, read_part
+from turnloom.adapters.files.folders import PARTS, read_folder, read_part
 from turnloom.adapters.files.writing import replace_text
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.digests import fingerprint
@@ -33,10 +33,14 @@ def read_sources(path: str) -> FolderSources:
     """The files of a folder, or only the file with the variables.
 
     Raises:
-        UsageError: the path does not exist.
+        UsageError: the path does not exist, is the file of another part, or `derivations.py` is not
+            UTF-8.
     """
     if os.path.isfile(path):
-        root = os.path.dirname(path) or "."
+        root, name = os.path.split(path)
+        root, part = root or ".", os.path.splitext(name)[0]
+        if part in PARTS and part != "context_variables":
+            raise UsageError(f"{path!r} declares no variables. Migrate its folder: {root!r}.")
         document, problems = read_part(path, "context_variables")
         documents = {"context_variables": document} if document is not None else {}
         return FolderSources(root, documents, problems, [], derivations=_derivations(root))
@@ -54,6 +58,8 @@ def _derivations(root: str) -> str | None:
             return stream.read()
     except OSError:
         return None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'derivations.py' is not UTF-8: {error.reason}. Save it so.") from error
 
 
 class Replaced(NamedTuple):

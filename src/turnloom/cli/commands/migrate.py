@@ -18,6 +18,7 @@ from turnloom.conversation.logic.migrating import (
     migrate_documents,
     unread_file,
 )
+from turnloom.errors import UsageError
 from turnloom.variables.logic.migration import Note, Stub
 from turnloom.wiring import read_sources, replace_files, undo_replacement
 
@@ -95,6 +96,8 @@ class MigrateCommand(Command):
         return 0
 
     def _undo(self, terminal: Terminal) -> int:
+        if self.dry_run:
+            raise UsageError("`--undo` writes: leave out `--dry-run`, or `--undo`.")
         root = os.path.dirname(self.path) or "." if os.path.isfile(self.path) else self.path
         try:
             restored, removed = undo_replacement(root)
