@@ -18,11 +18,11 @@ def run_filter(given: Mapping[str, Any]) -> RunFilter:
     """The filter for these arguments.
 
     Raises:
-        UsageError: one of them does not exist, or asks for nothing that could be.
+        UsageError: a filter or a status is unknown, or a value is invalid.
     """
     for name in given:
         if name not in _KNOWN:
-            raise UsageError(f"Runs are not chosen by {name!r}. There is: {', '.join(_KNOWN)}.")
+            raise UsageError(f"Unknown filter {name!r}. Known: {', '.join(_KNOWN)}.")
     return RunFilter(
         _statuses(given.get("status")),
         _name(given.get("workflow"), "workflow"),
@@ -39,8 +39,8 @@ def _statuses(given: Any) -> frozenset[str]:
     for each in names:
         if each not in STATUSES:
             near = nearest(each, STATUSES)
-            remedy = f"Did you mean {near!r}?" if near else f"There is: {', '.join(STATUSES)}."
-            raise UsageError(f"No run is {each!r}. {remedy}")
+            remedy = f"Did you mean {near!r}?" if near else f"Known: {', '.join(STATUSES)}."
+            raise UsageError(f"Unknown status {each!r}. {remedy}")
     return names
 
 

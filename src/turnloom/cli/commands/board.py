@@ -177,7 +177,7 @@ class BoardListCommand(BoardCommand):
         for name in asked:
             if name not in stored and name not in simple:
                 near = nearest(name, [*stored, *simple])
-                there = f"There are: {', '.join(stored)}." if stored else "There are none at all."
+                there = f"Stored: {', '.join(stored)}." if stored else "The board is empty."
                 remedy = f"Did you mean {near!r}?" if near else there
                 raise UnknownType(f"No artifacts of type {name!r}. {remedy}")
         for name in stored:

@@ -79,7 +79,7 @@ def _kinds(given: Collection[str]) -> Collection[str]:
         meant = [kind for kind in known if kind == each or kind.startswith(f"{each}.")]
         if not meant:
             near = nearest(each, [*known, *sorted({kind.partition(".")[0] for kind in known})])
-            remedy = f"Did you mean {near!r}?" if near else f"There is: {', '.join(known)}."
-            raise UsageError(f"No kind of event is called {each!r}. {remedy}")
+            remedy = f"Did you mean {near!r}?" if near else f"Known: {', '.join(known)}."
+            raise UsageError(f"Unknown kind of event {each!r}. {remedy}")
         found.update(meant)
     return found if given else known
