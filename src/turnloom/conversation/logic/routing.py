@@ -237,7 +237,12 @@ class ConversationForm:
         if route.target not in self._steered:
             return self._go(state, route, ((f"{moment}/{first}", route),))
         routes = self._before(state, route)
-        routes[-1] = self._limited(floor, routes[-1])
+        limited = self._limited(floor, routes[-1])
+        if limited is not routes[-1]:
+            # The user's own rules may pass the turn on, once: to an agent that may still reply.
+            routes[-1:] = self._before(state, limited)
+            limited = self._limited(floor, routes[-1])
+        routes[-1] = limited
         facts = tuple(
             (f"{moment}/{then}.{n}" if n else f"{moment}/{first}", each)
             for n, each in enumerate(routes)
