@@ -28,7 +28,7 @@ from turnloom.kernel.values import Json, kind_of, preview, type_names
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
-MAX_VALUES = 100_000
+MAX_VALUES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,12 @@ def too_deep(offset: int) -> UnreadableText:
     """The error for values nested beyond the limit."""
     message = f"Values are nested more than {MAX_DEPTH} levels deep here."
     return UnreadableText("W005", offset, message, "Flatten the structure.")
+
+
+def too_many(offset: int) -> UnreadableText:
+    """The error for more values than the limit."""
+    message = f"The file expands to over {MAX_VALUES} values or {MAX_BYTES} characters."
+    return UnreadableText("W005", offset, message, "Declare less, or use fewer aliases.")
 
 
 def number(offset: int, text: str, read: Callable[[str], Json]) -> Scalar:
@@ -235,6 +241,7 @@ class _Composition:
     def __init__(self, text: str) -> None:
         self._events = _events(text)
         self._anchors: dict[str | None, Node] = {}
+        self._values = 0
         self.offset = 0
 
     def root(self) -> Node | None:
@@ -255,6 +262,13 @@ class _Composition:
         self.offset = event.offset
         return event
 
+    def _value(self, event: _Event, depth: int) -> Node:
+        """The node of a value, which counts; a long text is refused without reading the rest."""
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise too_many(event.offset)
+        return self._node(event, depth)
+
     def _node(self, event: _Event, depth: int) -> Node:
         if event.kind is AliasEvent:
             return self._aliased(event)
@@ -268,7 +282,7 @@ class _Composition:
         if depth > MAX_DEPTH:
             raise too_deep(event.offset)
         if event.kind is SequenceStartEvent:
-            items = [self._node(item, depth + 1) for item in self._until(SequenceEndEvent)]
+            items = [self._value(item, depth + 1) for item in self._until(SequenceEndEvent)]
             return ListNode(event.offset, items, _shape_flaw(event, "seq"))
         assert event.kind is MappingStartEvent, "a value begins with nothing else"
         pairs = [self._pair(key, depth + 1) for key in self._until(MappingEndEvent)]
@@ -279,7 +293,7 @@ class _Composition:
         if event.plain and event.text == "<<":
             flaw = Flaw("The merge key '<<' is not supported.", "Write the merged entries out.")
             key = replace(key, flaw=flaw)
-        return key, self._node(self._next(), depth)
+        return key, self._value(self._next(), depth)
 
     def _until(self, end: type[Event]) -> Iterator[_Event]:
         while (event := self._next()).kind is not end:
@@ -447,8 +461,7 @@ class _Expansion:
         self._values += values
         self._characters += characters
         if self._values > MAX_VALUES or self._characters > MAX_BYTES:
-            message = f"The file expands to over {MAX_VALUES} values or {MAX_BYTES} characters."
-            raise UnreadableText("W005", offset, message, "Declare less, or use fewer aliases.")
+            raise too_many(offset)
 
     def _place(self, offset: int) -> Place:
         line = bisect_right(self._starts, offset)
