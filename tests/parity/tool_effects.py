@@ -266,6 +266,13 @@ TOOL_EFFECTS: dict[str, Effect] = {
         [True, True, False],
         {("ui_config",): {"visual_agents": ["A", "B", "user"]}},
     ),
+    "Orchestrator.visual_agents": Effect(
+        ("orchestrator", "visual_agents"),
+        ["B"],
+        hidden,
+        [False, False, False],
+        [True, True, False],
+    ),
     # scripts
     "ScriptLine.text": Effect(
         (*LINE, "text"),

@@ -1,6 +1,6 @@
 """Conversations as users declare them, and their state in a run."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -21,6 +21,12 @@ Pattern = Literal[
     "DefaultPattern", "RoundRobinPattern", "AutoPattern", "RandomPattern", "ManualPattern"
 ]
 
+# Keys of workflows of MozaiksAI that its interface and its services read.
+FOREIGN = (
+    *("runtime_extensions", "image_generation_enabled", "attachments", "artifacts"),
+    *("theme", "themes", "general_chat"),
+)
+
 # Synonyms in workflows from other systems.
 _ALIASES = {
     "context": "expression",
@@ -29,6 +35,11 @@ _ALIASES = {
     "before_reply": "pre",
     "immediate": "pre",
     "context_pre": "pre",
+    "AgentNameTarget": "AgentTarget",
+}
+_PARTIES = {
+    **dict.fromkeys(("user", "user_proxy", "userproxy", "human"), USER),
+    **dict.fromkeys(("terminate", "termination", "end", "exit"), TERMINATE),
 }
 
 
@@ -37,13 +48,14 @@ def usual(word: Json) -> Json:
     return _ALIASES.get(word, word) if isinstance(word, str) else word
 
 
-def party(name: Json) -> Json:
-    """Lower-case the names of the user and the end."""
-    lowered = name.lower() if isinstance(name, str) else name
-    return lowered if lowered in (USER, TERMINATE) else name
-
-
-Party = Annotated[str, BeforeValidator(party)]
+def party(name: str, agents: Collection[str]) -> str:
+    """The agent that a handoff names, whose letters may differ in case; or the user or the end,
+    which have synonyms."""
+    lowered = name.lower()
+    alike = [agent for agent in agents if agent.lower() == lowered]
+    if name in (USER, TERMINATE, *agents) or len(alike) > 1:
+        return name
+    return alike[0] if alike else _PARTIES.get(lowered, name)
 
 
 class Orchestrator(Declared):
@@ -61,28 +73,32 @@ class Orchestrator(Declared):
     database_name: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     entry_point: bool = False
+    visual_agents: tuple[str, ...] | None = Field(default=None, strict=False)
     guards: Guards = NO_GUARDS
 
 
 class Handoff(Declared):
     """A rule that passes the turn to another agent, the user or the end."""
 
-    source_agent: Party
-    target_agent: Party
+    source_agent: str
+    target_agent: str
     handoff_type: Literal["condition", "after_work"]
     condition_type: Annotated[
         Literal["expression", "string_llm"] | None, BeforeValidator(usual)
     ] = None
     condition_scope: Annotated[Literal["pre"] | None, BeforeValidator(usual)] = None
     condition: str | None = None
-    transition_target: Literal["AgentTarget", "RevertToUserTarget", "TerminateTarget"] | None = None
+    transition_target: Annotated[
+        Literal["AgentTarget", "RevertToUserTarget", "TerminateTarget"] | None,
+        BeforeValidator(usual),
+    ] = None
     description: str | None = None
 
 
 class UiConfig(Declared):
     """The agents whose messages the user sees."""
 
-    visual_agents: tuple[str, ...] = Field(default=(), strict=False)
+    visual_agents: tuple[str, ...] | None = Field(default=None, strict=False)
 
 
 class HandoffRule(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from turnloom.hooks.spec import Hook, Hooks, LifecycleTool
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
-from turnloom.kernel.values import Json, as_array, nearest
+from turnloom.kernel.values import Json, as_array, as_object, nearest
 from turnloom.variables.logic.conditions import Condition, judge
 from turnloom.variables.logic.cycles import cycle_of
 
@@ -75,19 +75,27 @@ def order_hooks(
     document: DeclarationFile,
     checked: Sequence[CheckedHook],
     conditions: Mapping[int, Condition | None],
+    unread: Sequence[Json] = (),
 ) -> dict[str, tuple[Hook, ...]]:
-    """The hooks by trigger, in declared order, but each after those in its `after`."""
+    """The hooks by trigger, in declared order, but each after those in its `after`.
+
+    Hooks that could not be read may be the ones that others wait for.
+    """
     hooks = [Hook(n, each.declared, conditions.get(n)) for n, each in enumerate(checked)]
     ordered: dict[str, tuple[Hook, ...]] = {}
     for trigger in dict.fromkeys(hook.declared.trigger for hook in hooks):
         some = [hook for hook in hooks if hook.declared.trigger == trigger]
-        _check_names(report, document, checked, some)
+        _check_names(report, document, checked, some, unread=unread)
         ordered[trigger] = tuple(_sorted(report, document, checked, some))
     return ordered
 
 
 def _check_names(
-    report: Report, document: DeclarationFile, checked: Sequence[CheckedHook], hooks: Sequence[Hook]
+    report: Report,
+    document: DeclarationFile,
+    checked: Sequence[CheckedHook],
+    hooks: Sequence[Hook],
+    unread: Sequence[Json],
 ) -> None:
     names = [hook.name for hook in hooks]
     for place, hook in enumerate(hooks):
@@ -96,13 +104,20 @@ def _check_names(
             message = f"Two hooks of {hook.declared.trigger!r} have the name {hook.name!r}."
             report.add(document, path, "W013", message, remedy="Give one of them another `name`.")
         for name in hook.declared.after:
-            if name not in names:
+            if name not in names and not any(_may_be(each, name) for each in unread):
                 hint = nearest(name, names)
                 remedy = f"Did you mean {hint!r}?" if hint else f"Declared: {', '.join(names)}."
                 message = (
                     f"Hook {hook.name!r} runs after {name!r}, which its trigger does not have."
                 )
                 report.add(document, (*path, "after"), "W052", message, remedy=remedy)
+
+
+def _may_be(unread: Json, name: str) -> bool:
+    """Whether a hook that could not be read may have this name."""
+    entry = as_object(unread) or {}
+    names = [entry[key] for key in ("name", "function") if isinstance(entry.get(key), str)]
+    return name in names or not names
 
 
 def _is_named(name: str, hooks: Iterable[Hook]) -> bool:

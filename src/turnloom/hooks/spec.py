@@ -25,11 +25,11 @@ def _listed(names: Json) -> Json:
 class LifecycleTool(Declared):
     """A function that runs at a point of the lifecycle; it never stops the run.
 
-    `agent` is the agent whose turns it runs around; null for every agent, and for the chat.
+    `agent` is the agent whose turns it runs around; without one, every agent's, or the chat.
     """
 
     trigger: BeforeOrAfter
-    agent: str | None
+    agent: str | None = None
     file: str = Field(min_length=1)
     function: str = Field(min_length=1)
     name: str = ""
@@ -59,8 +59,12 @@ class LifecycleTool(Declared):
         return self.name or self.function
 
 
+# The `hook_agent` of a hook for every agent.
+ALL = "all"
+
+
 class MessageHook(Declared):
-    """A function at one of AG2's four message hooks; `hook_agent` is an agent or `all`.
+    """A function at one of AG2's four message hooks; `hook_agent` is an agent, or `all`.
 
     `update_agent_state(agent, messages)` may replace the agent's system message for its turn;
     `process_all_messages_before_reply(messages)` and `process_last_received_message(content)`
@@ -74,17 +78,13 @@ class MessageHook(Declared):
         "process_last_received_message",
         "process_message_before_send",
     ]
-    hook_agent: str = Field(min_length=1)
+    hook_agent: str = Field(default=ALL, min_length=1)
     filename: str = Field(min_length=1)
     function: str = Field(min_length=1)
 
     def goes_with(self, agent: str) -> bool:
         """Whether it applies to this agent."""
         return self.hook_agent in (ALL, agent)
-
-
-# The `hook_agent` of a hook for every agent.
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)

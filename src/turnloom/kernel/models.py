@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from turnloom.errors import Diagnostic, UsageError
@@ -28,6 +28,24 @@ class Declared(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise UsageError(_refusal(type(self), values, error)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_nulls_out(cls, given: Any) -> Any:
+        """A null for a key that has another default is the same as no key."""
+        value = as_object(given)
+        if value is None or None not in value.values():
+            return given
+        return {key: each for key, each in value.items() if each is not None or cls._may_be(key)}
+
+    @classmethod
+    def _may_be(cls, key: str) -> bool:
+        """Whether a null for this key says something, or has to be refused."""
+        fields = cls.model_fields
+        found = fields.get(key) or next((f for f in fields.values() if f.alias == key), None)
+        if found is None or found.is_required() or found.default is None:
+            return True
+        return found.annotation is Any or type(None) in get_args(found.annotation)
 
     if not TYPE_CHECKING:  # type checkers know that a frozen model is immutable
 
@@ -67,6 +85,7 @@ class Report:
 
     folder: str
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    _known: set[Diagnostic] = field(default_factory=set[Diagnostic])
 
     def add(
         self, document: DeclarationFile, path: Path, code: str, message: str, remedy: str = ""
@@ -91,7 +110,8 @@ class Report:
     ) -> None:
         line = document.place(path).line
         problem = Diagnostic(document.file, line, code, message, remedy=remedy, severity=severity)
-        if problem not in self.problems:
+        if problem not in self._known:
+            self._known.add(problem)
             self.problems.append(problem)
 
     def model(self, document: DeclarationFile, entry: DocumentEntry, model: type[M]) -> M | None:
@@ -104,8 +124,9 @@ class Report:
             return model.model_validate(entry.value)
         except ValidationError as error:
             details = error.errors(include_url=False)
-        self._explain_all(document, entry, details, model)
         unknown = [each for each in details if each["type"] == "extra_forbidden"]
+        faults = [each for each in details if each not in unknown or _is_meant(each, model)]
+        self._explain_all(document, entry, faults, model)
         if not unknown:
             return None
         known = DocumentEntry(entry.path, _without_unknown(entry.value, unknown, model))
@@ -231,6 +252,12 @@ def readable(value: Any, model: type[M]) -> M | None:
             faulty = {each["loc"][:1] for each in error.errors(include_url=False)}
             mapping = {key: each for key, each in (mapping or {}).items() if (key,) not in faulty}
     return None
+
+
+def _is_meant(unknown: ErrorDetails, model: type[BaseModel]) -> bool:
+    """Whether an unknown key is a mistake: it is not null, or almost a known one."""
+    known = _keys_at(model, unknown["loc"][:-1])
+    return unknown["input"] is not None or nearest(str(unknown["loc"][-1]), known) is not None
 
 
 def _without_unknown(value: Any, unknown: Sequence[ErrorDetails], model: type[BaseModel]) -> Any:

@@ -468,7 +468,6 @@ def shown(view: Json, **sections: Json) -> tuple[Json, Note]:
         (["app_id"], {"variables": ["app_id"]}),
         ("app_id", {"variables": ["app_id"]}),
         ({"variables": "app_id"}, {"variables": ["app_id"]}),
-        ({"variables": None}, {"variables": []}),
         (None, {}),
         ({"exposures": []}, {}),
         ({"exposures": {"variables": ["app_id"]}}, {"variables": ["app_id"]}),

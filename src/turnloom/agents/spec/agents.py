@@ -228,7 +228,7 @@ class Agent(Declared):
 
     @model_validator(mode="after")
     def _has_one_form_of_instructions(self) -> "Agent":
-        if self.system_message is not None and self.prompt_sections:
+        if self.system_message and self.prompt_sections:
             raise ValueError(
                 f"Agent {self.name!r} has both `system_message` and `prompt_sections`. Keep one."
             )
@@ -255,7 +255,7 @@ class Agent(Declared):
     @property
     def instructions(self) -> str:
         """The system prompt of the agent."""
-        if self.system_message is not None:
+        if self.system_message:
             return self.system_message
         sections = (f"{part.heading}\n{part.content}".strip() for part in self.prompt_sections)
         return "\n\n".join(sections)

@@ -34,7 +34,13 @@ from turnloom.conversation.logic.tooling import (
     check_toolkit,
     read_tooling,
 )
-from turnloom.conversation.spec import Conversation, HandoffRule, Orchestrator, UiConfig
+from turnloom.conversation.spec import (
+    FOREIGN,
+    Conversation,
+    HandoffRule,
+    Orchestrator,
+    UiConfig,
+)
 from turnloom.errors import Diagnostic
 from turnloom.guards.logic import budgets as checking
 from turnloom.guards.spec import Guards, Selection
@@ -150,7 +156,7 @@ def check(
     rules = check_rules(scope, scope.document("handoffs"))
     hooks = check_hooks(scope, tooling)
     message_hooks = tuple(hook for _, hook in check_message_hooks(scope))
-    visible = _visible(scope)
+    visible = _visible(scope, orchestrator)
     script = _script(scope, tooling, toolkit)
     if orchestrator is not None:
         _check_start(scope, orchestrator)
@@ -214,17 +220,24 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
     return replace(outputs, registry=registry)
 
 
-def _visible(scope: Scope) -> frozenset[str] | None:
+def _visible(scope: Scope, orchestrator: Orchestrator | None) -> frozenset[str] | None:
     """The agents whose messages the user sees; None for all."""
-    document = scope.document("ui_config")
-    config = scope.report.model(document, DocumentEntry((), document.value or {}), UiConfig)
-    if config is None or "visual_agents" not in config.model_fields_set:
-        return None
-    for number, name in enumerate(config.visual_agents):
-        where = ("visual_agents", number)
-        if name != USER:
-            scope.check_agent(document, where, name, "is shown to the user")
-    return frozenset(config.visual_agents)
+    document, start = scope.document("ui_config"), scope.document("orchestrator")
+    entry = scope.report.foreign(document, DocumentEntry((), document.value or {}), FOREIGN)
+    config = scope.report.model(document, entry, UiConfig)
+    shown = config.visual_agents if config else None
+    listed = orchestrator.visual_agents if orchestrator else None
+    where = (*scope.report.part(start, "orchestrator").path, "visual_agents")
+    for path, names, file in (((), shown, document), (where[:-1], listed, start)):
+        for number, name in enumerate(names or ()):
+            if name != USER:
+                at = (*path, "visual_agents", number)
+                scope.check_agent(file, at, name, "is shown to the user")
+    if shown is not None and listed is not None and {*shown} != {*listed}:
+        message = f"{document.file!r} has other `visual_agents`."
+        scope.report.add(start, where, "W013", message, remedy="Keep one of the two lists.")
+    names = shown if listed is None else listed
+    return None if names is None else frozenset(names)
 
 
 def _script(scope: Scope, tooling: Tooling, toolkit: Toolkit) -> Script:

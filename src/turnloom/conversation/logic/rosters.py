@@ -16,6 +16,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
+from turnloom.conversation.spec import FOREIGN
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
@@ -32,6 +33,10 @@ ELSEWHERE = {
         "Use a board to limit who may see an artifact.",
     ),
 }
+
+
+# A key of agents in workflows of MozaiksAI, and ours.
+_SYNONYMS = {"structured_output": "structured_outputs"}
 
 
 class Roster(NamedTuple):
@@ -137,7 +142,8 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
         scope.agent_names.add(name)
         scope.places[name] = (document, found.path)
         _check_name(scope, document, found, name)
-        entry = _within_the_form(scope, document, found)
+        own = scope.report.foreign(document, found, FOREIGN)
+        entry = _within_the_form(scope, document, own)
         agent = scope.report.model(document, entry, Agent) or readable(entry.value, Agent)
         if agent is not None:
             agents[name] = agent
@@ -159,16 +165,17 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
 def _within_the_form(
     scope: Scope, document: DeclarationFile, found: DocumentEntry
 ) -> DocumentEntry:
-    """An agent without the keys of other forms, which are reported."""
+    """An agent without the keys of other forms, which are reported, and with our words."""
     value = as_object(found.value)
     for key in (value or {}).keys() & ELSEWHERE.keys():
         message, remedy = ELSEWHERE[key]
         scope.report.add(document, (*found.path, key), "W074", message, remedy=remedy)
     if value is None:
         return found
-    return DocumentEntry(
-        found.path, {key: each for key, each in value.items() if key not in ELSEWHERE}
-    )
+    kept = {key: each for key, each in value.items() if key not in ELSEWHERE}
+    if kept.keys().isdisjoint(_SYNONYMS.values()):
+        kept = {_SYNONYMS.get(key, key): each for key, each in kept.items()}
+    return DocumentEntry(found.path, kept)
 
 
 def _check_name(scope: Scope, document: DeclarationFile, found: DocumentEntry, name: str) -> None:

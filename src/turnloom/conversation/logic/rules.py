@@ -47,6 +47,7 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
         path = (*entry.path, index)
         handoff = scope.report.model(document, DocumentEntry(path, value), Handoff)
         if handoff is not None:
+            handoff = _usual(scope, handoff)
             rule = _rule(scope, document, path, handoff, number=index + 1)
             found.setdefault(handoff.source_agent, []).append(rule)
         else:
@@ -67,6 +68,30 @@ def _order(rule: HandoffRule) -> tuple[int, int]:
     return (2 if rule.condition else 3), rule.number
 
 
+def _usual(scope: Scope, handoff: Handoff) -> Handoff:
+    """A handoff with the declared names of agents, and a condition in words as `string_llm`."""
+    agents = scope.agent_names
+    update: dict[str, str] = {
+        "source_agent": party(handoff.source_agent, agents),
+        "target_agent": party(handoff.target_agent, agents),
+    }
+    untyped = handoff.condition_type is None and handoff.handoff_type == "condition"
+    if untyped and _is_in_words(scope, handoff.condition or ""):
+        update["condition_type"] = "string_llm"
+    return handoff.model_copy(update=update)
+
+
+def _is_in_words(scope: Scope, text: str) -> bool:
+    """Whether a condition is for a model: it names no variable."""
+    if not text.strip() or "${" in text:
+        return False
+    try:
+        return not parse_condition(text)
+    except ValueError:
+        names = variables_in(text)
+        return not names or (scope.variables_known and scope.variable_names.isdisjoint(names))
+
+
 def _rule(
     scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff, number: int
 ) -> HandoffRule:
@@ -81,7 +106,7 @@ def _rule(
     if llm:
         _check_words(scope, document, path, handoff)
     condition = None if llm else _condition(scope, document, path, handoff)
-    pre = handoff.condition_scope == "pre"
+    pre = handoff.condition_scope == "pre" and not llm
     said = handoff.condition or ""
     return HandoffRule(
         number,
@@ -90,7 +115,7 @@ def _rule(
         condition,
         said=said,
         llm=llm,
-        pre=pre,
+        pre=pre and handoff.handoff_type == "condition",
         description=handoff.description or "",
     )
 
@@ -101,24 +126,31 @@ def _check_unread(
     """Check the names and the condition of a rule that cannot be read as a whole."""
     parties = (("source_agent", "has a handoff"), ("target_agent", "is the target of a handoff"))
     for key, role in parties:
-        if isinstance(name := party(value.get(key)), str):
-            scope.check_party(document, (*path, key), name, role)
+        if isinstance(name := value.get(key), str):
+            scope.check_party(document, (*path, key), party(name, scope.agent_names), role)
     said, judged = value.get("condition"), usual(value.get("condition_type"))
-    if isinstance(said, str) and judged in (None, "expression"):
+    if isinstance(said, str) and judged != "string_llm" and not _is_in_words(scope, said):
         check_condition(scope, document, (*path, "condition"), said)
 
 
 def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:
     """Report settings that exclude each other: when and by whom a rule is judged."""
-    if handoff.condition_type == "string_llm":
-        if handoff.handoff_type != "condition" or handoff.condition_scope is not None:
-            message = "A `string_llm` handoff is chosen during the reply, not before or after it."
-            remedy = "Use `handoff_type: condition` without `condition_scope`."
-            scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
-    elif handoff.condition_scope is not None and handoff.handoff_type != "condition":
+    llm, after = handoff.condition_type == "string_llm", handoff.handoff_type == "after_work"
+    where = (*path, "condition_scope")
+    if llm and after:
+        message = "A `string_llm` handoff is chosen during the reply, not after it."
+        remedy = "Use `handoff_type: condition`."
+        scope.report.add(document, (*path, "condition_type"), "W028", message, remedy=remedy)
+    elif handoff.condition_scope is None:
+        return
+    elif llm or handoff.condition is None:
+        what = "a `string_llm` handoff, which is chosen during" if llm else "a handoff after"
+        message = f"`condition_scope: pre` has no effect on {what} the reply."
+        scope.report.warn(document, where, "W015", message, remedy="Remove it.")
+    elif after:
         message = "`condition_scope: pre` is for conditions judged before an agent replies."
         remedy = "Drop it, or make this a `condition` handoff of an agent."
-        scope.report.add(document, (*path, "condition_scope"), "W028", message, remedy=remedy)
+        scope.report.add(document, where, "W028", message, remedy=remedy)
 
 
 def _check_words(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:
@@ -282,7 +314,7 @@ def _check_repeats(
     for other in earlier:
         if other.pre != rule.pre:
             continue  # judged at other moments
-        if other.kind == rule.kind == "after_work" and not (other.condition or rule.condition):
+        if other.kind == rule.kind == "after_work" and not (other.said or rule.said):
             scope.report.add(
                 document,
                 path,

@@ -8,6 +8,7 @@ from turnloom.agents.logic.outputs.checking import check_response
 from turnloom.agents.spec import DIGEST, SELECTOR, Agent, DeclaredServer, Outputs, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
+from turnloom.conversation.spec import FOREIGN
 from turnloom.hooks.logic import CheckedHook, order_hooks, read_hooks
 from turnloom.hooks.spec import ALL, Hooks, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Path
@@ -85,7 +86,7 @@ def _tools(
     complete = True
     for number, item in enumerate(items):
         path: Path = ("tools", number)
-        own, agents = _holders(DocumentEntry(path, item))
+        own, agents = _holders(scope.report.foreign(document, DocumentEntry(path, item), FOREIGN))
         tool = scope.report.model(document, own, Tool)
         if tool is None:
             complete = False
@@ -295,7 +296,12 @@ def check_hooks(scope: Scope, tooling: Tooling) -> Hooks:
             scope.check_agent(document, where, each.declared.agent, "has a hook")
     read = {each.path for each in checked}
     items = as_array((as_object(document.value) or {}).get("lifecycle_tools")) or ()
-    for number, item in enumerate(items):
-        if (path := ("lifecycle_tools", number)) not in read:
-            _check_unread(scope, document, (*path, "agent"), item, role="has a hook")
-    return order_hooks(scope.report, document, checked, conditions)
+    unread = {
+        path: item
+        for number, item in enumerate(items)
+        if (path := ("lifecycle_tools", number)) not in read
+    }
+    for path, item in unread.items():
+        _check_unread(scope, document, (*path, "agent"), item, role="has a hook")
+    found = [*unread.values()]
+    return order_hooks(scope.report, document, checked, conditions, unread=found)
