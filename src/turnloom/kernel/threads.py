@@ -49,6 +49,37 @@ def threads(purpose: str = "calls", most: int = AT_ONCE) -> CapacityLimiter:
     return limiter
 
 
+class UserCalls:
+    """Counts the calls of user code that are running."""
+
+    def __init__(self) -> None:
+        self.running = 0
+
+    def __enter__(self) -> None:
+        self.running += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.running -= 1
+
+
+_calls: ContextVar[UserCalls] = ContextVar("turnloom-calls", default=UserCalls())  # noqa: B039
+
+
+def user_calls() -> UserCalls:
+    """The counter of this context: a call of user code runs in its scope."""
+    return _calls.get()
+
+
+@contextmanager
+def counted(calls: UserCalls) -> Generator[None]:
+    """A scope in which a counter of its own counts calls of user code."""
+    before = _calls.set(calls)
+    try:
+        yield
+    finally:
+        _calls.reset(before)
+
+
 async def in_thread(call: Callable[[], T], limiter: CapacityLimiter | None = None) -> T:
     """Call user code in a thread and return its result; a cancelled call is abandoned."""
     return await to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter or threads())

@@ -57,6 +57,7 @@ from turnloom.runtime.calls import as_json, opened
 from turnloom.runtime.drive.live import LiveRun, RunDelivery
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.user_code import ask_condition, ask_user_code
+from turnloom.runtime.world import RUN
 
 # Seconds that a predicate or a join key may take.
 DEADLINE = 5.0
@@ -71,7 +72,7 @@ async def offer(
 ) -> None:
     """Ask each subscription whether an artifact is for it, and record the verdicts."""
     tray: BoardState = journal.state.progress
-    artifact, now = tray.held[asked.artifact], journal.clock.now()
+    artifact, now = tray.held[asked.artifact], journal.time.now()
     tenant = journal.run.tenant
     to = [
         await _verdict(workflow, each, tenant, artifact, types=types, now=now)
@@ -80,6 +81,7 @@ async def offer(
     ]
     if selections.own is not None and not asked.only:
         to = await _chosen(workflow, selections, selections.own, artifact, types=types, to=to)
+    await journal.world.reach(RUN)
     for verdict in to:
         if verdict.verdict == TAKEN:
             subscription = workflow.plan.subscription(verdict.subscription)
@@ -206,14 +208,24 @@ class BoardRuntime(AgentTurns):
                 await (
                     journal.commit()
                 )  # store that the artifacts are taken before the run is opened
-                await self._post.open(self._form.name, action, journal.state.run)
-                ids = tuple(artifact.id for artifact in artifacts)
-                journal.record(f"set/{run}/opened", RunOpened(run, ids))
+                opened = RunOpened(run, tuple(artifact.id for artifact in artifacts))
+
+                async def open_run() -> Sequence[Fact]:
+                    await self._post.open(self._form.name, action, journal.state.run)
+                    return (opened,)
+
+                await journal.perform(f"set/{run}/opened", open_run)
+                journal.record(f"set/{run}/opened", opened)
             case Forward(artifact=artifact, subscription=to):
                 await journal.commit()  # store the artifact here before another run collects it
-                await self._post.deliver(self._form.name, action)
-                fact = ArtifactForwarded(artifact.id, to)
-                journal.record(f"forward/{artifact.id}/{to}", fact)
+                forwarded = ArtifactForwarded(artifact.id, to)
+
+                async def forward() -> Sequence[Fact]:
+                    await self._post.deliver(self._form.name, action)
+                    return (forwarded,)
+
+                await journal.perform(f"forward/{artifact.id}/{to}", forward)
+                journal.record(f"forward/{artifact.id}/{to}", forwarded)
             case _:
                 raise AssertionError(f"a board does not decide on {action!r}")
         return None
@@ -306,7 +318,7 @@ class ReactionBrief:
                 type=fact.model,
                 payload=fact.output,
                 produced_by=self.agent,
-                created_at=self._journal.clock.now(),
+                created_at=self._journal.time.now(),
                 correlation_id=self.correlation,
                 run=run,
                 parents=tuple(each.id for each in self.inputs),

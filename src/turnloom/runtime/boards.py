@@ -30,6 +30,7 @@ from turnloom.runtime.activity import Activity
 from turnloom.runtime.drive.intake import already, is_same, mail_of, resting
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.drive.plans import PLAN, pin
+from turnloom.runtime.journal import Journal
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
 
@@ -435,17 +436,14 @@ class BoardRuns:
 
     async def _begin(self, run: str, loaded: LoadedWorkflow, artifact: Artifact) -> bool:
         """Start a run with an artifact; returns False if it was started before."""
-        place, workflow = self._place, loaded.workflow
+        place = self._place
         started = self._started(loaded, artifact.correlation_id or run)
         published = ArtifactPublished(artifact, 0, artifact.id)
         fact = (f"publish/{artifact.id}", published, artifact.produced_by)
         self._attend(run)
         live = await place.starter.begin(self.key(run), loaded, started, [fact])
         journal = live.journal
-        is_alone = isinstance(workflow.decide(journal.state), Finish) and not workflow.hooks
-        is_over = is_alone and place.artifacts.follows_log
-        if is_over:
-            journal.record("end", RunFinished("no subscription takes it"))
+        is_over = place.artifacts.follows_log and end_untaken(journal)
         try:
             await journal.commit()
         except Conflict:
@@ -531,6 +529,15 @@ def _refuse_stranger(form: ReactionForm, agent: str, type: str) -> None:
             f"Agent {agent!r} consumes {', '.join(consumed)}, and is given a {type!r}. Give it "
             "what it consumes, or let it consume that."
         )
+
+
+def end_untaken(journal: Journal) -> bool:
+    """End a run whose first artifact no subscription takes; returns whether it is one."""
+    form = journal.workflow
+    if form.hooks or not isinstance(form.decide(journal.state), Finish):
+        return False
+    journal.record("end", RunFinished("no subscription takes it"))
+    return True
 
 
 def collecting(loaded: LoadedWorkflow, subscription: str) -> LoadedWorkflow:

@@ -68,6 +68,10 @@ MOST_BYTES = 16 * 2**20
 class Parked(Interrupted):
     """Ends a call that asked a person; the call is entered again once the answer is there."""
 
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.id)
+        self.question = question
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -112,18 +116,18 @@ class Call:
             given = await in_time(self._enter(apart(arguments)), self._caller.timeout)
         except TimeLimit as late:
             if self.question is not None:
-                raise Parked from late
+                raise Parked(self.question) from late
             raise TimeoutError(str(late)) from late
         except (Exception, BaseExceptionGroup) as error:
             if self.question is not None:
-                raise Parked from error  # whatever it did with the first exception
+                raise Parked(self.question) from error  # whatever it did with the first exception
             if isinstance(error, Exception):
                 raise
             raise Quit(type(error).__name__, error_text(error)) from error
         finally:
             refused = self.draft.close()
         if self.question is not None:
-            raise Parked
+            raise Parked(self.question)
         if refused is not None:
             raise refused
         return given
@@ -137,7 +141,7 @@ class Call:
     async def _enter(self, arguments: dict[str, Json]) -> Any:
         self.question = self._unanswered()
         if self.question is not None:
-            raise Parked
+            raise Parked(self.question)
         ASKING.set(self)
         with contained():
             return await self._callee(arguments, Context(self.draft, self))
@@ -145,7 +149,7 @@ class Call:
     def _go_on(self) -> None:
         """Raise if the call is parked or closed."""
         if self.question is not None:
-            raise Parked
+            raise Parked(self.question)
         self._check_open()
 
     def _check_open(self) -> None:
@@ -175,7 +179,7 @@ class Call:
         if self._journal.state.cancel is not None:
             raise UsageError("The run was cancelled, so it cannot ask any more.")
         self.question = question
-        raise Parked
+        raise Parked(question)
 
     def _make(
         self, tool: str, payload: Json, timeout: float | None, display: Display | None

@@ -194,8 +194,7 @@ class TalkRuntime(AgentTurns):
         """Let chance, a model or a guard choose the next speaker."""
         match action:
             case Draw(id=id, among=among):
-                drawn = among[self._live.means.entropy.below(len(among))]
-                await self._journal.put(id, ChanceDrawn(among, drawn))
+                await self._draw(id, among)
             case Pick():
                 await pick(self._journal, self._live.loaded, action, self._live.means)
             case Select(id=id, agent=meant):
@@ -207,6 +206,13 @@ class TalkRuntime(AgentTurns):
             case _:
                 raise AssertionError(f"a conversation does not decide on {action!r}")
         return None
+
+    async def _draw(self, id: str, among: tuple[str, ...]) -> None:
+        async def effect() -> Sequence[Fact]:
+            return (ChanceDrawn(among, among[self._live.means.entropy.below(len(among))]),)
+
+        (drawn,) = await self._journal.perform(id, effect)
+        await self._journal.put(id, drawn)
 
     def brief(self, work: Work) -> Brief:
         """The brief of a turn."""

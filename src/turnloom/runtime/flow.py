@@ -3,6 +3,7 @@
 import logging
 import math
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +55,7 @@ from turnloom.runtime.journal import Journal
 from turnloom.runtime.ports import Entropy
 from turnloom.runtime.steps import Steps, completed, error_parts
 from turnloom.runtime.user_code import ask_condition, ask_user_code, without_callers
+from turnloom.runtime.world import RUN, RecordedError
 from turnloom.variables.events import TimerSet
 
 # Seconds that a condition, a choice or the text of an approval may take.
@@ -129,7 +131,7 @@ class Branching:
         )
         until = asked.due if asked else None
         if until is None and asking.timeout is not None:
-            until = later(self._journal.clock.now(), asking.timeout)
+            until = later(self._journal.time.now(), asking.timeout)
         number = (asked.number if asked else 0) + 1
         prompt = writable(str(words)) or f"Do you approve {node.name!r}?"
         question = Question(
@@ -146,12 +148,18 @@ class Branching:
     async def ask(self, function: Any, strand: Strand) -> Any:
         """The result of a function of the flow, given the state."""
         state = self._steps.state(strand.state)
-        return await ask_user_code(function, state, deadline=DEADLINE)
+        try:
+            return await ask_user_code(function, state, deadline=DEADLINE)
+        finally:
+            await self._journal.world.reach(RUN)
 
     async def holds(self, condition: Any, strand: Strand) -> bool:
         """Whether a condition of the flow holds for the state."""
         state = self._steps.state(strand.state)
-        return await ask_condition(condition, state, deadline=DEADLINE)
+        try:
+            return await ask_condition(condition, state, deadline=DEADLINE)
+        finally:
+            await self._journal.world.reach(RUN)
 
 
 def _ended(child: Strand) -> PathEnded:
@@ -209,7 +217,7 @@ class Failures:
 
     def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
         seconds = self._delay(node.retry, step.attempt)
-        at = later(self._journal.clock.now(), seconds) if seconds else None
+        at = later(self._journal.time.now(), seconds) if seconds else None
         fact = StepRetried(
             node.name, step.place, step.number, step.attempt, error=name, message=message, due=at
         )
@@ -229,6 +237,8 @@ class Failures:
 
     def _stack(self, error: Exception) -> str:
         """The traceback of an error of user code, without our frames."""
+        if isinstance(error, RecordedError):
+            return error.stack
         whole = without_callers(error.__traceback__) or error.__traceback__
         lines = "".join(traceback.format_exception(error.with_traceback(whole)))
         return self._journal.secrets.received(writable(lines)).rstrip()
@@ -264,7 +274,7 @@ class Failures:
             frame=frame,
             strand=strand.id,
             handler=self._handler(strand, node, name, error),
-            at=self._journal.clock.now(),
+            at=self._journal.time.now(),
             what=decided_by(self._plan, strand),
         )
         id = f"s{number}/failed" if number else f"{place}/wrong"
@@ -275,6 +285,8 @@ class Failures:
     ) -> str:
         """The path that handles a failure: the first one declared for its class or, if a turn
         failed, for its name."""
+        if isinstance(error, RecordedError):
+            return error.handler
         frame = strand.frames[-1]
         for number, (kind, _) in enumerate(node.on_failure if node else ()):
             is_own = error is not None and isinstance(error, kind)
@@ -410,13 +422,21 @@ class FlowRuntime:
 
     async def _known(self, strand: Strand, node: StepNode) -> bool:
         """Take the result of a step from the cache; returns whether it was there."""
-        change = await self._caching.find(self._caching.key(node, strand))
-        if change is None:
-            return False
         place = place_of(self._plan, strand)
-        change = change._replace(fields=opened(self._journal, change.fields))
-        reduced = self._steps.reduce(strand.state, [change.fields])
-        fact = completed(Step(0, place, strand.id, node.name, attempt=0), node, change, reduced)
+        step = Step(0, place, strand.id, node.name, attempt=0)
+
+        async def effect() -> Sequence[Fact]:
+            change = await self._caching.find(self._caching.key(node, strand))
+            return () if change is None else (completed(step, node, change, {}),)
+
+        found = await self._journal.perform(f"{place}/cached", effect)
+        if not found:
+            return False
+        (known,) = found
+        assert isinstance(known, StepCompleted)
+        fields = opened(self._journal, known.update)
+        reduced = self._steps.reduce(strand.state, [fields])
+        fact = completed(step, node, StateChange(fields, known.confidence), reduced)
         self._journal.record(f"{place}/cached", msgspec.structs.replace(fact, cached=True))
         return True
 
@@ -439,6 +459,7 @@ class FlowRuntime:
         except Waiting:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
+            await self._journal.world.reach(work.key)
             self._failures.attempt(step, node, error)
 
     async def cut_off(self, work: Work) -> None:
@@ -457,8 +478,8 @@ class FlowRuntime:
     async def _keep(self, node: StepNode, key: str, made: Fact) -> None:
         """Cache the result of a step, if it declares that."""
         if node.cache is not None and isinstance(made, StepCompleted):
-            change = StateChange(made.update, made.confidence)
-            await self._caching.keep(key, change, node.cache.seconds)
+            change, seconds = StateChange(made.update, made.confidence), node.cache.seconds
+            await self._journal.world.send(lambda: self._caching.keep(key, change, seconds))
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:

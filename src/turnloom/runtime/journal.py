@@ -22,6 +22,7 @@ from turnloom.log.spec import Event, Fact, Intent, RunKey
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
+from turnloom.runtime.world import PRESENT, World
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
 from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
@@ -81,6 +82,25 @@ class Diverged(Exception):
     """The request differs from the one that the log has under the same key."""
 
 
+class BatchTime:
+    """The time of what is recorded next: that of the batch, until it is stored or an effect takes
+    time. What is decided by it agrees with the log."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._at: datetime | None = None
+
+    def now(self) -> datetime:
+        """The time of what is recorded next."""
+        if self._at is None:
+            self._at = self._clock.now()
+        return self._at
+
+    def pass_on(self) -> None:
+        """Note that time has passed."""
+        self._at = None
+
+
 class Journal:
     """Records facts of one run and stores them in batches.
 
@@ -122,6 +142,8 @@ class Journal:
         self.views: dict[str, tuple[int, View]] = {}
         self._log = log
         self.clock = clock
+        self.time = BatchTime(clock)
+        self.world: World = PRESENT
         self._stored = state.position
         self._error: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
@@ -131,7 +153,6 @@ class Journal:
         self.on_closed: list[Callable[[], None]] = []
         self._is_published = False
         self._has_results = False
-        self._at: datetime | None = None
         self._last = ""
         self._cause: int | None = state.position or None
 
@@ -198,6 +219,7 @@ class Journal:
                     continue
                 change = await ask_function(rule, self._functions, event, self.state.values)
                 if change is not None:
+                    await self.world.reach(f"{event.id}{FOLLOWS}")
                     spoke.add(rule.writer)
                     self._derive(self._follow(event, change, rule.writer), spoke)
 
@@ -229,16 +251,27 @@ class Journal:
         if done:
             return done
         if intent is not None:
-            self.begin(key, intent)
+            self._begin(key, intent)
         is_model = isinstance(intent, ModelCalled)
         waits = intent is None or (self.per_turn and is_model and not self._has_results)
         if self._is_published or not waits:
             await self.commit()
-        facts = await effect()
-        self._at = None  # the effect took time, even if nothing was stored meanwhile
+        facts = await self.world.perform(key, effect, key)
+        self.time.pass_on()  # even if nothing was stored meanwhile
         if intent is None or is_model:
             return self._complete(key, facts)
         return self.complete(key, facts)
+
+    async def perform(self, key: str, effect: Effect, scope: str = "") -> Sequence[Fact]:
+        """The facts that an effect leaves under a key; its scope is the key, unless given.
+
+        Raises:
+            Parked: it asked a person.
+            CallFailed: a step failed.
+        """
+        facts = await self.world.perform(key, effect, scope or key)
+        self.time.pass_on()
+        return facts
 
     def outcome(self, key: str) -> list[Fact]:
         """The facts recorded under a key; empty if the effect was not completed."""
@@ -247,7 +280,7 @@ class Journal:
             found.append(fact)
         return found
 
-    def begin(self, key: str, intent: Intent) -> None:
+    def _begin(self, key: str, intent: Intent) -> None:
         """Record the intent to perform an effect.
 
         Raises:
@@ -306,7 +339,8 @@ class Journal:
         if self._error is not None:
             raise self._error  # later callers get the same error
         self._forget_rewritten()
-        batch, self._batch, self._at = self._batch, [], None
+        batch, self._batch = self._batch, []
+        self.time.pass_on()
         self._is_published = self._has_results = False
         try:
             stored = await self._log.append(self.run, batch, self._stored, self.fence)
@@ -340,8 +374,7 @@ class Journal:
 
     def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
         state = self.state
-        if self._at is None:
-            self._at = self.clock.now()
+        at = self.time.now()
         if fact.__class__ not in PLAIN and self._receives:
             fact = received_fact(fact)
         if self.has_secrets:
@@ -350,13 +383,14 @@ class Journal:
             id,
             state.run,
             state.position + 1,
-            self._at,
+            at,
             kind=fact.kind,
             actor=actor,
             data=fact,
             cause=cause,
             v=fact.version,
         )
+        event = self._accept(event)
         evolve(self.workflow, state, event)
         if event.kind == ArtifactPublished.kind:
             self._is_published = True
@@ -366,6 +400,10 @@ class Journal:
             for tell in self.on_closed:
                 tell()
         self._last = event.kind
+        return event
+
+    def _accept(self, event: Event) -> Event:
+        """Add an event to the batch; returns the event that takes effect."""
         self._batch.append(event)
         return event
 

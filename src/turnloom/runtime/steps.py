@@ -40,6 +40,7 @@ from turnloom.runtime.around.selection import ChoiceRequest
 from turnloom.runtime.calls import Call, Caller, Parked, opened, park
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.user_code import ask_user_code
+from turnloom.runtime.world import CallFailed, RecordedError
 from turnloom.variables.spec import Context
 
 # Seconds that a step may take to build a request, or to apply an answer.
@@ -129,23 +130,43 @@ class Steps:
             code, seconds, wide = node.compensate, node.undo_seconds, node.undo_takes_context
         callee = StepCallee(function_of(code), state, about, takes_context=wide)
         call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
+        id = f"{key}/a{step.attempt}"
+        left = f"{id}/left"
+
+        async def effect() -> Sequence[Fact]:
+            charge = charge_of(step.number, step.attempt, step.turn)
+            try:
+                given = await in_time(self._journal, charge, call.carry_out({}))
+                change = self.states.read(given, state, lambda: self.state(written))
+            except Exception as error:
+                raise CallFailed(error, [*call.facts(left)]) from error
+            return [*call.facts(id), outcome_of(step, node, change, {})]
+
         try:
-            given = await in_time(
-                self._journal, charge_of(step.number, step.attempt, step.turn), call.carry_out({})
-            )
-            change = self.states.read(given, state, lambda: self.state(written))
-            reduced = self.reduce(written, [change.fields])
-        except Parked:
-            assert call.question is not None
-            park(self._journal, call.question)
+            *writes, came = await self._journal.perform(id, effect, scope=key)
+        except Parked as parked:
+            park(self._journal, parked.question)
+        except CallFailed as failed:
+            self._journal.complete(left, failed.facts)
+            raise failed.error from failed.error.__cause__
+        try:
+            made = self._reduced(step, node, written, came)
         except Exception:
-            left = f"{key}/a{step.attempt}/left"
             self._journal.complete(left, call.facts(left))
             raise
         self.settle(step)
-        made = outcome_of(step, node, change, reduced)
-        id = f"{key}/a{step.attempt}"
-        return self._journal.complete(id, [*call.facts(id), made])[-1]
+        return self._journal.complete(id, [*writes, made])[-1]
+
+    def _reduced(self, step: Step, node: StepNode, written: Mapping[str, Json], came: Fact) -> Fact:
+        """The outcome of a step with the fields that code reduces.
+
+        Raises:
+            InvalidUpdate: the resulting state is invalid.
+        """
+        assert isinstance(came, StepCompleted | StepCompensated)
+        sure = came.confidence if isinstance(came, StepCompleted) else None
+        change = StateChange(came.update, sure)
+        return outcome_of(step, node, change, self.reduce(written, [change.fields]))
 
     async def turn(
         self, step: Step, node: StepNode, written: Mapping[str, Json], sinks: Sinks
@@ -329,7 +350,8 @@ class StepBrief:
         """The changes of an answer, and the fields that code reduces."""
         answer = self._answer(facts)
         if self._declared.on_text is not None and isinstance(answer, str) and not self._streamed:
-            self._declared.on_text(answer)  # its engine returned the whole object
+            hear = self._declared.on_text  # its engine returned the whole object
+            await self._journal.world.send(lambda: hear(answer))
         given = await _ask(self._declared.apply, self.about, answer, context)
         states, shown = self._steps.states, lambda: self._steps.state(self._written)
         change = states.read(given, self.about, shown)
@@ -372,6 +394,6 @@ def _sure(answer: Any) -> float | None:
 
 def error_parts(error: Exception) -> tuple[str, str]:
     """The name and message of a step's error; those of a turn are already recorded."""
-    if isinstance(error, TurnFailed):
+    if isinstance(error, TurnFailed | RecordedError):
         return error.name, str(error)
     return error_name(error), error_text(error)

@@ -12,7 +12,7 @@ from anyio import CapacityLimiter
 
 from turnloom.kernel.contained import called, contained
 from turnloom.kernel.marks import neutral
-from turnloom.kernel.threads import in_thread, threads
+from turnloom.kernel.threads import in_thread, threads, user_calls
 from turnloom.kernel.values import Json, error_text, preview, writable
 from turnloom.log.spec import Event
 from turnloom.variables.events import ContextChanged, ContextRefused
@@ -35,7 +35,7 @@ async def ask_user_code(function: Callable[..., Any], *args: Any, deadline: floa
         Quit: it left the program, or the like.
         Exception: whatever it raises.
     """
-    with contained():
+    with contained(), user_calls():
         async with threads(SHORT):
             with anyio.fail_after(deadline):
                 return await called(function, *args, limiter=CapacityLimiter(1))
@@ -109,9 +109,10 @@ async def ask_function(
         asked = partial(
             _asked, functions[trigger.function], deepcopy(event), ReadOnlyValues(values)
         )
-        async with threads(SHORT):
-            with anyio.move_on_after(DEADLINE) as scope:
-                given = await in_thread(asked, CapacityLimiter(1))
+        with user_calls():
+            async with threads(SHORT):
+                with anyio.move_on_after(DEADLINE) as scope:
+                    given = await in_thread(asked, CapacityLimiter(1))
         if given is not UNCHANGED:
             return settle(rule.definition, neutral(given), rule.writer, values)
     except GaveUp as error:

@@ -101,7 +101,7 @@ def reserve(journal: Journal, wanted: dict[str, Amounts], of: str = "") -> None:
     if not left:
         return
     total = sum(left.values(), Amounts())
-    call, short = ", ".join(left), shortages(budget, watch, total, journal.clock.now())
+    call, short = ", ".join(left), shortages(budget, watch, total, journal.time.now())
     if short or journal.recorded(f"{call}/exceeded"):
         refuse(journal, call, short, of)
     for key, amounts in left.items():

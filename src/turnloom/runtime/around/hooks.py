@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from turnloom.agents.spec import Callee, Question
+from turnloom.agents.spec import Callee
 from turnloom.hooks.events import LifecycleToolCall, LifecycleToolError, LifecycleToolResult
 from turnloom.hooks.logic import hooks_after, hooks_at, skip_reason
 from turnloom.hooks.spec import TRIGGERS, Hook, Hooks
@@ -110,7 +110,7 @@ class HookRunner:
 
     async def _call(self, hook: Hook, occasion: Occasion, mark: str = "") -> Sequence[Fact]:
         """The outcome of a hook, from the log or by calling it; a marked call restores objects."""
-        journal, key, waits = self._journal, occasion.key(hook), list[Question]()
+        journal, key = self._journal, occasion.key(hook)
         description = hook.declared.description
         intent = LifecycleToolCall(
             digest(hook.name), *_about(hook, occasion), description, bool(mark)
@@ -118,7 +118,7 @@ class HookRunner:
 
         async def effect() -> Sequence[Fact]:
             caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, occasion.shown)
-            call, ended = await self._attempt(hook, caller, waits)
+            call, ended = await self._attempt(hook, caller)
             outcome = self._outcome(_about(hook, occasion), ended, bool(mark))
             if mark:
                 call.recover()
@@ -127,33 +127,25 @@ class HookRunner:
 
         try:
             return await journal.once(key + mark, effect, intent=intent)
-        except Parked:
-            park(journal, waits[0])
+        except Parked as parked:
+            park(journal, parked.question)
 
-    async def _attempt(
-        self, hook: Hook, caller: Caller, waits: list[Question]
-    ) -> tuple[Call, "HookEnd"]:
+    async def _attempt(self, hook: Hook, caller: Caller) -> tuple[Call, "HookEnd"]:
         """Call the hook, and retry it if it fails and may be retried; its writes stay."""
         clock, callee = self._journal.clock, self._functions[hook.number]
         began, attempts, call = clock.now(), 1, Call(self._journal, caller, callee)
-        result, problem = await self._try(hook, call, waits)
+        result, problem = await self._try(hook, call)
         while problem is not None and attempts <= hook.declared.retries:
             await anyio.sleep(BACKOFF * 2 ** (attempts - 1))
             attempts, call = attempts + 1, Call(self._journal, caller, callee, call)
-            result, problem = await self._try(hook, call, waits)
+            result, problem = await self._try(hook, call)
         took = (clock.now() - began).total_seconds() * 1000
         return call, HookEnd(result, problem, took, attempts)
 
-    async def _try(
-        self, hook: Hook, call: Call, waits: list[Question]
-    ) -> tuple[Json, Exception | None]:
+    async def _try(self, hook: Hook, call: Call) -> tuple[Json, Exception | None]:
         """One call of the hook: its result, or its error."""
         try:
             return neutral(_shown(await call.carry_out({}))), None
-        except Parked:
-            assert call.question is not None
-            waits.append(call.question)
-            raise
         except Exception as error:  # noqa: BLE001 - logged, and recorded
             log.error("hook %s of run %s failed\n%s", hook.name, call.run, call.stack(error))
             return None, error

@@ -33,7 +33,7 @@ from turnloom.log.events import RunResumed, RunStarted
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
-from turnloom.runtime.drive.intake import park, take_in
+from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import Journal, Tell, telling
@@ -315,7 +315,7 @@ class Driver:
         """Record what came from outside, and do nothing else."""
         async with self._held(run) as fence:
             live = await self._open(run, fence, resume=False)
-            await take_in(live.journal, self._stores.inbox, self._stores.artifacts)
+            await live.take_in()
             if live.journal.state.questions:
                 park(live.journal)
             await live.journal.commit()

@@ -91,7 +91,8 @@ def expire(journal: Journal) -> None:
     state = journal.state
     if state.status in ENDED:
         return
-    form, now = journal.workflow, journal.clock.now()
+    journal.time.pass_on()
+    form, now = journal.workflow, journal.time.now()
     due = sorted((at, timer) for timer, at in state.timers.items() if at <= now)
     for at, timer in due:
         journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")

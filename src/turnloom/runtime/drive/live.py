@@ -1,24 +1,26 @@
 """A run in memory."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from turnloom.agents.events import ToolsOffered, TurnFinished
-from turnloom.agents.spec import Component
+from turnloom.agents.spec import Component, DeclaredServer
 from turnloom.errors import ToolServerError
 from turnloom.flow.ports import Results
 from turnloom.guards.service import Selector
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import RunKey
+from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.actions import Forward, OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
 from turnloom.runtime.around.hooks import HookRunner
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.calls import exposed
+from turnloom.runtime.drive.intake import expire, take_in
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import freeze
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
@@ -87,15 +89,13 @@ class LiveRun:
         around = means.components, means.window
         self.turns = Turns(journal, loaded, self.hooks, gatherer, self.selections, *around)
 
-    @property
-    def inbox(self) -> Inbox:
-        """Messages to the run."""
-        return self.means.inbox
+    async def take_in(self) -> None:
+        """Record what came from outside: time, then messages."""
+        await take_in(self.journal, self.means.inbox, self.means.artifacts)
 
-    @property
-    def artifacts(self) -> Artifacts:
-        """The board that the run publishes on."""
-        return self.means.artifacts
+    def expire(self) -> None:
+        """Record what has expired."""
+        expire(self.journal)
 
     async def prepare(self, *, acts: bool) -> None:
         """Restore objects that were lost with another process, unless the run only waits. Before
@@ -109,13 +109,18 @@ class LiveRun:
         for server in journal.workflow.toolkit.servers:
             if server.name in journal.state.offered:
                 continue
-            try:
-                offered = await self.loaded.servers[server.name](state.tenant).tools()
-                wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
-                fact = ToolsOffered(server.name, tuple(wanted))
-            except ToolServerError as error:
-                fact = ToolsOffered(server.name, (), str(error))
-            await journal.put(f"chat/server.{server.name}", fact)
+            id = f"chat/server.{server.name}"
+            (fact,) = await journal.perform(id, partial(self._offered, server))
+            await journal.put(id, fact)
+
+    async def _offered(self, server: DeclaredServer) -> Sequence[Fact]:
+        """The tools that a server offers, or why it offers none."""
+        try:
+            offered = await self.loaded.servers[server.name](self.journal.state.tenant).tools()
+            wanted = [tool for tool in offered if not server.tools or tool.name in server.tools]
+            return (ToolsOffered(server.name, tuple(wanted)),)
+        except ToolServerError as error:
+            return (ToolsOffered(server.name, (), str(error)),)
 
     def room(self, agent: str) -> AbstractAsyncContextManager[object]:
         """A slot for one more turn of an agent, over all runs of its tenant in this process."""

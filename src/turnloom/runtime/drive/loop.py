@@ -12,9 +12,10 @@ from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Ask, Begin, Facts, Finish, Record, Work
 from turnloom.runtime.around.guards import afford
 from turnloom.runtime.calls import Waiting, ask
-from turnloom.runtime.drive.intake import due, expire, park, take_in
+from turnloom.runtime.drive.intake import due, park
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.logic import ENDED, has_open_calls
+from turnloom.runtime.world import RUN
 
 
 class TaskSet:
@@ -151,9 +152,9 @@ class Loop:
     async def _take_in(self) -> None:
         state, journal = self._state, self._journal
         if self._tasks.take_roused():
-            await take_in(journal, self._live.inbox, self._live.artifacts)
+            await self._live.take_in()
         elif due(self._form, state) is not None:
-            expire(journal)
+            self._live.expire()
         if journal.is_unsettled:
             await journal.settle()
         if state.position >= self._live.freezes_at:
@@ -167,7 +168,7 @@ class Loop:
             if not self._is_prepared:
                 await self._live.prepare(acts=bool(self._startable()))
                 self._is_prepared = True
-            action = self._decide()
+            action = await self._journal.world.decide(self._decide)
             if action is None:
                 return False
             if isinstance(action, Finish) and self._tasks:
@@ -241,6 +242,7 @@ class Loop:
         over = [work for work in self._form.work(self._state) if work.is_over]
         if over:
             await self._tasks.drop([work.key for work in over])
+            await self._journal.world.reach(RUN)
             for work in over:
                 await self._cut(work)
         return bool(over)
@@ -287,6 +289,7 @@ class Loop:
 
     async def _run(self, work: Work) -> None:
         try:
+            await self._journal.world.reach(work.key)
             room = self._live.room(work.agent)
             if isinstance(room, asyncio.Semaphore) and room.locked():
                 await self._journal.commit()  # it may be long until there is room
@@ -300,7 +303,9 @@ class Loop:
             await self._half.fail(work, "it cancelled its own task")
             self._withdraw(work)
         else:
-            self._withdraw(work)
+            if self._state.questions:
+                await self._journal.world.reach(work.key)
+                self._withdraw(work)
         await self._live.selections.settle()
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()

@@ -91,6 +91,7 @@ class TurnAnswers:
             return TurnOutcome(f"{error_name(error)}: {error_text(error)}")
         if brief.engines is not None:
             staff = replace(staff, engines=brief.engines)
+        await self._journal.world.reach(f"t{brief.turn}")
         frames = NOTHING if prepared.holds_context else contexts
         sights = [
             self._sights.see(brief, place, _around(offers, prepared, each))

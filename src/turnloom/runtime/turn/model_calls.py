@@ -193,7 +193,7 @@ class ModelCalls:
 
         async def effect() -> Sequence[Fact]:
             try:
-                await self._heed_window(task, shown, exchanges)
+                await self._heed_window(key, task, shown, exchanges)
                 try:
                     facts = await self._answered(key, task, call, reads)
                 finally:
@@ -210,19 +210,18 @@ class ModelCalls:
             facts = await self._journal.once(key, effect, intent=intent)
         except Diverged as error:
             return (ModelFailed(task.turn, task.agent, "Diverged", str(error)),)
-        except Parked:
-            assert call is not None and call.question is not None
-            park(self._journal, call.question)
+        except Parked as parked:
+            park(self._journal, parked.question)
         end_model_call(self._journal, key, task.model, facts)
         return facts
 
     async def _heed_window(
-        self, task: Task, shown: FrameAssembled, exchanges: Sequence[Exchange]
+        self, key: str, task: Task, shown: FrameAssembled, exchanges: Sequence[Exchange]
     ) -> None:
         window = window_of(self._asked.engine, task.model, self._asked.window)
         if window:
             size = self._size(shown, exchanges)
-            await heed_window(self._journal, f"t{task.turn}/window", task, size, window=window)
+            await heed_window(self._journal, f"{key}/window", task, size, window=window)
 
     def _size(self, shown: FrameAssembled, exchanges: Sequence[Exchange]) -> CallSize:
         return call_size(shown, self._journal.state.views[shown.view][1], exchanges)
@@ -398,19 +397,21 @@ class ModelCalls:
         await journal.commit()
         made: dict[str, Mapping[str, Any]] = {}
         waiting: list[ToolJob] = []
-        carry_out = partial(self._carry_out, ConcurrentCalls(journal, len(left)))
+        abreast = ConcurrentCalls(journal, len(left))
+        carry_out = partial(self._carry_out, abreast, made, alone)
         async with aclosing(side_by_side(left, carry_out)) as ended:
-            async for job, (call, fact) in ended:
-                if fact is None:
+            async for job, facts in ended:
+                if facts is None:
                     waiting.append(job)
                     continue
-                made[job.key] = call.draft.made
-                journal.complete(job.key, _left_by(call, fact, alone=alone), derives=alone)
+                journal.complete(job.key, facts, derives=alone)
                 end_tool_call(journal, job.key)
                 if len(left) > 1:  # the others may take long
                     await journal.commit()
         if waiting:
             raise Waiting(waiting[0].key)
+        if len(left) > 1:
+            await journal.world.reach(jobs[0].key.rpartition("/")[0])
         return made
 
     def _settle(self, keys: Sequence[str], made: Mapping[str, Mapping[str, Any]]) -> None:
@@ -450,21 +451,36 @@ class ModelCalls:
         return opened(self._journal, job.arguments, self._asked.secrets)
 
     async def _carry_out(
-        self, abreast: ConcurrentCalls, job: ToolJob
-    ) -> tuple[Call, Outcome | None]:
-        """Carry out one call; None if it waits for a person. It is entered again if it is answered
-        while others run."""
+        self,
+        abreast: ConcurrentCalls,
+        made: dict[str, Mapping[str, Any]],
+        alone: bool,
+        job: ToolJob,
+    ) -> Sequence[Fact] | None:
+        """What one call leaves; None if it waits for a person. It is entered again if the answer
+        comes while others run."""
+
+        async def effect() -> Sequence[Fact]:
+            call, outcome = await self._enter(job)
+            made[job.key] = call.draft.made
+            return _left_by(call, outcome, alone=alone)
+
         with abreast.going():
             while True:
-                call, outcome = await self._enter(job)
-                if outcome is not None or call.question is None:
-                    return call, outcome
-                ask(self._journal, call.question)
-                if not await abreast.is_answered(call.question.id):
-                    return call, None
+                try:
+                    return await self._journal.perform(job.key, effect)
+                except Parked as parked:
+                    question = parked.question
+                ask(self._journal, question)
+                if not await abreast.is_answered(question.id):
+                    return None
 
-    async def _enter(self, job: ToolJob) -> tuple[Call, Outcome | None]:
-        """The outcome of a call, entered from its beginning; None if it asked a person."""
+    async def _enter(self, job: ToolJob) -> tuple[Call, Outcome]:
+        """The outcome of a call, entered from its beginning.
+
+        Raises:
+            Parked: it asked a person.
+        """
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
         caller = Caller(job.key, f"tool:{name}", within(self._journal, job.offer.timeout))
@@ -472,8 +488,6 @@ class ModelCalls:
         try:
             given = as_json(await call.carry_out(self._opened(job)))
             return call, ToolReturned(turn, agent, name, given)
-        except Parked:
-            return call, None
         except Exception as error:  # noqa: BLE001 - the engine is shown whatever a tool raises
             message = self._journal.secrets.masked(error_text(error))[:TOLD]
             stack = stack_of(error, self._journal.secrets)

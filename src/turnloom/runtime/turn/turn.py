@@ -1,6 +1,5 @@
 """Take a turn."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -39,13 +38,16 @@ async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> 
     others = journal.workflow.alternatives(state)
 
     async def effect() -> Sequence[Fact]:
-        checked = await _checked(detection, entries, loaded)
-        verdict = detect(detection, entries, checked.similarity)
-        if not verdict.is_loop:
-            return (checked,)
-        return checked, recover(detection, state.guards, verdict, others)
+        return (await _checked(detection, entries, loaded),)
 
-    await journal.once(f"t{number}/loop", effect)
+    key = f"t{number}/loop"
+    if journal.outcome(key):
+        return
+    checked = (await journal.perform(key, effect))[0]
+    assert isinstance(checked, LoopChecked)
+    verdict = detect(detection, entries, checked.similarity)
+    found = [recover(detection, state.guards, verdict, others)] if verdict.is_loop else []
+    journal.complete(key, [checked, *found])
 
 
 async def _checked(
@@ -105,6 +107,7 @@ class Turns:
         answering = self._answer if brief.timeout is None else self._in_time
         outcome = await answering(brief, sinks)
         settlement = await brief.settle(outcome)
+        await self._journal.world.reach(f"t{number}")
         for id, fact, actor in settlement.facts:
             self._journal.keep(id, lambda fact=fact: fact, actor)
         await self.end(brief, outcome, settlement)
@@ -117,6 +120,8 @@ class Turns:
         number, agent = brief.turn, brief.agent
         failed = bool(outcome.error) or settlement.error is not None
         judged = await self._selections.judge(brief, outcome, failed=failed)
+        if judged:
+            await self._journal.world.reach(f"t{number}")
         end_turn(self._journal, number)
         status = "failed" if outcome.error else "done"
         finished = TurnFinished(number, agent, status, outcome.error)
@@ -127,7 +132,7 @@ class Turns:
     async def _in_time(self, brief: Brief, sinks: Sinks) -> TurnOutcome:
         """The agent's answer, within the timeout of the brief."""
         try:
-            async with asyncio.timeout(brief.timeout):
+            async with self._journal.world.deadline(f"t{brief.turn}", brief.timeout):
                 return await self._answer(brief, sinks)
         except TimeoutError:
             late = TimeoutError(f"It took over {brief.timeout:g} s.")

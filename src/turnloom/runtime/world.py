@@ -1,0 +1,92 @@
+"""Where a run meets what is outside it: its effects, their order, and deadlines."""
+
+from asyncio import timeout
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from turnloom.log.ports import Effect
+from turnloom.log.spec import Fact
+from turnloom.runs.actions import Action
+
+# The scope of what the run itself decides, outside turns and steps.
+RUN = ""
+
+
+class CallFailed(Exception):
+    """A call raised `error`; `facts` are what it wrote before."""
+
+    def __init__(self, error: Exception, facts: Sequence[Fact]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.facts = facts
+
+
+class RecordedError(Exception):
+    """An error that is known from the log only: its name, message and stack, and the path that
+    handled it."""
+
+    def __init__(self, name: str, message: str, stack: str = "", handler: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+        self.stack = stack
+        self.handler = handler
+
+
+class World(Protocol):
+    """Everything that a journal's run does outside its own log passes here."""
+
+    async def perform(self, key: str, effect: Effect, scope: str) -> Sequence[Fact]:
+        """The facts that an effect leaves under a key. What it records meanwhile has ids in its
+        scope.
+
+        Raises:
+            Parked: it asked a person.
+            CallFailed: a step failed.
+        """
+        ...
+
+    async def send(self, effect: Callable[[], Any]) -> None:
+        """Perform an effect that leaves nothing in the log."""
+        ...
+
+    async def reach(self, scope: str) -> None:
+        """Wait until the next event of the log is one of a scope. Work awaits this before it
+        records something after other work may have run."""
+        ...
+
+    async def decide(self, decide: Callable[[], Action | None]) -> Action | None:
+        """The next action of the run, decided when it is the run's turn."""
+        ...
+
+    def deadline(self, scope: str, seconds: float | None) -> AbstractAsyncContextManager[Any]:
+        """A context that raises `TimeoutError` in the work of a scope that takes too long."""
+        ...
+
+
+class PresentWorld:
+    """The world as it is: effects are performed, and nothing waits."""
+
+    async def perform(self, key: str, effect: Effect, scope: str) -> Sequence[Fact]:
+        """The facts of an effect, which is performed now."""
+        return await effect()
+
+    async def send(self, effect: Callable[[], Any]) -> None:
+        """Perform an effect that leaves nothing in the log."""
+        given = effect()
+        if given is not None:
+            await given
+
+    async def reach(self, scope: str) -> None:
+        """Continue: work records whenever it gets to it."""
+
+    async def decide(self, decide: Callable[[], Action | None]) -> Action | None:
+        """The next action of the run, decided now."""
+        return decide()
+
+    def deadline(self, scope: str, seconds: float | None) -> AbstractAsyncContextManager[Any]:
+        """A timeout by the clock."""
+        return timeout(seconds)
+
+
+PRESENT = PresentWorld()
