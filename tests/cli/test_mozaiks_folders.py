@@ -250,3 +250,75 @@ def test_code_that_exists_is_kept_and_completed(turnloom: Call, tmp_path: Path) 
 def test_there_is_nothing_to_undo(turnloom: Call, tmp_path: Path) -> None:
     write_folder(tmp_path, YAML_FOLDER, "Advisor")
     assert "Advisor" in turnloom("migrate", "Advisor", "--undo", code=2).err
+
+
+# Variables with several fields of a document, and with a file in YAML; a second file of the first
+# format comes later.
+FIELDS = {
+    **YAML_FOLDER,
+    "context_variables.yaml": """
+        definitions:
+          order:
+            source:
+              type: data_reference
+              database_name: shop
+              collection: Orders
+              query_template: {owner: "{{runtime.user_id}}"}
+              fields: [number, ship.to, gone]
+          hours:
+            type: object
+            source: {type: file, path: ./data/hours.yaml, format: yaml, encoding: utf-8}
+          scouted:
+            type: boolean
+            source:
+              type: state
+              default: false
+              triggers: [{type: agent_text, agent: ScoutAgent, match: {contains: DONE}}]
+        agents:
+          ScoutAgent: {variables: [order, hours]}
+        """,
+    "data/hours.yaml": "# opening hours\nmonday: 9-17\nclosed: [sunday]\n",
+}
+
+
+def test_several_fields_and_yaml_files(turnloom: Call, tmp_path: Path) -> None:
+    write_folder(tmp_path, FIELDS, "Advisor")
+    orders = [{"owner": "ann", "number": 17, "ship": {"to": "Bonn"}}]
+    into_sqlite(tmp_path / ".turnloom" / "documents", "shop", "Orders", orders)
+    turnloom("migrate", "Advisor")
+    assert not turnloom("check", "Advisor").out
+    assert "Take the bus." in turnloom("run", "Advisor", "--user", "ann").out
+    found = values(turnloom("log", "last", "--json").out)
+    assert found["order"] == {"number": 17, "ship.to": "Bonn", "gone": None}
+    assert found["hours"] == {"monday": "9-17", "closed": ["sunday"]}
+    turnloom("run", "Advisor", "--user", "bob")
+    assert values(turnloom("log", "last", "--json").out)["order"] is None
+    (tmp_path / "Advisor/data/hours.yaml").write_text("monday: [9-17\n", "utf-8")
+    told = turnloom("check", "Advisor", code=2).out
+    assert "W069" in told and "line 2" in told
+
+
+def test_each_migration_can_be_undone(turnloom: Call, tmp_path: Path) -> None:
+    folder = Path(write_folder(tmp_path, FIELDS, "Advisor"))
+    (folder / "migration.txt").write_text("my own notes", "utf-8")
+    start = contents(folder)
+    turnloom("migrate", "Advisor")
+    once = contents(folder)
+    rules = "handoffs: [{from: ScoutAgent, to: AdviceAgent}, {from: AdviceAgent, to: terminate}]"
+    (folder / "handoffs.yaml").write_text(rules, "utf-8")
+    edited = contents(folder)
+    turnloom("migrate", "Advisor")
+    kept = {name: text for name, text in edited.items() if name != "handoffs.yaml"}
+    assert contents(folder).items() >= kept.items()
+    assert {*contents(folder)} - {*edited} == {
+        *("handoffs.yaml.bak", "migration.2.txt", ".migration.1.json")
+    }
+    turnloom("migrate", "Advisor", "--undo")
+    assert contents(folder) == edited
+    variables = folder / "context_variables.yaml"
+    variables.write_text("{}", "utf-8")
+    assert "context_variables.yaml" in turnloom("migrate", "Advisor", "--undo", code=2).err
+    variables.write_bytes(once["context_variables.yaml"])
+    turnloom("migrate", "Advisor", "--undo")
+    assert contents(folder) == {**start, "handoffs.yaml": rules.encode()}
+    assert "no migration" in turnloom("migrate", "Advisor", "--undo", code=2).err

@@ -60,6 +60,8 @@ UNSEEN = (
     "Key 'search_by' is missing. Add it, or a `filter`.",
     "Filter 'owner' is '${email}'.",
     "is in `search_by` and in `filter`.",
+    "It has both `field` and `fields`.",
+    "Key 'field' is missing. Add it, or a list of `fields`.",
     "Invalid path '../plans.json'.",
     "'capture' needs `match.regex`",
     "exclude each other.",

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from tests.parity.effects import A, Effect, Path, data
+from tests.parity.effects import (
+    DEFINITIONS,
+    IN_DATABASE,
+    STORED,
+    A,
+    Effect,
+    Path,
+    data,
+    first,
+)
 from tests.parity.runs import Seen
 
 CONTEXT: Path = (*A, "context")
@@ -20,7 +29,22 @@ def message(author: str, text: str) -> dict[str, Any]:
     return {"type": "message", "payload": payload, "produced_by": author}
 
 
+IN_FIELDS = {
+    **IN_DATABASE,
+    (*DEFINITIONS, "deep", "type"): "object",
+    (*STORED, "field"): None,
+    (*STORED, "fields"): ["f"],
+}
+
 CONTEXT_EFFECTS: dict[str, Effect] = {
+    "DatabaseSource.fields": Effect(
+        (*STORED, "fields"),
+        ["f", "g.h"],
+        first("deep"),
+        {"f": "one"},
+        {"f": "one", "g.h": "two"},
+        IN_FIELDS,
+    ),
     "Agent.context": Effect(CONTEXT, "told", given, NOBODY, EMPTY),
     "ContextChoice.provider": Effect(
         (*CONTEXT, "provider"),

@@ -149,7 +149,7 @@ class Code:
         for path, definition, source in file_variables(document):
             place = (document.file, document.place((*path, "source", "path")).line)
             try:
-                value = adapter("files").read_data(self._folder.root, source.path, source.is_json)
+                value = adapter("files").read_data(self._folder.root, source.path, source.syntax)
             except ValueError as error:
                 self.note(place, NO_DATA_FILE, str(error))
                 continue

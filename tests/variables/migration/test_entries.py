@@ -139,9 +139,9 @@ def test_another_query_is_lost_and_a_hook_is_named(query):
 @pytest.mark.parametrize(
     ("said", "lost"),
     [
-        ({"fields": ["a", "b"]}, "It must name exactly one field"),
-        ({"fields": []}, "It must name exactly one field"),
-        ({"fields": [3]}, "It must name exactly one field"),
+        ({"fields": []}, "It names no field"),
+        ({"fields": None}, "It names no field"),
+        ({"fields": ["a", 3]}, "It names no field"),
         ({"collection": ""}, "It has no `collection`."),
         ({"search_by": "owner"}, "Its `search_by` 'owner' is not an id of the run."),
         ({"search_by": ["app_id"]}, "Its `search_by` ['app_id']"),
@@ -151,6 +151,14 @@ def test_what_a_database_cannot_be_asked_is_lost(said, lost):
     found = declare(reference(**said))
     assert entry_of(found) is None
     assert note_of(found).lost[0].startswith(lost)
+
+
+@pytest.mark.parametrize("type", ["object", "string", None])
+def test_several_fields_are_an_object(type):
+    found = declare({**reference(fields=["a", "b.c", "a"], search_by="app_id"), "type": type})
+    entry = entry_of(found)
+    assert (entry["type"], entry["source"]["fields"]) == ("object", ["a", "b.c"])
+    assert (note_of(found).assumed == ()) == (type == "object")
 
 
 def test_what_a_source_says_beyond_today_is_named():
@@ -442,14 +450,15 @@ def test_what_is_computed_becomes_a_function_to_write():
         ({"path": "workflows/Flow/data/b.json", "format": "json"}, "data/b.json", "json"),
         ({"path": "../shared/b.json"}, "b.json", "json"),
         ({"path": "/etc/b.txt"}, "b.txt", "text"),
-        ({"path": "b.yaml", "format": "yaml"}, "b.json", "json"),
+        ({"path": "./b.yaml", "format": "yaml"}, "b.yaml", "yaml"),
+        ({"path": "./b.yml"}, "b.yml", "yaml"),
     ],
 )
 def test_a_file_stays_a_file_inside_the_folder(said, path, format):
     found = declare({"type": "string", "source": {"type": "file", **said}})
     parts = found.value.get("context_variables", found.value)
     source = FileSource.model_validate(parts["definitions"]["x"]["source"])
-    assert (source.path, source.is_json) == (path, format == "json")
+    assert (source.path, source.syntax) == (path, format)
     assert note_of(found).lost == ()
     assert bool(note_of(found).assumed) == (path != said["path"])
 

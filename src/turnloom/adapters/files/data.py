@@ -1,24 +1,27 @@
-"""Data files of a workflow folder: texts and JSON documents that variables read."""
+"""Data files of a workflow folder: texts and documents that variables read."""
 
 import json
 import os
 
 from turnloom.adapters.files.folders import inside
+from turnloom.adapters.files.parsing import parse
 from turnloom.kernel.values import Json
 
 # The value of a variable is recorded, and shown to models.
 MOST_BYTES = 256 * 1024
 
 
-def read_data(root: str, path: str, is_json: bool) -> Json:
-    """The text of a file in a folder, or its JSON value.
+def read_data(root: str, path: str, syntax: str) -> Json:
+    """The text of a file in a folder, or its value as JSON or YAML.
 
     Raises:
         ValueError: the file cannot be read; the text says why, and what to do.
     """
     text = _text(root, path)
-    if not is_json:
+    if syntax == "text":
         return text
+    if syntax == "yaml":
+        return _yaml(path, text)
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -47,6 +50,14 @@ def _text(root: str, path: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"File {path!r} is not UTF-8. Save it as UTF-8.") from None
+
+
+def _yaml(path: str, text: str) -> Json:
+    document, problems = parse(path if path.endswith(".yml") else f"{path}.yaml", text)
+    for each in problems:
+        said = each.message.rstrip(".")
+        raise ValueError(f"File {path!r} is not YAML, in line {each.line}: {said}. {each.remedy}")
+    return document.value if document else None
 
 
 def _refuse(word: str) -> Json:

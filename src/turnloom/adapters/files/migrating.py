@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,11 +12,11 @@ from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import DeclarationFile
 
-# What was replaced; hidden, so that it is no part of the workflow.
-RECORD = ".migration.json"
+# What each migration replaced, `.migration.json`, `.migration.1.json` and so on; hidden, so that it
+# is no part of the workflow.
+_RECORD = re.compile(r"\.migration(?:\.([0-9]+))?\.json")
 # Diagnostics of files that are no part of a workflow.
 _NO_PART = ("W007", "W008")
-REPORT = "migration.txt"
 
 
 class FolderSources(NamedTuple):
@@ -70,27 +71,46 @@ class Replaced(NamedTuple):
 
 
 def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
-    """Write files of a folder with backups, and the report of it; all of them or none.
+    """Write files of a folder with backups, and the report of it; all of them or none. Reports and
+    backups of earlier times are kept.
 
     Raises:
         OSError: a file cannot be written; the folder is unchanged.
     """
     done = Replaced({}, [])
+    number = max(_records(root), default=-1) + 1
     try:
-        for file, text in {**texts, REPORT: report}.items():
+        for file, text in {**texts, _unused(root, number): report}.items():
             path = os.path.join(root, file)
-            if file == REPORT or not os.path.lexists(path):
+            if file not in texts or not os.path.lexists(path):
                 _create(path, text)
                 done.created.append(file)
             else:
                 done.backups[file] = os.path.basename(replace_text(path, text))
         digests = {file: fingerprint(text) for file, text in texts.items()}
         record = {"backups": done.backups, "created": done.created, "digests": digests}
-        _create(os.path.join(root, RECORD), json.dumps(record, indent=2))
+        _create(os.path.join(root, _numbered(".migration", ".json", number)), json.dumps(record))
     except OSError:
         _restore(root, done.backups, done.created)
         raise
     return done
+
+
+def _records(root: str) -> dict[int, str]:
+    """The files that say what migrations replaced, by number."""
+    found = (_RECORD.fullmatch(name) for name in os.listdir(root))
+    return {int(each[1] or 0): each[0] for each in found if each}
+
+
+def _unused(root: str, number: int) -> str:
+    """The name of a report that the folder does not have yet."""
+    while os.path.lexists(os.path.join(root, name := _numbered("migration", ".txt", number))):
+        number += 1
+    return name
+
+
+def _numbered(stem: str, ending: str, number: int) -> str:
+    return f"{stem}.{number}{ending}" if number else f"{stem}{ending}"
 
 
 def undo_replacement(root: str) -> Replaced:
@@ -100,12 +120,17 @@ def undo_replacement(root: str) -> Replaced:
         UsageError: nothing was replaced, or a file was changed since.
         OSError: a file cannot be restored.
     """
+    records = _records(root) if os.path.isdir(root) else {}
+    if not records:
+        raise UsageError(f"{root!r} has no migration to undo.")
+    last = records[max(records)]
     try:
-        with open(os.path.join(root, RECORD), encoding="utf-8") as stream:
+        with open(os.path.join(root, last), encoding="utf-8") as stream:
             record: dict[str, Any] = json.load(stream)
     except (OSError, ValueError):
         raise UsageError(
-            f"{root!r} has no migration to undo: {RECORD!r} is missing or damaged."
+            f"{root!r} has no migration to undo: {last!r} is damaged. Restore the files yourself, "
+            "from their `.bak`."
         ) from None
     for file, digest in record["digests"].items():
         if _digest(os.path.join(root, file)) != digest:
@@ -113,7 +138,7 @@ def undo_replacement(root: str) -> Replaced:
                 f"{file!r} was changed after the migration. Restore it yourself, from "
                 f"{record['backups'].get(file, 'nothing')!r}."
             )
-    _restore(root, record["backups"], [*record["created"], RECORD])
+    _restore(root, record["backups"], [*record["created"], last])
     return Replaced(record["backups"], record["created"])
 
 
@@ -127,8 +152,10 @@ def _restore(root: str, backups: Mapping[str, str], created: list[str]) -> None:
 
 def _create(path: str, text: str) -> None:
     try:
-        with open(path, "w", encoding="utf-8") as stream:
+        with open(path, "x", encoding="utf-8") as stream:
             stream.write(text)
+    except FileExistsError:
+        raise
     except OSError:
         if os.path.lexists(path):
             os.unlink(path)

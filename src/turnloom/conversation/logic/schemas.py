@@ -13,10 +13,10 @@ from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.shipped import SCHEMA
 from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
-from turnloom.conversation.spec import Handoff, Orchestrator, UiConfig
+from turnloom.conversation.spec import FOREIGN, Handoff, Orchestrator, UiConfig
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
-from turnloom.hooks.logic import FOREIGN
+from turnloom.hooks import logic as hooks
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
 from turnloom.variables.logic.triggers import definition_model
@@ -43,8 +43,13 @@ _ALSO: tuple[tuple[str, str, Schema], ...] = (
     ("Exposure", "agent_name", _TEXT),
     ("Exposure", "agent", _TEXT),
     ("Derived", "transitions", {"type": ["array", "null"], "maxItems": 0}),
-    ("Orchestrator", "runtime_extensions", {}),
-    *(("LifecycleTool", key, {}) for key in FOREIGN),
+    ("Agent", "structured_output", _TEXT),
+    *(
+        (model, key, {})
+        for model in ("Orchestrator", "Agent", "Tool", "UiConfig")
+        for key in FOREIGN
+    ),
+    *(("LifecycleTool", key, {}) for key in hooks.FOREIGN),
 )
 
 # Keys of lists that also accept a single entry.
@@ -171,7 +176,12 @@ def schema_of(name: str) -> Schema:
     file = FILES[name]()
     inner = {"$ref": f"#/$defs/{name}"}
     root = inner if file.key is None else _enclosed(file.key, inner, file.beside)
-    definitions = {name: file.shape, "file": root, **_definitions(file.models), **file.parts}
+    definitions = {
+        name: file.shape,
+        "file": root,
+        **_allow_nulls(_definitions(file.models)),
+        **file.parts,
+    }
     return {"$schema": _DIALECT, "title": name, **_wrapped(name), "$defs": definitions}
 
 
@@ -223,6 +233,16 @@ def _listed(model: type[BaseModel]) -> Schema:
 
 def _ref(model: type[BaseModel]) -> Schema:
     return {"$ref": f"#/$defs/{model.__name__}"}
+
+
+def _allow_nulls(definitions: Schema) -> Schema:
+    """Let keys with a default be null, which is the same as leaving them out."""
+    for each in definitions.values():
+        keys: Schema = each.get("properties", {})
+        for key, schema in keys.items():
+            if schema.get("default") is not None:
+                keys[key] = {"anyOf": [schema, {"type": "null"}], "default": schema["default"]}
+    return definitions
 
 
 def _definitions(models: tuple[type[BaseModel], ...]) -> Schema:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from turnloom.errors import UsageError
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
-from turnloom.kernel.values import Json, as_array, as_object, nearest
+from turnloom.kernel.values import Json, as_array, as_object, nearest, type_names
 from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
@@ -217,10 +217,8 @@ def _check_source(
             _check_value(report, document, (*path, "default"), definition, value=default)
         case FileSource():
             pass  # its content is checked when it is read
-        case DatabaseSource(default=default, field=field, filter=filter):
-            _check_value(report, document, (*path, "default"), definition, value=default)
-            places = {("field",): field, **{("filter", key): key for key in filter}}
-            _check_fields(report, document, path, places)
+        case DatabaseSource():
+            _check_stored(report, document, path, definition, source=definition.source)
         case Derived(default=default, triggers=triggers):
             _check_value(report, document, (*path, "default"), definition, value=default)
             for number, trigger in enumerate(triggers):
@@ -247,8 +245,27 @@ def _check_value(
         report.add(document, path, "W024", f"{problem}.", remedy="Change the value or the type.")
 
 
+def _check_stored(
+    report: Report,
+    document: DeclarationFile,
+    path: Path,
+    definition: VariableDefinition,
+    source: DatabaseSource,
+) -> None:
+    """Check the names of fields, and that several of them make an object."""
+    _check_value(report, document, (*path, "default"), definition, value=source.default)
+    places: dict[Path, str] = {("filter", key): key for key in source.filter}
+    places |= {("fields", number): field for number, field in enumerate(source.fields)}
+    places |= {("field",): source.field} if source.field is not None else {}
+    _check_fields(report, document, path, places)
+    if source.fields and definition.type in type_names.keys() - {"object"}:
+        message = f"{definition.name!r} reads several fields, so that it is an object."
+        remedy = "Set `type: object`, or read one `field`."
+        report.add(document, (*path[:-1], "type"), "W024", message, remedy=remedy)
+
+
 def _check_fields(
-    report: Report, document: DeclarationFile, path: Path, places: Mapping[tuple[str, ...], str]
+    report: Report, document: DeclarationFile, path: Path, places: Mapping[Path, str]
 ) -> None:
     for place, field in places.items():
         try:

@@ -184,10 +184,11 @@ def _stored(
 ) -> InitialValue:
     found = readings.documents.get(definition.name, LookupResult(None, "not_found"))
     place = f"{source.database_name}." if source.database_name else ""
-    origin = f"{place}{source.collection}.{source.field} by {_sought(source)}"
+    fields = source.field or f"{{{', '.join(source.fields)}}}"
+    origin = f"{place}{source.collection}.{fields} by {_sought(source)}"
     if found.document is None:
         return _default(definition, source, found.problem or "not_found", origin)
-    value = _ordered(value_at(found.document, steps(source.field)))
+    value = _ordered(_read(found.document, source))
     if value is None:
         return _default(definition, source, "not_found", origin)
     fitting = _fit(definition, value)
@@ -202,6 +203,14 @@ def _stored(
         note=fitting.note,
         origin=origin,
     )
+
+
+def _read(document: Mapping[str, Json], source: DatabaseSource) -> Json:
+    """The field of a document, or an object of several; null if the document has none of them."""
+    if source.field is not None:
+        return value_at(document, steps(source.field))
+    found = {field: value_at(document, steps(field)) for field in source.fields}
+    return found if any(value is not None for value in found.values()) else None
 
 
 def _sought(source: DatabaseSource) -> str:

@@ -15,6 +15,7 @@ from turnloom.variables.spec.definitions import (
     Type,
     VariableDefinition,
     Variables,
+    syntax_of,
 )
 from turnloom.variables.spec.triggers import (
     UNCHANGED,
@@ -58,4 +59,5 @@ __all__ = [
     "UiResponse",
     "Variables",
     "derivation",
+    "syntax_of",
 ]

@@ -53,7 +53,7 @@ FilterValue = Annotated[Json, WithJsonSchema({"type": ["string", "number", "bool
 
 
 class DatabaseSource(Declared):
-    """A field of the newest matching document of a collection."""
+    """A field of the newest matching document of a collection, or an object of several fields."""
 
     type: Literal["database"]
     database_name: str | None = Field(default=None, min_length=1)
@@ -62,7 +62,8 @@ class DatabaseSource(Declared):
         None
     )
     filter: dict[str, FilterValue] = {}
-    field: str = Field(min_length=1)
+    field: str | None = Field(default=None, min_length=1)
+    fields: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
     default: Json = None
 
     @property
@@ -93,6 +94,17 @@ class DatabaseSource(Declared):
             raise ValueError(f"{self.search_by!r} is in `search_by` and in `filter`. Remove one.")
         return self
 
+    @model_validator(mode="after")
+    def _reads_something(self) -> Self:
+        if self.field is None and not self.fields:
+            raise ValueError("Key 'field' is missing. Add it, or a list of `fields`.")
+        if self.field is not None and self.fields:
+            raise ValueError("It has both `field` and `fields`. Remove one.")
+        for number, name in enumerate(self.fields):
+            if name in self.fields[:number]:
+                raise ValueError(f"Field {name!r} is listed twice. Remove one of them.")
+        return self
+
 
 def id_in(value: Json) -> str | None:
     """The id of the run that a value of a filter refers to, if it does."""
@@ -112,17 +124,26 @@ def _filter_problem(value: Json) -> str:
     return "" if is_exact else f"is {value!r}. Write a number up to {_LARGEST}."
 
 
+def syntax_of(path: str) -> Literal["text", "json", "yaml"]:
+    """The syntax of a file by the ending of its name."""
+    if path.endswith((".yaml", ".yml")):
+        return "yaml"
+    return "json" if path.endswith(".json") else "text"
+
+
 class FileSource(Declared):
-    """A text or a JSON document in the workflow folder."""
+    """A text, or a JSON or YAML document, in the workflow folder."""
 
     type: Literal["file"]
     path: str = Field(min_length=1)
-    format: Literal["text", "json"] | None = None
+    format: Literal["text", "json", "yaml"] | None = None
 
     @property
-    def is_json(self) -> bool:
-        """Whether its content is parsed; without a `format`, the ending decides."""
-        return self.format == "json" or (self.format is None and self.path.endswith(".json"))
+    def syntax(self) -> Literal["text", "json", "yaml"]:
+        """How its content is read: its `format`, or else what the ending of the path says."""
+        if self.format is not None:
+            return self.format
+        return syntax_of(self.path)
 
     @field_validator("path")
     @classmethod

@@ -112,7 +112,7 @@ def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
     if source["type"] == "static":
         return ""
     if source["type"] == "file":
-        return "object" if source["format"] == "json" else "string"
+        return "string" if source["format"] == "text" else "object"
     values = [each.get("value", True) for each in source.get("triggers", ()) if "agent" in each]
     if values and kind_of(values[0]) in type_names:
         return kind_of(values[0])

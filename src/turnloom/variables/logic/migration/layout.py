@@ -39,10 +39,11 @@ _BARE = frozenset({"type", "default", "enum", "value", "source", "description", 
 
 
 def is_older_source(source: Mapping[str, Any]) -> bool:
-    """Whether a source is of an older format: by its type, or the path of its file."""
+    """Whether a source is of an older format: by its type, or the path and keys of its file."""
     kind, path = source.get("type"), source.get("path")
     if kind == "file":
-        return isinstance(path, str) and FROM_ROOT.match(path) is not None
+        is_from_root = isinstance(path, str) and FROM_ROOT.match(path) is not None
+        return is_from_root or "encoding" in source
     return isinstance(kind, str) and kind in _OLDER_SOURCES
 
 

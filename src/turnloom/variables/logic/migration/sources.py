@@ -10,7 +10,7 @@ from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
 from turnloom.variables.logic.migration.layout import FROM_ROOT, Stub, is_text
 from turnloom.variables.logic.migration.triggers import take_triggers
 from turnloom.variables.logic.paths import steps
-from turnloom.variables.spec import BASE
+from turnloom.variables.spec import BASE, syntax_of
 
 Source = dict[str, Any]
 
@@ -70,12 +70,12 @@ def _derived(draft: EntryDraft) -> Source | None:
 
 def _database(draft: EntryDraft) -> Source | None:
     source = draft.source
-    collection, field = source.pop("collection", None), _field(source)
+    collection, fields = source.pop("collection", None), _fields(source)
     keys, why = _conditions(draft)
     if not is_text(collection):
         why = "It has no `collection`."
-    elif field is None:
-        why = "It must name exactly one field of a document."
+    elif not fields:
+        why = "It names no field of a document."
     if why:
         draft.remarks.lost.append(why)
         return None
@@ -84,20 +84,34 @@ def _database(draft: EntryDraft) -> Source | None:
         source["database_name"] = draft.database
     named = is_text(source.get("database_name"))
     where = {"database_name": source.pop("database_name")} if named else {}
-    found = {"collection": collection, **keys, "field": field}
+    found = {"collection": collection, **keys}
+    if len(fields) > 1:
+        _become_object(draft)
+        found["fields"] = fields
+    else:
+        found["field"] = fields[0]
     return {"type": "database", **where, **found, **_default(source)}
 
 
-def _field(source: Source) -> str | None:
-    """The field that is read, if there is exactly one."""
+def _become_object(draft: EntryDraft) -> None:
+    """Several fields of a document are an object."""
+    word = draft.body.get("type")
+    if word not in ("object", "document"):
+        draft.body["type"] = "object"
+        said = f"Type {preview(word)}" if word is not None else "No type"
+        draft.remarks.assumed.append(f"{said} is now 'object': it has several fields.")
+
+
+def _fields(source: Source) -> list[str]:
+    """The fields that are read, each once; none if one of them is not a name."""
     if is_text(source.get("field")):
-        return source.pop("field")
+        return [source.pop("field")]
     fields = source.get("fields")
     found = [fields] if isinstance(fields, str) else as_array(fields) or []
-    if len(found) != 1 or not is_text(found[0]):
-        return None
-    del source["fields"]
-    return found[0]
+    if not all(is_text(field) and _is_field(field) for field in found):
+        return []
+    source.pop("fields", None)
+    return list(dict.fromkeys(found))
 
 
 def _conditions(draft: EntryDraft) -> tuple[Source, str]:
@@ -168,15 +182,14 @@ def _file(draft: EntryDraft) -> Source | None:
     path = FROM_ROOT.sub("", said.replace("\\", "/"))
     if accepted("x", {"source": {"type": "file", "path": path}}) is None:
         path = path.rstrip("/").rpartition("/")[2].lstrip(".") or "data.txt"
-    if path.endswith((".yaml", ".yml")) and format != "text":
-        path, format = f"{path.rpartition('.')[0]}.json", "json"
-        remarks.assumed.append(f"Save its YAML as JSON in {path!r}.")
     if path != said:
         remarks.assumed.append(f"Its path was {said!r}; the folder must have {path!r}.")
     if str(source.get("encoding", "")).lower().replace("-", "") == "utf8":
         del source["encoding"]
-    is_json = format == "json" or (format is None and path.endswith(".json"))
-    return {"type": "file", "path": path, "format": "json" if is_json else "text"}
+    syntax = format if format in ("text", "json", "yaml") else syntax_of(path)
+    if format not in (None, syntax):
+        remarks.lost.append(f"Its format {preview(format)} is unknown; {syntax!r} is assumed.")
+    return {"type": "file", "path": path, "format": syntax}
 
 
 def _computed(draft: EntryDraft) -> Source | None:
