@@ -23,7 +23,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.events import ENDS
 from turnloom.log.logic import Codec, is_chosen
-from turnloom.log.ports import Clock, EventLog
+from turnloom.log.ports import BranchingLog, Clock, EventLog
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import (
@@ -65,6 +65,7 @@ __all__ = [
     "Artifacts",
     "Belief",
     "BeliefStore",
+    "BranchingLog",
     "Callee",
     "Chunk",
     "Claims",

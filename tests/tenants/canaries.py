@@ -26,7 +26,7 @@ from turnloom.board.spec import (
     Visibility,
     is_shared,
 )
-from turnloom.errors import ArtifactExists, Conflict, RunBusy
+from turnloom.errors import ArtifactExists, Conflict, RunBusy, UsageError
 from turnloom.guards.spec import Observation, Pool
 from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import Reply, StoredPlan
@@ -37,6 +37,8 @@ from turnloom.testing.contracts.facts import Noted, event, key
 NAMES = ("ann", "ANN", "", "a", "a/b", "%", "_", "⟨", "it's", "caf\u00e9", "cafe\u0301", "local")
 # Ids that both have; with the names above, some would be the same when joined by a slash.
 IDS = ("c", "b/c", "%")
+# The id under which both begin branches.
+BRANCH = "b"
 AGENTS = ("eve", "Eve")
 
 
@@ -90,6 +92,13 @@ async def _append(store: Any, tenant: str, deed: Deed) -> Any:
     position, noted = len(await store.log.read(run)), Noted(canary(tenant))
     batch = [event(deed.id, position + n + 1, noted) for n in range(deed.number)]
     return list(await store.log.append(run, batch, position))
+
+
+async def _branch(store: Any, tenant: str, deed: Deed) -> Any:
+    """A branch of another run; the run may be there, and the origin may not."""
+    at = len(await store.log.read(key(deed.id, tenant)))
+    own = [event(BRANCH, at + n + 1, Noted(canary(tenant))) for n in range(deed.number)]
+    return list(await store.log.branch(key(BRANCH, tenant), deed.id, at, own))
 
 
 async def _offer(store: Any, tenant: str, deed: Deed) -> Any:
@@ -156,6 +165,7 @@ async def _replace(store: Any, tenant: str, deed: Deed) -> Any:
 # What writes through each port; a claim is held to the end of its scene.
 WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "EventLog.append": _append,
+    "BranchingLog.branch": _branch,
     "Inbox.offer": _offer,
     "Snapshots.save": _save,
     "Results.keep": _keep_result,
@@ -179,13 +189,25 @@ async def act(store: Any, names: Sequence[str], deeds: Sequence[Deed], held: Asy
                 said.append("held")
             else:
                 said.append(await WRITERS[deed.kind](store, tenant, deed))
-        except (ArtifactExists, Conflict, RunBusy) as error:
+        except (ArtifactExists, Conflict, RunBusy, UsageError) as error:
             said.append(type(error).__name__)
     return said
 
 
 async def _read(store: Any, tenant: str, names: Sequence[str]) -> Any:
-    return [list(await store.log.read(key(id, tenant), n)) for id in IDS for n in (0, 1)]
+    ids = (*IDS, BRANCH)
+    return [list(await store.log.read(key(id, tenant), n)) for id in ids for n in (0, 1)]
+
+
+async def _batch_end(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    found: list[Any] = []
+    for id in (*IDS, BRANCH):
+        for seq in (1, 3):
+            try:
+                found.append(await store.log.batch_end(key(id, tenant), seq))
+            except UsageError as error:
+                found.append(str(error))
+    return found
 
 
 async def _subscribe(store: Any, tenant: str, names: Sequence[str]) -> Any:
@@ -333,6 +355,7 @@ async def _verify(store: Any, tenant: str, names: Sequence[str]) -> Any:
 READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "EventLog.read": _read,
     "EventLog.ends": _ends,
+    "BranchingLog.batch_end": _batch_end,
     "EventLog.runs": _runs,
     "EventLog.named": _named,
     "Inbox.pending": _pending,

@@ -35,7 +35,7 @@ from turnloom.board.spec import Public, is_shared
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import key
 
-BESIDE = (ports.Verifier, ports.VectorStore, ports.PrunableStore)
+BESIDE = (ports.BranchingLog, ports.Verifier, ports.VectorStore, ports.PrunableStore)
 PORTS = {port.__name__: port for port in (*ports_of(ports.Store), *BESIDE)}
 KINDS = [*WRITERS, CLAIM]
 OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore", "PrunableStore"]

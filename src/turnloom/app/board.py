@@ -275,16 +275,16 @@ class Board(Readable):
         """
         self._go()
         found = await self._runs.unfinished()
-        for first, _ in found:
+        for first, last in found:
             try:
                 await self._parts.definitions.restore(first.data)
             except PlanChanged as error:
-                message = f"Run {first.run!r} cannot continue. {error}"
-                raise PlanChanged(f"{message}\nTo cancel it: board.cancel({first.run!r})") from None
+                message = f"Run {last.run!r} cannot continue. {error}"
+                raise PlanChanged(f"{message}\nTo cancel it: board.cancel({last.run!r})") from None
         self._runs.is_served = True
-        for first, last in found:
-            await self._runs.resume(first.run, last)
-        return [first.run for first, _ in found]
+        for _, last in found:
+            await self._runs.resume(last.run, last)
+        return [last.run for _, last in found]
 
     async def close(
         self,

@@ -128,7 +128,8 @@ class History:
         instant, with everything that belongs to them; yields each removed run. A dry run removes
         nothing.
 
-        A run stays if a remaining run took one of its artifacts, or if its correlation was named.
+        A run stays if a remaining run took one of its artifacts or begins with its events, or if
+        its correlation was named.
 
         Raises:
             UsageError: it is not said which runs, the store has no `pruner`, or artifacts are kept

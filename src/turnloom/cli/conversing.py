@@ -122,7 +122,7 @@ class ConversingCommand(StoredRunsCommand):
         terminal: Terminal,
     ) -> int:
         """Say how the run ended or what it waits for, and how to continue; return the exit code."""
-        run = events[0].run
+        run = events[-1].run
         tell = terminal.tell if self.quiet or self.json else terminal.show
         failure = _failure(end)
         if failure:
@@ -161,7 +161,7 @@ class ConversingCommand(StoredRunsCommand):
 
     def _onward(self, events: Sequence[Event], questions: Sequence[Question]) -> Iterator[str]:
         """The command lines to continue with."""
-        run = events[0].run
+        run = events[-1].run
         if not self.is_kept:
             return
         resuming: list[str] = []

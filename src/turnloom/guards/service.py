@@ -110,7 +110,7 @@ async def rebuild(stored: EventLog, beliefs: BeliefStore, tenant: str) -> None:
     Raises:
         StoreUnavailable: some may be stored; the caller may retry the same call.
     """
-    newest_first = [first.run async for first, _ in all_runs(stored, tenant)]
+    newest_first = [last.run async for _, last in all_runs(stored, tenant)]
     for run in reversed(newest_first):
         try:
             events = await stored.read(RunKey(tenant, run))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnloom.errors import UnknownKind
+from turnloom.errors import Conflict, UnknownKind, UsageError
 from turnloom.kernel.values import as_object
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunFilter, Unreadable
@@ -87,6 +87,54 @@ def status_of(last: Event) -> str:
             return "collecting"
         case _:
             return "unfinished"
+
+
+def check_batch(run: str, events: Sequence[Event], after: int) -> None:
+    """Check that events belong to a run, at the positions after `after`.
+
+    Raises:
+        UsageError: one of them does not.
+    """
+    for seq, event in enumerate(events, after + 1):
+        if event.seq != seq or event.run != run:
+            raise UsageError(
+                f"Event {event.id!r} has run {event.run!r} and seq {event.seq}, but is appended to "
+                f"run {run!r} at {seq}. Create it for the right run and seq."
+            )
+
+
+def check_branch(run: str, events: Sequence[Event], at: int) -> None:
+    """Check the own events of a branch.
+
+    Raises:
+        UsageError: there are none, or they have another run or other positions.
+    """
+    if not events:
+        raise UsageError(f"Branch {run!r} needs at least one event of its own.")
+    check_batch(run, events, at)
+
+
+def check_cut(run: str, at: int, batch_end: int) -> None:
+    """Check that a run can be cut after a position.
+
+    Raises:
+        UsageError: the position is inside a batch.
+    """
+    if batch_end != at:
+        raise UsageError(
+            f"Event {at} of run {run!r} was appended together with those up to {batch_end}. Branch "
+            f"after event {batch_end}."
+        )
+
+
+def no_position(run: str, seq: int, end: int) -> UsageError:
+    """The refusal of a position that a run does not have."""
+    return UsageError(f"Run {run!r} has no event {seq}. Choose one from 1 to {end}.")
+
+
+def run_exists(run: str) -> Conflict:
+    """The refusal to begin a run that exists."""
+    return Conflict(f"Run {run!r} exists already. Choose another id.")
 
 
 def is_chosen(which: RunFilter, first: Event, last: Event) -> bool:

@@ -83,6 +83,40 @@ class EventLog(Protocol):
         ...
 
 
+class BranchingLog(Protocol):
+    """What a log adds to `EventLog` so that its runs can branch. A log may lack it."""
+
+    async def batch_end(self, run: RunKey, seq: int) -> int:
+        """The position of the last event that was appended together with the one at `seq`.
+
+        Raises:
+            UnknownRun: the run does not exist.
+            UsageError: it has no event at this position.
+            LogDamaged: the event is missing.
+        """
+        ...
+
+    async def branch(
+        self, run: RunKey, origin: str, at: int, events: Sequence[Event]
+    ) -> Sequence[Event]:
+        """Start a run whose first `at` events are those of the run `origin` of the same tenant, and
+        store events after them, at least one, all or none; returns the events as stored.
+
+        The shared events are not copied. They are read as they are, and their `run` is the one that
+        recorded them. Their ids are taken in the branch, their artifacts are not stored again, and
+        whatever the origin appends later does not belong to the branch. In `runs`, the branch
+        stands where it was begun, and its first event is that of the origin. The same branch again,
+        with the same ids, is returned as stored.
+
+        Raises:
+            UnknownRun: the origin does not exist.
+            UsageError: the origin has no event at `at`, or `at` is not the end of a batch.
+            Conflict: the run exists, or one of the ids is taken.
+            StoreUnavailable: nothing was stored; the caller may retry the same call.
+        """
+        ...
+
+
 class Clock(Protocol):
     """The current time."""
 

@@ -1,9 +1,10 @@
 """Reading the runs of a log."""
 
 from collections.abc import AsyncGenerator
+from typing import cast
 
-from turnloom.errors import UnknownRun
-from turnloom.log.ports import EventLog
+from turnloom.errors import UnknownRun, UsageError
+from turnloom.log.ports import BranchingLog, EventLog
 from turnloom.log.spec import Event, RunKey
 
 # The number of runs read at once.
@@ -22,7 +23,7 @@ async def all_runs(
             yield ends
         if len(page) < PAGE:
             return
-        before = page[-1][0].run
+        before = page[-1][1].run  # a branch begins with events of another run
 
 
 async def ends_of(log: EventLog, run: RunKey) -> tuple[Event, Event]:
@@ -35,3 +36,17 @@ async def ends_of(log: EventLog, run: RunKey) -> tuple[Event, Event]:
     if ends is None:
         raise UnknownRun(run.id)
     return ends
+
+
+def branching(log: EventLog, what: str) -> BranchingLog:
+    """The log, if its runs can branch; `what` needs it.
+
+    Raises:
+        UsageError: the log lacks the methods of `BranchingLog`.
+    """
+    if not (hasattr(log, "branch") and hasattr(log, "batch_end")):
+        raise UsageError(
+            f"{what} needs a log whose runs can branch, and the log of this store cannot. Add "
+            "`branch` and `batch_end` of `turnloom.ports.BranchingLog` to it."
+        )
+    return cast(BranchingLog, log)

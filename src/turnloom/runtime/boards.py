@@ -367,7 +367,7 @@ class BoardRuns:
             and self.has(first.data)
             and last.kind != UNREADABLE
             and last.kind not in ENDS
-            and (not _rests(last) or await mail_of(self._place.inbox, self.key(first.run)))
+            and (not _rests(last) or await mail_of(self._place.inbox, self.key(last.run)))
         ]
 
     async def _declared(self) -> LoadedWorkflow:

@@ -144,8 +144,9 @@ class Pruner(Protocol):
     ) -> PrunedRun | None:
         """Remove a run that ended, all or nothing: its log, snapshot, messages, claim, artifacts,
         and what it took. Nothing is removed, and nothing given, if it did not end, or if another
-        run that is there, and not among `without`, took one of its artifacts. A dry run says what
-        would be removed.
+        run that is there, and not among `without`, took one of its artifacts, or if a branch of
+        it is there. A dry run says what would be removed, as if those of `without` were not
+        there.
 
         Raises:
             StoreUnavailable: nothing was removed.

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import EventLog
-from turnloom.log.spec import RunKey
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.ports import Pruner
 from turnloom.runtime.spec import PrunedRun
 
@@ -22,17 +22,23 @@ async def prune(
     """Remove runs of a tenant that ended before an instant, or say which would be, each when it
     is removed; the space that they took is given back at the end.
 
-    Those that end last come first, so that a run goes before those whose artifacts it took.
+    Those that end last come first, so that a run goes before those whose artifacts it took. A run
+    that is needed by others is tried again after them.
 
     Raises:
         StoreUnavailable: what was given is removed, and the rest may be later.
     """
     gone: set[str] = set()
-    async for ended in pruner.ended(tenant, before, statuses):
-        run = RunKey(tenant, ended.run)
-        ends = await log.ends(run)
-        if ends is None or _leads_to_others(ends[0].data, run.id):
+    needed: list[RunKey] = []
+    async for run in _removable(log, pruner, tenant, before, statuses=statuses):
+        pruned = await pruner.remove(run, without=gone, dry_run=dry_run)
+        if pruned is None:
+            needed.append(run)
             continue
+        if dry_run:
+            gone.add(run.id)
+        yield pruned
+    for run in needed:
         pruned = await pruner.remove(run, without=gone, dry_run=dry_run)
         if pruned is not None:
             if dry_run:
@@ -42,9 +48,20 @@ async def prune(
         await pruner.compact()
 
 
-def _leads_to_others(started: object, run: str) -> bool:
+async def _removable(
+    log: EventLog, pruner: Pruner, tenant: str, before: datetime, statuses: Collection[str]
+) -> AsyncGenerator[RunKey]:
+    async for ended in pruner.ended(tenant, before, statuses):
+        run = RunKey(tenant, ended.run)
+        ends = await log.ends(run)
+        if ends is not None and not _leads_to_others(ends[0]):
+            yield run
+
+
+def _leads_to_others(first: Event) -> bool:
     """Whether later runs are found through this one: runs of a named correlation, and collecting
     runs, are counted from the first."""
+    started = first.data
     if not isinstance(started, RunStarted):
         return True
-    return bool(started.collects) or started.correlation not in ("", run)
+    return bool(started.collects) or started.correlation not in ("", first.run)

@@ -404,7 +404,7 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
     started: RunStarted | Unreadable = first.data
     if isinstance(started, Unreadable):
         return RunSummary(
-            first.run,
+            last.run,
             "",
             BROKEN,
             tenant,
@@ -417,7 +417,7 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
     rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
     reason = last.data.reason if isinstance(last.data, Unreadable) else ""
     return RunSummary(
-        first.run,
+        last.run,
         started.workflow,
         status_of(last),
         started.tenant,

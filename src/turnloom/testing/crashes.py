@@ -13,6 +13,7 @@ from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.kernel.contained import Interrupted
 from turnloom.kernel.values import Json
 from turnloom.log.ports import Clock, EventLog
+from turnloom.log.service import branching
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.ports import Artifacts, Drive, Inbox, Store
 from turnloom.runtime.spec import Message
@@ -56,6 +57,19 @@ class CrashingLog:
         """Append; may be killed before the append or before the return."""
         self._fuse.point()
         stored = await self._log.append(run, events, expected, fence)
+        self._fuse.point()
+        return stored
+
+    async def batch_end(self, run: RunKey, seq: int) -> int:
+        """The end of the batch that holds a position."""
+        return await branching(self._log, "A branch").batch_end(run, seq)
+
+    async def branch(
+        self, run: RunKey, origin: str, at: int, events: Sequence[Event]
+    ) -> Sequence[Event]:
+        """Start a branch; may be killed before it is stored or before the return."""
+        self._fuse.point()
+        stored = await branching(self._log, "A branch").branch(run, origin, at, events)
         self._fuse.point()
         return stored
 

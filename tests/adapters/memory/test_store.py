@@ -19,6 +19,7 @@ from turnloom.runtime.spec import Stop
 from turnloom.testing.contracts import (
     CODEC,
     BeliefStoreContract,
+    BranchingContract,
     ClaimsContract,
     EventLogContract,
     FenceContract,
@@ -36,6 +37,12 @@ class TestLog(EventLogContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[EventLog, None]:
         yield MemoryStore(CODEC).log
+
+
+class TestBranching(BranchingContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[MemoryStore, None]:
+        yield MemoryStore(CODEC)
 
 
 class TestInbox(InboxContract):

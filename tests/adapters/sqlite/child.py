@@ -27,6 +27,16 @@ async def append_forever(store: SqliteStore) -> None:
             say(position)
 
 
+async def branch_forever(store: SqliteStore) -> None:
+    position = number = 0
+    while True:
+        await store.log.append(key("a"), events("a", LINE, after=position), position)
+        position, number = position + LINE, number + 1
+        own = events(f"branch {number}", LINE, after=position)
+        await store.log.branch(key(f"branch {number}"), "a", position, own)
+        say(number)
+
+
 async def append_many(store: SqliteStore) -> None:
     for position in range(0, 200, 2):
         run = f"run of {sys.argv[3]}"

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.world import Refitted
 from turnloom.adapters.sqlite import SqliteStore
+from turnloom.adapters.sqlite.log import SqliteLog
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import EventLog
@@ -14,6 +16,7 @@ from turnloom.runtime.ports import Plans
 from turnloom.testing.contracts import (
     CODEC,
     BeliefStoreContract,
+    BranchingContract,
     ClaimsContract,
     EventLogContract,
     FenceContract,
@@ -55,13 +58,15 @@ class TestShared(SharedStoreContract):
 class _Across:
     """Writes through one store and reads through another, as two processes would."""
 
-    def __init__(self, writer: EventLog, reader: EventLog) -> None:
+    def __init__(self, writer: SqliteLog, reader: SqliteLog) -> None:
         self.append = writer.append
         self.read = reader.read
         self.subscribe = reader.subscribe
         self.ends = reader.ends
         self.runs = reader.runs
         self.named = reader.named
+        self.branch = writer.branch
+        self.batch_end = reader.batch_end
 
 
 class TestLogAcrossStores(EventLogContract):
@@ -69,6 +74,24 @@ class TestLogAcrossStores(EventLogContract):
     async def fresh(self) -> AsyncGenerator[EventLog, None]:
         async with two_stores() as (store, other):
             yield _Across(store.log, other.log)
+
+
+class TestBranching(BranchingContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with two_stores() as (store, _):
+            yield store
+
+
+class TestBranchingAcrossStores(BranchingContract):
+    """Runs branch in one store, and everything else happens in another."""
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with two_stores() as (store, other):
+            log = _Across(other.log, other.log)
+            log.branch = store.log.branch
+            yield Refitted(other, log=log)
 
 
 class TestInbox(InboxContract):

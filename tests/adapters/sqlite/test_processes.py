@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -96,6 +96,24 @@ async def test_a_claim_of_another_process(path: Path, store: SqliteStore) -> Non
         assert not await store.claims.held(key("a"))
         async with store.claims.claim(key("a")):
             await tell(process)
+
+
+async def test_a_process_killed_while_branching_leaves_whole_branches(path: Path) -> None:
+    async with child("branch_forever", path) as process:
+        await said(process, "\n60\n")
+        process.kill()
+        await process.wait()
+    async with aclosing(SqliteStore(path, CODEC)) as store:
+        origin = len(await store.log.read(key("a")))
+        branches = await store.log.named(TENANT, "branch", 10_000)
+        assert 60 <= len(branches) and origin // 7 - len(branches) in (0, 1)
+        assert [each.problems async for each in store.verifier.verify(TENANT)] == [
+            () for _ in range(len(branches) + 1)
+        ]
+        last, at = f"branch {origin // 7}", origin
+        await store.log.branch(key(last), "a", at, events(last, 7, after=at))
+        read = await store.log.read(key(last))
+        assert [e.seq for e in read] == list(range(1, at + 8))
 
 
 async def test_a_killed_process_leaves_a_whole_log_and_no_claim(path: Path) -> None:

@@ -15,7 +15,15 @@ from turnloom.errors import Conflict, LeaseLost, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.events import ENDS
-from turnloom.log.logic import Codec, is_chosen
+from turnloom.log.logic import (
+    Codec,
+    check_batch,
+    check_branch,
+    check_cut,
+    is_chosen,
+    no_position,
+    run_exists,
+)
 from turnloom.log.spec import EVERY_RUN, Event, Fact, RunFilter, RunKey
 
 
@@ -69,12 +77,41 @@ LOOKED_AT = 1000
 
 
 class _Run:
-    __slots__ = ("events", "ids", "n")
+    """The events of a run, the ids of those that it recorded, and where its batches end. Those of a
+    branch up to `cut` were recorded by its origin."""
 
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.events: list[Event] = []
+    __slots__ = ("batch_ends", "cut", "events", "ids", "n", "origin")
+
+    def __init__(self, origin: "_Run | None" = None, cut: int = 0) -> None:
+        self.n = 0
+        self.origin = origin
+        self.cut = cut
+        self.events: list[Event] = origin.events[:cut] if origin else []
         self.ids: set[str] = set()
+        self.batch_ends: list[int] = []
+
+    def holds(self, id: str) -> bool:
+        """Whether an event has this id."""
+        if id in self.ids:
+            return True
+        is_known = self.origin is not None and self.origin.holds(id)
+        # The origin may have recorded it after the cut.
+        return is_known and any(event.id == id for event in islice(self.events, self.cut))
+
+    def recorder(self, seq: int) -> "_Run":
+        """The run that recorded the event at a position."""
+        return self if self.origin is None or seq > self.cut else self.origin.recorder(seq)
+
+    def batch_end(self, id: str, seq: int) -> int:
+        """The position of the last event that was appended with the one at `seq`.
+
+        Raises:
+            UsageError: there is no event at this position.
+        """
+        if not 0 < seq <= len(self.events):
+            raise no_position(id, seq, len(self.events))
+        ends = self.recorder(seq).batch_ends
+        return ends[bisect_left(ends, seq)]
 
 
 class _Tenant:
@@ -141,18 +178,55 @@ class MemoryLog:
             if known.get(event.kind) is not type(event.data):
                 self._check_kind(event)
             if event.seq != seq or event.run != id:
-                raise UsageError(
-                    f"Event {event.id!r} has run {event.run!r} and seq {event.seq}, but is "
-                    f"appended to run {id!r} at {seq}. Create it for the right run and seq."
-                )
+                check_batch(id, events, expected)
         if fence is not None and self.fences.get(run) != fence:
             raise LeaseLost(id)
-        held = self._held(run) or _Run(0)
+        held = self._held(run) or _Run()
         if expected != len(held.events):
             return _stored_batch(id, held, events, expected)
         self._store(run, held, events)
         await asyncio.sleep(0)
         return events
+
+    async def batch_end(self, run: RunKey, seq: int) -> int:
+        """The position of the last event that was appended with the one at `seq`.
+
+        Raises:
+            UnknownRun: the run does not exist.
+            UsageError: it has no event at this position, or the store is closed.
+        """
+        self.check_open()
+        return self._existing(run).batch_end(run.id, seq)
+
+    async def branch(
+        self, run: RunKey, origin: str, at: int, events: Sequence[Event]
+    ) -> Sequence[Event]:
+        """Start a run with the first `at` events of another run of its tenant, and append events.
+
+        Raises:
+            UnknownRun: the origin does not exist.
+            Conflict: the run exists, or one of the ids is taken.
+            ArtifactExists: the board has an artifact with the same id and other content.
+            InvalidArtifact: an artifact cannot be stored.
+            UnknownKind: the codec does not know the kind of an event.
+            UsageError: the origin cannot be cut there, an event has another run or position, there
+                are no events, or the store is closed.
+        """
+        self.check_open()
+        check_branch(run.id, events, at)
+        for event in events:
+            self._check_kind(event)
+        source = self._existing(RunKey(run.tenant, origin))
+        check_cut(origin, at, source.batch_end(origin, at))
+        recorder = source.recorder(at)
+        held = self._held(run)
+        if held is None:
+            self._store(run, _Run(recorder, at), events)
+            await asyncio.sleep(0)
+            return events
+        if (held.origin, held.cut) != (recorder, at):
+            raise run_exists(run.id)
+        return _stored_batch(run.id, held, events, at)
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run after position `after`, in order; empty for an unknown run."""
@@ -212,7 +286,7 @@ class MemoryLog:
     def holds(self, run: RunKey, id: str) -> bool:
         """Whether the run's log contains an event with this id."""
         held = self._held(run)
-        return held is not None and id in held.ids
+        return held is not None and held.holds(id)
 
     def ids(self, tenant: str) -> list[str]:
         """The run ids of a tenant, oldest first."""
@@ -235,6 +309,12 @@ class MemoryLog:
         tenant = self._tenants.get(run.tenant)
         return tenant.runs.get(run.id) if tenant else None
 
+    def _existing(self, run: RunKey) -> _Run:
+        held = self._held(run)
+        if held is None:
+            raise UnknownRun(run.id)
+        return held
+
     def _check_kind(self, event: Event) -> None:
         """Check once per kind that the codec knows it."""
         self._codec.encode(event)
@@ -244,7 +324,8 @@ class MemoryLog:
         ids = {event.id for event in events}
         if len(ids) != len(events):
             raise Conflict(f"Two events for run {run.id!r} have the same id.")
-        if taken := ids & held.ids:
+        taken = ids & held.ids if held.origin is None else {*filter(held.holds, ids)}
+        if taken:
             raise Conflict(f"Run {run.id!r} already has an event {min(taken)!r}.")
         if self._index and (projection := project(events)):
             rows = rows_of(run.tenant, projection.artifacts)
@@ -252,12 +333,13 @@ class MemoryLog:
         if seen := observations(run.tenant, events):
             self.beliefs.keep(seen)
         tenant = self._tenants[run.tenant]
-        if not held.events:
+        if not held.n:
             self._last += 1
             held.n = self._last
             tenant.add(run.id, held)
         held.ids |= ids
         held.events.extend(events)
+        held.batch_ends.append(len(held.events))
         if events[-1].kind in ENDS:
             tenant.finish(held)
         if self._bells and (bell := self._bells.pop(run, None)):

@@ -1,13 +1,15 @@
 """Batches: the events of one append, as lines of JSON."""
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from hashlib import blake2b
+from itertools import chain
 
 import msgspec
 
 from turnloom.adapters.sqlite import queries
+from turnloom.adapters.sqlite.branches import segments_of
 from turnloom.errors import LogDamaged, UnknownKind
 from turnloom.log.spec import RunKey
 
@@ -65,7 +67,12 @@ def lines_after(
     """
     wanted = after + 1
     with closing(connection.execute(queries.BATCHES_AFTER, (*run, after))) as found:
-        for first, last, data in found:
+        nearest = found.fetchone()
+        if nearest is None:
+            return
+        is_gap = nearest[0] > wanted
+        before = _inherited(connection, run, wanted) if is_gap else ()
+        for first, last, data in chain(before, (nearest,), found):
             lines: list[bytes] = data.split(b"\n")
             if first > wanted:
                 raise LogDamaged(run.id, wanted, first - 1)
@@ -73,6 +80,17 @@ def lines_after(
                 raise LogDamaged(run.id, first, last)
             yield lines[wanted - first :]
             wanted = last + 1
+
+
+def _inherited(
+    connection: sqlite3.Connection, run: RunKey, wanted: int
+) -> Iterable[tuple[int, int, bytes]]:
+    """The batches from a position on that other runs recorded, if the run is a branch."""
+    (n,) = connection.execute(queries.NUMBER_OF, run).fetchone()
+    for _, upto, source in segments_of(connection, n):
+        if wanted <= upto:
+            yield from connection.execute(queries.BATCHES_WITHIN, (source, wanted, upto))
+            wanted = upto + 1
 
 
 def page_after(

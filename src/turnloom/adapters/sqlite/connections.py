@@ -154,7 +154,7 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _lift(connection: sqlite3.Connection) -> None:
-    """Lift a file of the release before this one, unless another process was faster."""
+    """Lift a file of an earlier release, unless another process was faster."""
     with _transaction(connection):
         if _is_liftable(connection):
             migrate(connection)
@@ -162,7 +162,7 @@ def _lift(connection: sqlite3.Connection) -> None:
 
 def _is_liftable(connection: sqlite3.Connection) -> bool:
     is_ours = _number(connection, queries.APPLICATION_ID) == queries.APPLICATION
-    return is_ours and _number(connection, queries.USER_VERSION) == queries.LIFTED
+    return is_ours and _number(connection, queries.USER_VERSION) in queries.LIFTED
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:

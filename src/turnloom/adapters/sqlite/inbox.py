@@ -62,10 +62,11 @@ class _Offer(StoreWrite[bool]):
 
     def apply(self, writer: Writer) -> bool:
         run, position, ids = self._run, 0, set[str]()
+        waiting = [id for (id,) in writer.execute(queries.MAIL_IDS, run).fetchall()]
         run_end = writer.locate(run)
         if run_end:
-            position, ids = run_end.position, writer.ids(run, run_end)
-        waiting = [id for (id,) in writer.execute(queries.MAIL_IDS, run).fetchall()]
+            position = run_end.position
+            ids = writer.taken(run, run_end, {*waiting, self._id})
         for id in waiting:
             if id in ids:
                 writer.execute(queries.DROP_MAIL, (*run, id))

@@ -116,14 +116,23 @@ _read = msgspec.json.Decoder(_StoredEvent).decode
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Lift a file of schema 11 to that of this release, inside a transaction."""
+    """Lift a file of an earlier schema to that of this release, inside a transaction."""
+    (version,) = connection.execute(queries.USER_VERSION).fetchone()
+    for statement in queries.MIGRATE_12:
+        connection.execute(statement)
+    if version == 11:
+        _fill_columns(connection)
+    connection.execute(queries.SET_VERSION)
+
+
+def _fill_columns(connection: sqlite3.Connection) -> None:
+    """Add the columns that runs are found by."""
     for statement in queries.MIGRATE_11:
         connection.execute(statement)
     after = 0
     while rows := connection.execute(queries.ENDS_AFTER, (after, PAGE_RUNS)).fetchall():
         connection.executemany(queries.FILL_RUN, [(*_found_by(row), row[0]) for row in rows])
         after = rows[-1][0]
-    connection.execute(queries.SET_VERSION)
 
 
 def _found_by(row: Any) -> tuple[str | int | None, ...]:

@@ -2,136 +2,28 @@
 
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.batches import SEQ_BITS, digest_of, lines_after, page_after
+from turnloom.adapters.sqlite.appends import Append, BeginBranch
+from turnloom.adapters.sqlite.batches import page_after
 from turnloom.adapters.sqlite.board_writes import AddToBoard
+from turnloom.adapters.sqlite.branches import batch_at
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import clear_mail_of
-from turnloom.adapters.sqlite.listing import RunsPage, begun_run, ended_at, ends_of_row
-from turnloom.adapters.sqlite.run_ends import RunEnd
+from turnloom.adapters.sqlite.listing import RunsPage, ends_of_row
 from turnloom.adapters.sqlite.small import AddObservations
-from turnloom.adapters.sqlite.writer import StoreWrite, Writer
+from turnloom.adapters.sqlite.writer import StoreWrite
 from turnloom.board.logic.rows import project, rows_of
-from turnloom.errors import Conflict, LeaseLost, LogDamaged, UnknownKind, UnknownRun, UsageError
+from turnloom.errors import LogDamaged, UnknownKind, UnknownRun
 from turnloom.guards.logic.selection import observations
-from turnloom.log.logic import Codec, is_chosen, status_of
+from turnloom.log.logic import Codec, check_branch, is_chosen
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 
 # Greater than the number of any run.
 END = 2**62
-
-
-class _Append(StoreWrite[Sequence[Event]]):
-    __slots__ = (
-        "_side_writes",
-        "_codec",
-        "_data",
-        "_ended",
-        "_events",
-        "_expected",
-        "_fence",
-        "_ids",
-        "_run",
-        "_status",
-    )
-
-    def __init__(
-        self,
-        run: RunKey,
-        events: Sequence[Event],
-        expected: int,
-        fence: int | None,
-        codec: Codec,
-        side_writes: Sequence[StoreWrite[None]],
-    ) -> None:
-        seq, id = expected, run.id
-        for event in events:
-            seq += 1
-            if event.seq != seq or event.run != id:
-                raise UsageError(
-                    f"Event {event.id!r} has run {event.run!r} and seq {event.seq}, but is "
-                    f"appended to run {id!r} at {seq}. Create it for the right run and seq."
-                )
-        # Encoded JSON has no line breaks: those in texts are escaped.
-        self._data = codec.encode_lines(events)
-        self._ids = {event.id for event in events}
-        if len(self._ids) < len(events):
-            raise Conflict(f"Two events for run {id!r} have the same id.")
-        self._run = run
-        self._events = events
-        self._expected = expected
-        self._fence = fence
-        self._codec = codec
-        self._side_writes = side_writes
-        self._status = status_of(events[-1])
-        self._ended = ended_at(events[-1])
-        self.topic = run
-        self.error = self.outcome = None
-
-    def apply_alone(self, writer: Writer) -> bool:
-        run_end = writer.run_ends.get(self._run)
-        if (
-            run_end is None
-            or self._side_writes
-            or run_end.status != self._status
-            or not run_end.position == run_end.known == self._expected
-            or not run_end.ids.isdisjoint(self._ids)
-        ):
-            return False
-        self._insert(writer, run_end)
-        self.result = self._events
-        return True
-
-    def apply(self, writer: Writer) -> Sequence[Event]:
-        run_end = writer.run_ends.get(self._run)
-        if run_end is None or run_end.position != self._expected:
-            run_end = writer.locate(self._run)
-        if (run_end.position if run_end else 0) != self._expected:
-            self._check_fence(writer)
-            return self._stored_batch(writer, run_end)
-        if run_end and (taken := self._ids & writer.ids(self._run, run_end)):
-            raise Conflict(f"Run {self._run.id!r} already has an event {min(taken)!r}.")
-        if self._side_writes or run_end is None:
-            self._check_fence(writer)
-        for each in self._side_writes:
-            each.apply(writer)
-        if run_end is None:
-            run_end = writer.begin_run(self._run, begun_run(self._events))
-        elif run_end.status != self._status:
-            writer.execute(queries.SET_STATUS, (self._ended, self._status, run_end.n))
-        self._insert(writer, run_end)
-        run_end.status = self._status
-        return self._events
-
-    def _check_fence(self, writer: Writer) -> None:
-        """Raise if the claim has ended, before anything is changed."""
-        if self._fence is not None and not writer.is_in_force(self._fence):
-            raise LeaseLost(self._run.id)
-
-    def _insert(self, writer: Writer, run_end: RunEnd) -> None:
-        before = (run_end.n << SEQ_BITS) + self._expected
-        last = before + len(self._events)
-        digest = digest_of(run_end.digest, self._data)
-        row = (before + 1, last, self._data, digest, self._fence)
-        if not writer.execute(queries.ADD_BATCH, row).rowcount:
-            raise LeaseLost(self._run.id)
-        writer.run_ends.extend(self._run, run_end, self._ids, digest)
-
-    def _stored_batch(self, writer: Writer, run_end: RunEnd | None) -> Sequence[Event]:
-        """The stored events at the batch's position, if they are the same batch."""
-        with closing(lines_after(writer.connection, self._run, self._expected)) as batches:
-            lines = islice(chain.from_iterable(batches), len(self._events))
-            stored = tuple(map(self._codec.decode, lines))
-        if [event.id for event in stored] != [event.id for event in self._events]:
-            raise Conflict(
-                f"Run {self._run.id!r} is at position {run_end.position if run_end else 0}, not "
-                f"{self._expected}: another writer appended events. Read the run again first."
-            )
-        return stored
 
 
 class SqliteLog:
@@ -164,8 +56,41 @@ class SqliteLog:
             await self._database.ready()
             return ()
         side_writes = self._side_writes(run, events)
-        append = _Append(run, events, expected, fence, codec=self._codec, side_writes=side_writes)
+        append = Append(run, events, expected, fence, codec=self._codec, side_writes=side_writes)
         return await self._database.write(append)
+
+    async def batch_end(self, run: RunKey, seq: int) -> int:
+        """The position of the last event that was appended with the one at `seq`.
+
+        Raises:
+            UnknownRun: the run does not exist.
+            UsageError: it has no event at this position, or the store is closed.
+            LogDamaged: the event is missing.
+            StoreUnavailable: the file cannot be read.
+        """
+        await self._database.ready()
+        number = self._number(run.tenant, run.id)
+        return self._database.read(batch_at, run, number, seq).last
+
+    async def branch(
+        self, run: RunKey, origin: str, at: int, events: Sequence[Event]
+    ) -> Sequence[Event]:
+        """Start a run with the first `at` events of another run of its tenant, and append events.
+
+        Raises:
+            UnknownRun: the origin does not exist.
+            Conflict: the run exists, or one of the ids is taken.
+            ArtifactExists: the board has an artifact with the same id and other content.
+            InvalidArtifact: an artifact cannot be stored.
+            UnknownKind: the codec does not know the kind of an event.
+            UsageError: the origin cannot be cut there, an event has another run or position, there
+                are no events, or the store is closed.
+            StoreUnavailable: nothing was stored; a retry may succeed later.
+        """
+        check_branch(run.id, events, at)
+        side_writes = self._side_writes(run, events)
+        branch = BeginBranch(run, origin, at, events, codec=self._codec, side_writes=side_writes)
+        return await self._database.write(branch)
 
     def _side_writes(self, run: RunKey, events: Sequence[Event]) -> list[StoreWrite[None]]:
         """The writes to make together with the log. Those that may be refused come first."""
@@ -206,7 +131,7 @@ class SqliteLog:
         """The first and the last event of a run; None for an unknown run."""
         await self._database.ready()
         for row in self._database.rows(queries.ENDS_OF, *run):
-            if row[2] is None:
+            if row[2] is None or row[3] is None:
                 raise LogDamaged(run.id, 1)
             id, first, last = ends_of_row(row)
             return self._codec.decode(first, id, 1), self._codec.decode(last, id)

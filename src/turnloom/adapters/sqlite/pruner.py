@@ -47,6 +47,8 @@ class _Remove(StoreWrite[PrunedRun | None]):
         if found is None:
             return None
         n, status, ended, events = found
+        if self._has_branches(writer, n):
+            return None
         terms = terms_of_run(*self._run)
         marks = ", ".join("?" * len(terms))
         own = queries.ARTIFACTS_OF_RUN.format(terms=marks)
@@ -62,6 +64,12 @@ class _Remove(StoreWrite[PrunedRun | None]):
                 writer.execute(statement, self._run)
             writer.run_ends.forget(self._run)
         return PrunedRun(self._run.id, status, instant_of(ended), events, artifacts=len(artifacts))
+
+    def _has_branches(self, writer: Writer, n: int) -> bool:
+        """Whether a branch that stays begins with events of this run."""
+        branches = writer.execute(queries.BRANCHES_OF, (n,)).fetchall()
+        gone = self._pruned_too if self._dry_run else frozenset[str]()
+        return any(branch not in gone for (branch,) in branches)
 
     def _is_used(self, writer: Writer, artifact: str) -> bool:
         """Whether a run that stays consumed an artifact."""

@@ -8,9 +8,9 @@ writers cache them, and `ids` stores those of long runs up to a position.
 
 # Marks a file as a store ("LOOM"), and the version of its schema.
 APPLICATION = 0x4C4F4F4D
-VERSION = 12
-# The schema of the release before, which is lifted to this one when a file is opened.
-LIFTED = 11
+VERSION = 13
+# Earlier schemas, which are lifted to this one when a file is opened.
+LIFTED = (11, 12)
 
 # Artifacts by number, and their index: each term with the artifact's time, number and opening time.
 # A term includes the tenant.
@@ -74,6 +74,32 @@ _PLANS = (
 _RARE_RUNS = """CREATE INDEX rare_runs ON runs (tenant, status) WHERE status = 'failed'
     OR status = 'cancelled' OR status = 'waiting' OR status = 'collecting'"""
 
+# The positions of a branch that other runs recorded, and those runs. The runs have no gaps, so a
+# segment ends where the next one begins.
+_BRANCHES = (
+    """CREATE TABLE branches (
+        n INTEGER NOT NULL, above INTEGER NOT NULL, upto INTEGER NOT NULL, source INTEGER NOT NULL,
+        PRIMARY KEY (n, above)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX branches_of ON branches (source)",
+)
+
+# Events one by one, for people: those of a branch include what other runs recorded of it.
+_LOG = """CREATE VIEW log AS
+    SELECT held.tenant AS tenant, held.id AS run, json_extract(value, '$.seq') AS seq,
+        json_extract(value, '$.id') AS id, json_extract(value, '$.at') AS at,
+        json_extract(value, '$.kind') AS kind, json_extract(value, '$.actor') AS actor,
+        json_extract(value, '$.data') AS data
+    FROM (
+        SELECT n, tenant, id, n << 32 AS above, (n + 1) << 32 AS upto FROM runs
+        UNION ALL
+        SELECT runs.n, tenant, id, (source << 32) + above, (source << 32) + upto
+        FROM branches JOIN runs ON runs.n = branches.n
+    ) AS held
+    JOIN batches ON pos > held.above AND pos <= held.upto
+    JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
+    ORDER BY held.n, pos & 0xffffffff, key"""
+
 SCHEMA = (
     # Numbers are used once: what is remembered of a run that was removed fits no other. The first
     # event says `workflow`, `user` and `started`, the last one `status`, and of a run that ended
@@ -103,15 +129,8 @@ SCHEMA = (
         tenant TEXT NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL,
         PRIMARY KEY (tenant, run)
     )""",
-    """CREATE VIEW log AS
-        SELECT runs.tenant AS tenant, runs.id AS run, json_extract(value, '$.seq') AS seq,
-            json_extract(value, '$.id') AS id, json_extract(value, '$.at') AS at,
-            json_extract(value, '$.kind') AS kind, json_extract(value, '$.actor') AS actor,
-            json_extract(value, '$.data') AS data
-        FROM runs
-        JOIN batches ON pos > n << 32 AND pos < (n + 1) << 32
-        JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
-        ORDER BY pos, key""",
+    *_BRANCHES,
+    _LOG,
     *_BOARD,
     *_CONSUMPTIONS,
     *_BELIEFS,
@@ -177,12 +196,32 @@ BATCHES_AFTER = """
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos <= (r.n << 32) + ?3 + 1),
         r.n << 32)
     WHERE r.tenant = ?1 AND r.id = ?2 AND b.last > (r.n << 32) + ?3 ORDER BY b.pos"""
+# The batches of a run that hold its positions from one up to another.
+BATCHES_WITHIN = """
+    SELECT pos & 0xffffffff, last & 0xffffffff, CAST(data AS BLOB) FROM batches
+    WHERE pos >= coalesce((
+            SELECT max(pos) FROM batches WHERE pos > ?1 << 32 AND pos <= (?1 << 32) + ?2), 0)
+        AND pos > ?1 << 32 AND pos <= (?1 << 32) + ?3 AND last >= (?1 << 32) + ?2 ORDER BY pos"""
+# The batch of a run that holds a position, or else the one before.
+BATCH_AT = """
+    SELECT last & 0xffffffff, digest FROM batches WHERE pos = (
+        SELECT max(pos) FROM batches WHERE pos > ?1 << 32 AND pos <= (?1 << 32) + ?2)"""
+POSITION_OF = """
+    SELECT coalesce(max(last), 0) & 0xffffffff FROM batches
+    WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32"""
+SEGMENTS_OF = "SELECT above, upto, source FROM branches WHERE n = ? ORDER BY above"
+ADD_SEGMENT = "INSERT INTO branches (n, above, upto, source) VALUES (?, ?, ?, ?)"
+FOUND_BY = "SELECT workflow, user, started FROM runs WHERE n = ?"
+# The runs that hold events of a run.
+BRANCHES_OF = """
+    SELECT DISTINCT r.id FROM branches b JOIN runs r ON r.n = b.n WHERE b.source = ?"""
 KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
 KEPT_IDS = "SELECT known, CAST(data AS BLOB) FROM ids WHERE n = ?"
 # The first batch is NULL if a run lost its beginning.
 _ENDS = """
     SELECT r.n, r.id, CAST(f.data AS BLOB), CAST(l.data AS BLOB) FROM runs r
-    LEFT JOIN batches f ON f.pos = (r.n << 32) + 1
+    LEFT JOIN batches f ON f.pos = (
+        coalesce((SELECT source FROM branches WHERE n = r.n AND above = 0), r.n) << 32) + 1
     LEFT JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
 ENDS_CHOSEN = f"{_ENDS} WHERE r.n IN ({{chosen}}) ORDER BY r.n DESC"
@@ -201,10 +240,11 @@ RUNS_NAMED = """
     ORDER BY id LIMIT ?3"""
 ENDS_OF = f"{_ENDS} WHERE r.tenant = ? AND r.id = ?"
 
+NAME_OF = "SELECT id FROM runs WHERE n = ?"
 RUNS_OF = "SELECT n, id FROM runs WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY n"
 BATCHES_OF = """
     SELECT pos & 0xffffffff, last & 0xffffffff, CAST(data AS BLOB), digest FROM batches
-    WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32 ORDER BY pos"""
+    WHERE pos >= (?1 << 32) + ?2 AND pos <= (?1 << 32) + ?3 ORDER BY pos"""
 # The position up to which a run is known to have events.
 KNOWN_OF = """
     SELECT max(coalesce((SELECT known FROM ids WHERE n = ?1), 0),
@@ -302,6 +342,7 @@ ENDED_BEFORE = """
 ENDED_RUN = """
     SELECT n, status, ended, (SELECT max(last) & 0xffffffff FROM batches
         WHERE pos > n << 32 AND pos < (n + 1) << 32)
+        - coalesce((SELECT max(upto) FROM branches WHERE branches.n = runs.n), 0)
     FROM runs WHERE tenant = ? AND id = ? AND ended IS NOT NULL"""
 ARTIFACTS_OF_RUN = """
     SELECT DISTINCT a.n, a.id, a.at, a.visibility, a.data
@@ -316,6 +357,7 @@ REMOVE_CONSUMPTIONS = "DELETE FROM consumptions WHERE tenant = ? AND artifact = 
 REMOVE_BY_NUMBER = (
     "DELETE FROM batches WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32",
     "DELETE FROM ids WHERE n = ?",
+    "DELETE FROM branches WHERE n = ?",
     "DELETE FROM runs WHERE n = ?",
 )
 REMOVE_BY_RUN = tuple(
@@ -330,6 +372,8 @@ MIGRATE_11 = (
     "ALTER TABLE runs ADD COLUMN started INTEGER",
     _RARE_RUNS,
 )
+# From schema 12, in which no run branched.
+MIGRATE_12 = (*_BRANCHES, "DROP VIEW log", _LOG)
 ENDS_AFTER = f"{_ENDS} WHERE r.n > ? ORDER BY r.n LIMIT ?"
 FILL_RUN = """
     UPDATE runs SET workflow = ?, user = ?, started = ?, status = coalesce(?, status)

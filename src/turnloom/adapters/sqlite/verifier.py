@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.batches import digest_of
+from turnloom.adapters.sqlite.batches import SEQ_MASK, digest_of
+from turnloom.adapters.sqlite.branches import segments_of
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.readers import Readers
 from turnloom.errors import StoreUnavailable, UnknownKind
@@ -61,21 +62,33 @@ def _snapshot(reader: sqlite3.Connection) -> Generator[None]:
 
 
 def _verify(reader: sqlite3.Connection, key: RunKey, n: int, codec: Codec) -> VerifiedRun:
+    """Check a run. What another run recorded of a branch is checked with both."""
     problems: list[str] = []
     count, wanted, digest = 0, 1, b""
     with _snapshot(reader):
-        for first, last, data, stored in reader.execute(queries.BATCHES_OF, (n,)):
-            if first != wanted:
-                problems.append(f"{_events(wanted, first - 1)} missing")
-            elif digest_of(digest, data) != stored:
-                problems.append(f"{_events(first, last)} not as stored")
-            lines = data.split(b"\n")
-            problems += _unreadable(lines, first, key.id, codec)
-            count, wanted, digest = count + len(lines), last + 1, stored
+        for source, name, upto in _parts(reader, key, n):
+            for first, last, data, stored in reader.execute(
+                queries.BATCHES_OF, (source, wanted, upto)
+            ):
+                if first != wanted:
+                    problems.append(f"{_events(wanted, first - 1)} missing")
+                elif digest_of(digest, data) != stored:
+                    problems.append(f"{_events(first, last)} not as stored")
+                lines = data.split(b"\n")
+                problems += _unreadable(lines, first, name, codec)
+                count, wanted, digest = count + len(lines), last + 1, stored
         (known,) = reader.execute(queries.KNOWN_OF, (n, *key)).fetchone()
     if known >= wanted or not count:
         problems.append(f"{_events(wanted, max(known, 1))} missing")
     return VerifiedRun(key.id, count, tuple(problems))
+
+
+def _parts(reader: sqlite3.Connection, key: RunKey, n: int) -> Iterator[tuple[int, str, int]]:
+    """The runs that recorded the events of a run, with their ids and up to which position."""
+    for segment in segments_of(reader, n):
+        (name,) = reader.execute(queries.NAME_OF, (segment.source,)).fetchone() or ("",)
+        yield segment.source, name, segment.upto
+    yield n, key.id, SEQ_MASK
 
 
 def _unreadable(lines: Sequence[bytes], first: int, run: str, codec: Codec) -> Iterator[str]:

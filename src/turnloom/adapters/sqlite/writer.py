@@ -2,13 +2,14 @@
 
 import sqlite3
 from asyncio import Future
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
+from turnloom.adapters.sqlite.branches import spans
 from turnloom.adapters.sqlite.faults import WRITE_ERRORS, is_busy
 from turnloom.adapters.sqlite.listing import BegunRun
 from turnloom.adapters.sqlite.run_ends import RunEnd, RunEndCache
@@ -98,24 +99,44 @@ class Writer:
         run_end.digest = digest
         return run_end
 
-    def ids(self, run: RunKey, run_end: RunEnd) -> set[str]:
-        """The ids of a run up to its end; unknown ones are looked up."""
+    def taken(self, run: RunKey, run_end: RunEnd, ids: Set[str]) -> set[str]:
+        """Those of some ids that a run has."""
+        self._look_up(run, run_end)
+        return run_end.taken(ids)
+
+    def _look_up(self, run: RunKey, run_end: RunEnd) -> None:
+        """Look up the ids of a run up to its end, unless they are known."""
         if not run_end.known:
             self._recall(run, run_end)
         if run_end.known < run_end.position:
-            base = run_end.n << SEQ_BITS
-            between = (base + run_end.known, base + run_end.position)
-            found = self.execute(queries.BATCHES_BETWEEN, between)
-            while rows := found.fetchmany(CHUNK):
-                self.run_ends.add_ids(run, run_end, ids_of(b"\n".join(data for (data,) in rows)))
+            for ids in self._stored_ids(run_end.n, run_end.known, run_end.position):
+                self.run_ends.add_ids(run, run_end, ids)
             run_end.known = run_end.position
-        return run_end.ids
+
+    def ids_until(self, run: RunKey, run_end: RunEnd, at: int) -> tuple[Set[str], ...]:
+        """The ids of a run up to the end of a batch, as sets that never change."""
+        if at == run_end.position:
+            self._look_up(run, run_end)
+            return run_end.freeze()
+        known, ids = self._kept_ids(run_end.n, at)
+        return (ids.union(*self._stored_ids(run_end.n, known, at)),)
+
+    def _stored_ids(self, n: int, above: int, upto: int) -> Iterator[list[str]]:
+        """The ids of a run's events above a position, up to another; both end a batch."""
+        for span in spans(self.connection, n, above, upto):
+            base = span.source << SEQ_BITS
+            found = self.connection.execute(
+                queries.BATCHES_BETWEEN, (base + span.above, base + span.upto)
+            )
+            while rows := found.fetchmany(CHUNK):
+                yield ids_of(b"\n".join(data for (data,) in rows))
 
     def keep_ids(self, run: RunKey) -> None:
         """Store the known ids of a run, so that it need not be read from its beginning."""
         run_end = self.run_ends.get(run)
         if run_end and run_end.known:
-            self.execute(queries.KEEP_IDS, (run_end.n, run_end.known, encode_ids(run_end.ids)))
+            ids = run_end.ids.union(*run_end.shared)
+            self.execute(queries.KEEP_IDS, (run_end.n, run_end.known, encode_ids(ids)))
 
     def begin_run(self, run: RunKey, begun: BegunRun) -> RunEnd:
         """Add a run, with a new number and its searchable columns."""
@@ -138,14 +159,20 @@ class Writer:
         return self.execute(queries.DATA_VERSION).fetchone()[0]
 
     def _recall(self, run: RunKey, run_end: RunEnd) -> None:
-        kept = self.execute(queries.KEPT_IDS, (run_end.n,)).fetchone()
-        if kept and kept[0] <= run_end.position:
-            try:
-                ids = decode_ids(kept[1])
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                return  # they are read from the events instead
+        known, ids = self._kept_ids(run_end.n, run_end.position)
+        if known:
             self.run_ends.add_ids(run, run_end, ids)
-            run_end.known = kept[0]
+            run_end.known = known
+
+    def _kept_ids(self, n: int, upto: int) -> tuple[int, set[str]]:
+        """The stored ids of a run and the position that they reach, if not beyond another."""
+        kept = self.execute(queries.KEPT_IDS, (n,)).fetchone()
+        if kept and kept[0] <= upto:
+            try:
+                return kept[0], decode_ids(kept[1])
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                pass  # they are read from the events instead
+        return 0, set()
 
     def _transact(
         self, writes: Sequence[StoreWrite[Any]], apply: Callable[[StoreWrite[Any]], None]

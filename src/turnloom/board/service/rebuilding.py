@@ -22,7 +22,7 @@ async def rebuild(log: EventLog, artifacts: ArtifactStore, tenant: str) -> None:
         ArtifactExists: the board has an artifact of a log with other content.
         StoreUnavailable: a part may be stored; try again later.
     """
-    newest_first = [first.run async for first, _ in all_runs(log, tenant)]
+    newest_first = [last.run async for _, last in all_runs(log, tenant)]
     for run in reversed(newest_first):
         try:
             events = await log.read(RunKey(tenant, run))

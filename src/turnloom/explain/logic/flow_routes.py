@@ -51,7 +51,7 @@ def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
         known = ", ".join(str(event.seq) for event in routes) or "none"
         raise UsageError(f"Nothing was decided at seq {seq} or after it. Decisions: {known}.")
     return FlowRouteExplained(
-        found.run,
+        events[-1].run,
         found.seq,
         seq,
         found.kind,

@@ -232,7 +232,7 @@ def explain_route(
         offered = {transfer(rule, {}, {}).schema.name: rule.said for rule in llm}
     otherwise, doubt = alternatives(before, found, declared.conversation)
     return RouteExplained(
-        found.run,
+        events[-1].run,
         found.seq,
         seq,
         fact.source,
@@ -397,7 +397,7 @@ def _consumption(
         for offer in (offers.get(id),)
     ]
     return ConsumptionExplained(
-        consumed.run,
+        events[-1].run,
         consumed.seq,
         asked,
         fact.agent,

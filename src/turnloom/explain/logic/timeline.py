@@ -528,7 +528,7 @@ def timeline(events: Sequence[Event]) -> Timeline:
     started: RunStarted = events[0].data
     rest = last.data if isinstance((last := events[-1]).data, RunPaused) else RunPaused("")
     return Timeline(
-        events[0].run,
+        events[-1].run,
         started.workflow,
         started.workflow_version,
         status_of(events[-1]),

@@ -302,7 +302,7 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     doubts = tuple(_doubts(frames, asked)) if frames else ()
     ended = next((event for event in own if isinstance(event.data, TurnFinished)), None)
     return TurnExplained(
-        run=started.run,
+        run=events[-1].run,
         turn=started.data.turn,
         agent=started.data.agent,
         status=ended.data.status if ended else "open",

@@ -176,7 +176,7 @@ def explain_variable(
     last = changes[-1] if changes else None
     first = loaded or InitialValue(name, "")
     return VariableExplained(
-        run=events[0].run,
+        run=events[-1].run,
         name=name,
         description=declared.descriptions.get(name, ""),
         at=until[-1].seq,
