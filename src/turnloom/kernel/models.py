@@ -157,12 +157,13 @@ class Report:
     def foreign(
         self, document: DeclarationFile, entry: DocumentEntry, keys: Collection[str]
     ) -> DocumentEntry:
-        """The entry without keys that another system reads, which are one warning."""
+        """The entry without keys that another system reads, which are one warning; a switch that is
+        off says nothing."""
         value = as_object(entry.value) or {}
         found = [key for key in value if key in keys]
         if not found:
             return entry
-        if said := [key for key in found if is_said(value[key])]:
+        if said := [key for key in found if is_said(value[key]) and value[key] is not False]:
             message = f"Only another system reads {' and '.join(map(repr, said))}; no effect here."
             where = (*entry.path, said[0])
             self.warn(

@@ -503,8 +503,15 @@ def test_several_exposures_become_one():
 
 def test_what_a_view_cannot_say_is_named():
     entry, note = shown({"variables": [3, "y"], "placement": "middle", "name": "B", "ui": 1})
-    assert entry == {"variables": []}
-    assert tells(note.lost, ("'A'",), ("3",), ("'y'",), ("'placement'", "'middle'"), ("'ui'", "1"))
+    assert entry == {"variables": ["y"]}
+    assert tells(note.lost, ("'A'",), ("3",), ("'placement'", "'middle'"), ("'ui'", "1"))
+
+
+def test_a_view_keeps_undeclared_variables_but_not_lost_ones():
+    lost = {"y": {"type": "string", "source": {"type": "external"}}}
+    found = migrate({"definitions": lost, "agents": {"A": {"variables": ["y", "z"]}}})
+    assert found.value["context_variables"]["agents"] == {"A": {"variables": ["z"]}}
+    assert tells(found.notes[1].lost, ("'y'",))
 
 
 def test_exposures_beside_agents_are_joined_in_either_order():

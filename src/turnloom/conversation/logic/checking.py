@@ -146,7 +146,7 @@ def check(
     agent_names = scope.agent_names if scope.agents_known else frozenset[str]()
     tooling = read_tooling(scope)
     outputs = _outputs(scope, agents)
-    known = KnownNames(agent_names, tooling.words if tooling.complete else None)
+    known = KnownNames(agent_names, tooling.asking if tooling.complete else None)
     ignored = "context_variables" in set_aside
     declared = None if ignored else folder.documents.get("context_variables")
     variables = check_variables(report, declared, known)

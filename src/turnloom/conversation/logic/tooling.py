@@ -35,6 +35,18 @@ class Tooling(NamedTuple):
     complete: bool
 
     @property
+    def asking(self) -> set[str]:
+        """The words that identify what asks people: tools, and hooks with their components."""
+        declared = as_object(self.document.value) or {}
+        found = {*self.words}
+        for item in as_array(declared.get("lifecycle_tools")) or ():
+            hook = as_object(item) or {}
+            component = (as_object(hook.get("ui")) or {}).get("component")
+            words = (hook.get("name"), hook.get("function"), component)
+            found |= {word for word in words if isinstance(word, str)}
+        return found
+
+    @property
     def words(self) -> dict[str, str]:
         """The words that identify tools: their names, functions and components."""
         found: dict[str, str] = {}
@@ -210,7 +222,7 @@ def _check_bound(
     bound: Mapping[str, list[str]],
     outputs: Outputs,
 ) -> None:
-    """Report tools without an agent, and tools that need an output without a model."""
+    """Report tools without an agent, and tools that take an output which their agent lacks."""
     holders: dict[str, list[str]] = {}
     for agent, names in bound.items():
         for name in names:
@@ -222,10 +234,10 @@ def _check_bound(
             scope.report.warn(tooling.document, path, "W046", message, remedy=remedy)
         for agent in holders.get(name, ()) if tool.auto_invoke and outputs.complete else ():
             if agent in agents and agent not in outputs.registry:
-                message = f"Tool {name!r} takes the output of {agent!r}, which has no output model."
+                message = f"{agent!r} has no output model, so that its model calls tool {name!r}."
                 remedy = "Declare one in `structured_outputs`, or drop `auto_invoke`."
-                scope.report.add(
-                    tooling.document, (*path, "auto_invoke"), "W047", message, remedy=remedy
+                scope.report.warn(
+                    tooling.document, (*path, "auto_invoke"), "W015", message, remedy=remedy
                 )
 
 

@@ -39,7 +39,7 @@ def offers_to(agent: Agent, journal: Journal, loaded: LoadedWorkflow) -> Mapping
     found: dict[str, OfferedTool] = {}
     for tool in workflow.toolkit.of(agent.name):
         callee = loaded.tools[tool.title]
-        auto = tool.auto_invoke or (agent.auto_tool_mode and agent.name in workflow.outputs)
+        auto = (tool.auto_invoke or agent.auto_tool_mode) and agent.name in workflow.outputs
         found[tool.title] = OfferedTool(callee.schema, callee, tool.timeout_s, auto)
     if DIGEST in agent.tools and DIGEST not in found:
         found[DIGEST] = OfferedTool(_DIGEST_SCHEMA, Digest(agent.name, journal))

@@ -1,6 +1,6 @@
 """Checks of the context variables file."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -94,8 +94,10 @@ def check_variables(
     for key in value:
         if key not in _KEYS and key not in OLDER:
             report.unknown(document, (*root.path, key), _KEYS)
-    declared = report.named(document, _under(root, value, "definitions"), "Variable")
+    declared = report.named(document, _defined(root, value), "Variable")
     older = _check_sources(report, document, declared.entries)
+    for name in older:
+        _check_names(report, document, declared.entries[name], known)
     definitions = {
         name: definition
         for name, entry in declared.entries.items()
@@ -103,7 +105,8 @@ def check_variables(
         and (definition := _definition(report, document, entry, name, known=known)) is not None
     }
     names = frozenset(declared.entries)
-    views = report.named(document, _with_names(_under(root, value, "agents")), "Agent")
+    listed = _with_names(_under(root, value, "agents"), ("agent_name", "agent"))
+    views = report.named(document, listed, "Agent")
     exposures = {
         name: exposure
         for name, entry in views.entries.items()
@@ -136,21 +139,28 @@ def _check_sources(
     return {*found}
 
 
-def _with_names(views: DocumentEntry) -> DocumentEntry:
-    """Exposures whose agent is their `name`, also if they call it `agent_name` or `agent`."""
-    items, mapping = as_array(views.value), as_object(views.value)
+def _defined(root: DocumentEntry, value: dict[str, Any]) -> DocumentEntry:
+    """The definitions of a file; those of a list may have a `key` instead of a `name`."""
+    definitions = _under(root, value, "definitions")
+    return definitions if as_object(definitions.value) else _with_names(definitions, ("key",))
+
+
+def _with_names(entries: DocumentEntry, words: Sequence[str]) -> DocumentEntry:
+    """Entries with a `name`, also if they use another word for it."""
+    path, items, mapping = entries.path, as_array(entries.value), as_object(entries.value)
     if items is not None:
-        return DocumentEntry(views.path, [_with_name(each) for each in items])
+        return DocumentEntry(path, [_with_name(each, words) for each in items])
     if mapping is not None:
-        return DocumentEntry(views.path, {key: _with_name(each) for key, each in mapping.items()})
-    return views
+        named = {key: _with_name(each, words) for key, each in mapping.items()}
+        return DocumentEntry(path, named)
+    return entries
 
 
-def _with_name(view: Json) -> Json:
-    value = as_object(view)
-    key = next((key for key in ("agent_name", "agent") if key in (value or {})), None)
+def _with_name(entry: Json, words: Sequence[str]) -> Json:
+    value = as_object(entry)
+    key = next((key for key in words if key in (value or {})), None)
     if value is None or key is None or "name" in value:
-        return view
+        return entry
     return {("name" if each == key else each): said for each, said in value.items()}
 
 
@@ -185,13 +195,28 @@ def _check_unread(
     rest, where = readable(entry.value, definition_model()), (*entry.path, "source")
     if rest is not None and rest.type is not None:
         _check_source(report, document, where, rest, known=known)
-        return
+    else:
+        _check_names(report, document, entry, known)
+
+
+def _check_names(
+    report: Report, document: DeclarationFile, entry: DocumentEntry, known: KnownNames
+) -> None:
+    """Check the agents and tools of triggers, also of an older format."""
     source = as_object((as_object(entry.value) or {}).get("source")) or {}
-    for number, trigger in enumerate(as_array(source.get("triggers")) or ()):
-        names = as_object(trigger) or {}
+    for path, trigger in _triggers_in(source):
         for key, check in (("agent", _check_agent), ("tool", _check_tool)):
-            if isinstance(name := names.get(key), str):
-                check(report, document, (*where, "triggers", number, key), name, known=known)
+            if isinstance(name := trigger.get(key), str):
+                check(report, document, (*entry.path, "source", *path, key), name, known=known)
+
+
+def _triggers_in(source: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The triggers of a source, also those of its transitions, with their paths."""
+    for number, trigger in enumerate(as_array(source.get("triggers")) or ()):
+        yield ("triggers", number), as_object(trigger) or {}
+    for number, transition in enumerate(as_array(source.get("transitions")) or ()):
+        trigger = (as_object(transition) or {}).get("trigger")
+        yield ("transitions", number, "trigger"), as_object(trigger) or {}
 
 
 def _check_source(
@@ -430,7 +455,7 @@ def file_variables(
         return
     report = Report(document.file)
     root = report.part(document, "context_variables")
-    declared = _under(root, as_object(root.value) or {}, "definitions")
+    declared = _defined(root, as_object(root.value) or {})
     for entry in report.named(document, declared, "Variable").entries.values():
         source = as_object((as_object(entry.value) or {}).get("source")) or {}
         if source.get("type") == "file" and not is_older_source(source):

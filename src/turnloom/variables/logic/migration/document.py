@@ -27,8 +27,11 @@ _LOOKS = ("header", "template", "placement", "null_label")
 _PLACEMENTS = ("append", "prepend", "replace")
 
 
-def show(item: FileEntry, names: Set[str]) -> Result:
-    """Migrate the exposure of an agent; `names` are the existing variables."""
+def show(item: FileEntry, gone: Set[str]) -> Result:
+    """Migrate the exposure of an agent, without the variables that are gone.
+
+    A variable that the file never declared stays: the check reports it.
+    """
     body = _body(item)
     if item.fault or body is None:
         fault = item.fault or f"{preview(item.value)} is not an exposure."
@@ -40,9 +43,9 @@ def show(item: FileEntry, names: Set[str]) -> Result:
     remarks = Remarks()
     if body.pop("name", item.name) != item.name:
         remarks.lost.append(f"Its other name is replaced by {item.name!r}.")
-    if today and not remarks.lost and _passes(item.name, body, names):
+    if today and not remarks.lost and _passes(item.name, body, gone):
         return Result(Note(item.where, item.name, was, "unchanged"), body)
-    entry = _rewrite(dict(body), names, remarks)
+    entry = _rewrite(dict(body), gone, remarks)
     if today and not remarks.lost and same(entry, body):
         return Result(Note(item.where, item.name, was, "unchanged"), entry)
     return Result(note_of(item, was, "exposure", remarks), entry)
@@ -74,25 +77,25 @@ def _body(item: FileEntry) -> dict[str, Any] | None:
     return {} if item.value is None else dict(entry) if entry is not None else None
 
 
-def _passes(name: str, body: dict[str, Any], names: Set[str]) -> bool:
-    """Whether an entry passes the current check."""
+def _passes(name: str, body: dict[str, Any], gone: Set[str]) -> bool:
+    """Whether an entry passes the current check, but for undeclared variables."""
     try:
         exposure = Exposure.model_validate({**body, "name": name})
     except ValidationError:
         return False
     if exposure.template is not None and {*names_of(exposure)} != {*exposure.variables}:
         return False
-    return all(variable in names for variable in exposure.variables)
+    return gone.isdisjoint(exposure.variables)
 
 
-def _rewrite(body: dict[str, Any], names: Set[str], remarks: Remarks) -> dict[str, Any]:
+def _rewrite(body: dict[str, Any], gone: Set[str], remarks: Remarks) -> dict[str, Any]:
     exposures = _exposures(body.pop("exposures", None), remarks)
     entry: dict[str, Any] = {}
     listed = _names(body.pop("variables"), remarks) if "variables" in body else None
     shown = [name for each in exposures for name in _names(each.pop("variables", None), remarks)]
     if listed is not None or shown:
         variables = list(dict.fromkeys(shown)) if shown else listed or []
-        entry["variables"] = [name for name in variables if _is_known(name, names, remarks)]
+        entry["variables"] = [name for name in variables if _is_left(name, gone, remarks)]
         for name in listed or ():
             if name not in variables:
                 remarks.lost.append(_unexposed(name))
@@ -148,10 +151,10 @@ def _names(value: Json, remarks: Remarks) -> list[str]:
     return found
 
 
-def _is_known(name: str, names: Set[str], remarks: Remarks) -> bool:
-    if name not in names:
-        remarks.lost.append(f"{name!r} is dropped: no such variable is declared.")
-    return name in names
+def _is_left(name: str, gone: Set[str], remarks: Remarks) -> bool:
+    if name in gone:
+        remarks.lost.append(f"{name!r} is dropped: the variable is lost.")
+    return name not in gone
 
 
 def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None:
@@ -185,8 +188,9 @@ def _migrate(value: Json) -> Migrated:
     ]
     definitions, notes = _by_name(layout.items, results)
     stubs = _stubs(results, definitions)
-    names = frozenset({*definitions, *BASE, *BAKED_IN})
-    results = [show(item, names) if item.section in VIEWS else None for item in layout.items]
+    declared = {item.name for item in layout.items if item.section not in VIEWS}
+    gone = declared - {*definitions, *BASE, *BAKED_IN}
+    results = [show(item, gone) if item.section in VIEWS else None for item in layout.items]
     agents, more = _by_name(layout.items, results)
     every = tuple(note for pair in zip(notes, more, strict=True) for note in pair if note)
     if layout.today and all(note.became == "unchanged" for note in every):
