@@ -194,3 +194,29 @@ def test_too_many_values_are_refused_before_the_rest_is_read(tmp_path: Path) -> 
     many = "".join(f"  v{number}: {entry}\n" for number in range(12_600))
     files = {**BASE, "context_variables.yaml": f"definitions:\n{many}  : [unreadable"}
     assert [each.code for each in problems(write_folder(tmp_path, files, "Talk"))] == ["W005"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("context_variables.yaml", "tier: {type: string, default: basic, enum: [basic, pro]}"),
+        ("context_variables.json", '{"context_variables": {"x": {"type": "string", "value": ""}}}'),
+        ("context_variables.json", '[{"name": "x", "type": "string", "value": "a"}]'),
+        ("context_variables.json", '{"context_variables": [{"name": "x", "value": "a"}]}'),
+        ("handoffs.yaml", "handoffs: [{from: A, to: B}, {from: B, to: END, condition: ''}]"),
+    ],
+)
+def test_an_older_format_is_one_problem(
+    file: str, text: str, turnloom: Call, tmp_path: Path
+) -> None:
+    write_folder(tmp_path, {**BASE, file: text}, "Talk")
+    (told,) = json.loads(turnloom("check", "Talk", "--json", code=2).out)
+    assert told["code"] == "W014" and "turnloom migrate" in told["remedy"]
+    turnloom("migrate", "Talk")
+    assert "error" not in turnloom("check", "Talk", "--json").out
+
+
+def test_older_handoffs_do_not_hide_unknown_agents(tmp_path: Path) -> None:
+    rules = "handoffs:\n- {from: A, to: Nobody}\n- {from: A, to: B, condition: '${gone} == True'}"
+    found = problems(write_folder(tmp_path, {**BASE, "handoffs.yaml": rules}, "Talk"))
+    assert sorted(each.code for each in found) == ["W014", "W020", "W021"]

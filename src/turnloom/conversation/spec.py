@@ -27,6 +27,12 @@ FOREIGN = (
     *("theme", "themes", "general_chat"),
 )
 
+# The same, for agents and for the orchestrator.
+FOREIGN_SETUP = (*FOREIGN, "description", "display_name", "human_input_mode", "llm_config")
+
+# The keys of a handoff in an older guide, and the current ones.
+OLDER_HANDOFF = {"from": "source_agent", "to": "target_agent"}
+
 # Synonyms in workflows from other systems.
 _ALIASES = {
     "context": "expression",
@@ -46,6 +52,11 @@ _PARTIES = {
 def usual(word: Json) -> Json:
     """Our word for a synonym."""
     return _ALIASES.get(word, word) if isinstance(word, str) else word
+
+
+def _said(text: Json) -> Json:
+    """None for an empty text."""
+    return None if isinstance(text, str) and not text.strip() else text
 
 
 def party(name: str, agents: Collection[str]) -> str:
@@ -87,7 +98,7 @@ class Handoff(Declared):
         Literal["expression", "string_llm"] | None, BeforeValidator(usual)
     ] = None
     condition_scope: Annotated[Literal["pre"] | None, BeforeValidator(usual)] = None
-    condition: str | None = None
+    condition: Annotated[str | None, BeforeValidator(_said)] = None
     transition_target: Annotated[
         Literal["AgentTarget", "RevertToUserTarget", "TerminateTarget"] | None,
         BeforeValidator(usual),

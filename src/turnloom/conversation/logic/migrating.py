@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from turnloom.conversation.spec import OLDER_HANDOFF
 from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.migration import Note, Stub, migrate
@@ -14,8 +15,6 @@ DERIVATIONS = "derivations.py"
 _NAMES = ("name", "function", "agent_name", "agent")
 # Keys that hold entries by name.
 _SECTIONS = ("agents", "models", "registry", "structured_outputs", "handoffs", "tools", "hooks")
-# The keys of a handoff in an older guide, and the current ones.
-_HANDOFF = {"from": "source_agent", "to": "target_agent"}
 
 _HEAD = '''\
 """Functions that derive variables from the events of a run."""
@@ -123,10 +122,10 @@ def _rules(value: Json, path: str, notes: list[Note]) -> Json:
 
 def _rule(item: Json, where: str, notes: list[Note]) -> Json:
     entry = as_object(item)
-    if entry is None or not all(key in entry for key in _HANDOFF):
+    if entry is None or not all(key in entry for key in OLDER_HANDOFF):
         notes.append(Note(where, _name(item), "", "unchanged"))
         return item
-    rule: dict[str, Any] = {_HANDOFF.get(key, key): said for key, said in entry.items()}
+    rule: dict[str, Any] = {OLDER_HANDOFF.get(key, key): said for key, said in entry.items()}
     kind = "condition" if rule.get("condition") else "after_work"
     assumed = ""
     if "handoff_type" not in rule:

@@ -16,7 +16,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
-from turnloom.conversation.spec import FOREIGN
+from turnloom.conversation.spec import FOREIGN_SETUP
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
@@ -142,7 +142,7 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
         scope.agent_names.add(name)
         scope.places[name] = (document, found.path)
         _check_name(scope, document, found, name)
-        own = scope.report.foreign(document, found, FOREIGN)
+        own = scope.report.foreign(document, found, FOREIGN_SETUP)
         entry = _within_the_form(scope, document, own)
         agent = scope.report.model(document, entry, Agent) or readable(entry.value, Agent)
         if agent is not None:

@@ -6,10 +6,10 @@ from typing import Any
 from turnloom.agents.spec import TERMINATE, USER
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import Handoff, HandoffRule, party, usual
+from turnloom.conversation.spec import OLDER_HANDOFF, Handoff, HandoffRule, party, usual
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry
-from turnloom.kernel.values import as_array, as_object, nearest, preview
+from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
 from turnloom.variables.logic.conditions import Condition, Term, parse_condition
 from turnloom.variables.logic.suggestions import suggest, variables_in
 from turnloom.variables.logic.types import misfit, same
@@ -43,8 +43,11 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
         )
         return {}
     found: dict[str, list[HandoffRule]] = {}
+    _check_older(scope, document, entry, items)
     for index, value in enumerate(items):
         path = (*entry.path, index)
+        if _is_older(value):
+            continue
         handoff = scope.report.model(document, DocumentEntry(path, value), Handoff)
         if handoff is not None:
             handoff = _usual(scope, handoff)
@@ -59,6 +62,29 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
                 scope, document, (*entry.path, rule.number - 1), rules[:place], rule=rule
             )
     return ordered
+
+
+def _is_older(value: Json) -> bool:
+    """Whether a rule is written with `from` and `to`, as in an older guide."""
+    rule = as_object(value) or {}
+    return "source_agent" not in rule and "from" in rule and "to" in rule
+
+
+def _check_older(
+    scope: Scope, document: DeclarationFile, entry: DocumentEntry, items: Sequence[Json]
+) -> None:
+    """Report rules of an older format once, and the unknown names in them."""
+    older = {index: value for index, value in enumerate(items) if _is_older(value)}
+    if not older:
+        return
+    first = (*entry.path, next(iter(older)))
+    message = "An older format of handoffs is used: `from` and `to`."
+    remedy = "Rewrite the folder with `turnloom migrate`."
+    scope.report.add(document, first, "W014", message, remedy=remedy)
+    for index, value in older.items():
+        rule: Mapping[str, Any] = as_object(value) or {}
+        renamed = {OLDER_HANDOFF.get(key, key): said for key, said in rule.items()}
+        _check_unread(scope, document, (*entry.path, index), renamed)
 
 
 def _order(rule: HandoffRule) -> tuple[int, int]:
@@ -129,8 +155,9 @@ def _check_unread(
         if isinstance(name := value.get(key), str):
             scope.check_party(document, (*path, key), party(name, scope.agent_names), role)
     said, judged = value.get("condition"), usual(value.get("condition_type"))
-    if isinstance(said, str) and judged != "string_llm" and not _is_in_words(scope, said):
-        check_condition(scope, document, (*path, "condition"), said)
+    text = said if isinstance(said, str) else ""
+    if text.strip() and judged != "string_llm" and not _is_in_words(scope, text):
+        check_condition(scope, document, (*path, "condition"), text)
 
 
 def _check_moment(scope: Scope, document: DeclarationFile, path: Path, handoff: Handoff) -> None:

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.shipped import SCHEMA
 from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
-from turnloom.conversation.spec import FOREIGN, Handoff, Orchestrator, UiConfig
+from turnloom.conversation.spec import FOREIGN, FOREIGN_SETUP, Handoff, Orchestrator, UiConfig
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
 from turnloom.hooks import logic as hooks
@@ -44,11 +44,8 @@ _ALSO: tuple[tuple[str, str, Schema], ...] = (
     ("Exposure", "agent", _TEXT),
     ("Derived", "transitions", {"type": ["array", "null"], "maxItems": 0}),
     ("Agent", "structured_output", _TEXT),
-    *(
-        (model, key, {})
-        for model in ("Orchestrator", "Agent", "Tool", "UiConfig")
-        for key in FOREIGN
-    ),
+    *((model, key, {}) for model in ("Tool", "UiConfig") for key in FOREIGN),
+    *((model, key, {}) for model in ("Orchestrator", "Agent") for key in FOREIGN_SETUP),
     *(("LifecycleTool", key, {}) for key in hooks.FOREIGN),
 )
 

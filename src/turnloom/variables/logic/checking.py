@@ -11,7 +11,7 @@ from turnloom.kernel.values import Json, as_array, as_object, nearest, type_name
 from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
-from turnloom.variables.logic.migration.layout import OLDER, is_older_source
+from turnloom.variables.logic.migration.layout import OLDER, is_bare, is_older_source
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -36,24 +36,33 @@ from turnloom.variables.spec import (
 
 
 def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) -> bool:
-    """Report keys of an older file format, at the top level and under the outer key, all at once.
+    """Report an older file format, once: keys at the top level and under the outer key, or a list.
 
-    Returns whether there are any: variables may be declared there.
+    Returns whether it is one: variables may be declared there.
     """
     found = [
         (*entry.path, key)
         for entry in (DocumentEntry((), document.value), root)
-        for key in as_object(entry.value) or ()
-        if key in OLDER
+        for key, part in (as_object(entry.value) or {}).items()
+        if key in OLDER or _is_bare(key, part)
     ]
+    if any(as_object(each) for each in as_array(root.value) or ()):
+        found, what = [root.path], "a list of variables"
+    else:
+        what = ", ".join(repr(key) for key in dict.fromkeys(path[-1] for path in found))
     if found:
-        keys = ", ".join(repr(key) for key in dict.fromkeys(path[-1] for path in found))
-        message = f"An older format of this file is used: {keys}."
+        message = f"An older format of this file is used: {what}."
         remedy = "Rewrite the folder with `turnloom migrate`."
         report.add(document, found[0], "W014", message, remedy=remedy)
     return bool(found)
 
 
+def _is_bare(key: str, part: Json) -> bool:
+    """Whether a key is a variable outside of any section, and no misspelt section."""
+    return key not in (*_KEYS, _OUTER) and is_bare(key, part) and nearest(key, _KEYS) is None
+
+
+_OUTER = "context_variables"
 _KEYS = ("definitions", "agents")
 
 
@@ -82,9 +91,13 @@ def check_variables(
     agents = known.agents
     if document is None:
         return CheckedVariables(Variables(), frozenset())
-    root = report.part(document, "context_variables", OLDER)
+    top = as_object(document.value) or {}
+    bare = [key for key, part in top.items() if _is_bare(key, part)]
+    root = report.part(document, _OUTER, (*OLDER, *bare))
     is_older = check_older(report, document, root)
     value = as_object(root.value)
+    if value is None and is_older:
+        return CheckedVariables(Variables(), frozenset(), complete=False)
     if value is None:
         remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
         report.add(
@@ -92,7 +105,7 @@ def check_variables(
         )
         return CheckedVariables(Variables(), frozenset(), complete=False)
     for key in value:
-        if key not in _KEYS and key not in OLDER:
+        if key not in _KEYS and key not in OLDER and not _is_bare(key, value[key]):
             report.unknown(document, (*root.path, key), _KEYS)
     declared = report.named(document, _defined(root, value), "Variable")
     older = _check_sources(report, document, declared.entries)

@@ -47,6 +47,11 @@ def is_older_source(source: Mapping[str, Any]) -> bool:
     return isinstance(kind, str) and kind in _OLDER_SOURCES
 
 
+def is_bare(name: str, part: Json) -> bool:
+    """Whether a key is a variable of a format without sections."""
+    return is_text(name) and bool(_BARE & (as_object(part) or {}).keys())
+
+
 class FileEntry(NamedTuple):
     """One entry of a file: its location, its name, and why it cannot be read, if so."""
 
@@ -113,7 +118,7 @@ def _items(key: str, part: Json) -> Iterator[FileEntry]:
     elif key in _DATABASES:
         fault = f"{preview(part)} is now set in each variable without a database."
         yield FileEntry(key, key, "", part, fault=fault)
-    elif is_text(key) and _BARE & (as_object(part) or {}).keys():
+    elif is_bare(key, part):
         yield FileEntry(key, key, "", part)
     else:
         yield FileEntry(key, key, "", part, fault=f"{preview(part)} is not recognised.")
