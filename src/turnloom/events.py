@@ -102,6 +102,7 @@ from turnloom.log.events import (
     RunFinished,
     RunPaused,
     RunResumed,
+    RunRetried,
     RunStarted,
 )
 from turnloom.log.spec import Event, Fact
@@ -142,6 +143,7 @@ RunEvent: TypeAlias = (
     Event[Literal["run.started"], RunStarted]
     | Event[Literal["run.paused"], RunPaused]
     | Event[Literal["run.resumed"], RunResumed]
+    | Event[Literal["run.retried"], RunRetried]
     | Event[Literal["run.finished"], RunFinished]
     | Event[Literal["run.failed"], RunFailed]
     | Event[Literal["cancel.requested"], CancelRequested]
@@ -310,6 +312,7 @@ __all__ = [
     "RunOpened",
     "RunPaused",
     "RunResumed",
+    "RunRetried",
     "RunStarted",
     "SampleChosen",
     "ScarcityChanged",

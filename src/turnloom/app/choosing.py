@@ -7,6 +7,7 @@ from typing import Any
 from turnloom.board.spec.artifacts import instant
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_name, as_names
+from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
 from turnloom.log.spec import RunFilter
@@ -14,7 +15,7 @@ from turnloom.log.spec import RunFilter
 _KNOWN = ("status", "workflow", "user", "since", "until")
 
 
-def run_filter(given: Mapping[str, Any]) -> RunFilter:
+def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:
     """The filter for these arguments.
 
     Raises:
@@ -27,8 +28,8 @@ def run_filter(given: Mapping[str, Any]) -> RunFilter:
         _statuses(given.get("status")),
         _name(given.get("workflow"), "workflow"),
         _name(given.get("user"), "user"),
-        _time(given.get("since"), "since"),
-        until=_time(given.get("until"), "until"),
+        _time(given.get("since"), "since", now),
+        until=_time(given.get("until"), "until", now),
     )
 
 
@@ -48,8 +49,10 @@ def _name(given: Any, what: str) -> str | None:
     return None if given is None else as_name(given, f"`{what}`")
 
 
-def _time(given: Any, what: str) -> datetime | None:
+def _time(given: Any, what: str, now: datetime) -> datetime | None:
     try:
+        if isinstance(given, str):
+            return now - length(given)
         return None if given is None else instant(given, f"`{what}`")
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -1,6 +1,6 @@
 """Explanations of runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.timeline import Timeline
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
+    from turnloom.log.spec import Event
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Explanations:
 
         number = as_count(turn, "`turn`")
         of = None if agent is None else as_string(agent, "`agent`")
-        events = await self._history.events(run, app_id=app_id)
+        events = await self._standing(run, app_id)
         return await _off_loop(partial(explain_turn, events, number, of))
 
     async def variable(
@@ -59,7 +60,7 @@ class Explanations:
         from turnloom.wiring import declared
 
         name, at = as_string(name, "`name`"), None if at is None else as_count(at, "`at`")
-        events = await self._history.events(run, app_id=app_id)
+        events = await self._standing(run, app_id)
         known = await declared(started_of(events))
         return await _off_loop(partial(explain_variable, events, name, at, known))
 
@@ -75,7 +76,7 @@ class Explanations:
         from turnloom.wiring import declared
 
         seq = as_count(seq, "`seq`")
-        events = await self._history.events(run, app_id=app_id)
+        events = await self._standing(run, app_id)
         known = await declared(started_of(events))
         return await _off_loop(partial(explain_any_route, events, seq, known))
 
@@ -89,6 +90,12 @@ class Explanations:
 
         events = await self._history.events(run, app_id=app_id)
         return await _off_loop(partial(timeline, events))
+
+    async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
+        """The events of a run that count: retries may have voided some."""
+        from turnloom.log.logic import standing
+
+        return standing(await self._history.events(run, app_id=app_id))
 
 
 async def _off_loop(compute: Callable[[], T]) -> T:

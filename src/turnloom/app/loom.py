@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -12,7 +12,7 @@ from turnloom.app.explanations import Explanations
 from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_count, as_name, as_string
+from turnloom.kernel.arguments import as_count, as_name, as_path
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class RunChoice(TypedDict, total=False):
     status: "str | Collection[str]"
     workflow: str
     user: str
-    since: "datetime"
-    until: "datetime"
+    since: "datetime | str"
+    until: "datetime | str"
 
 
 class Loom:
@@ -168,15 +168,15 @@ class Loom:
         runs, user = self._serve(), as_name(user_id, "`user_id`")
         tenant = as_name(app_id, "`app_id`")
         if isinstance(workflow, str | PathLike):
-            path = _path(workflow, "The place of the workflow")
-            return Run(await runs.start(path, user=user, tenant=tenant), runs)
+            path = as_path(workflow, "The place of the workflow")
+            return Run(await runs.start(path, user=user, tenant=tenant), runs, self._serve)
         from turnloom.runtime.runs import FlowStart
 
         parts = self._open()
         loaded = parts.flows.declare(workflow)
         parts.collections.open_named(each.context for each in loaded.staff.values())
         given = FlowStart(loaded, state if state is not None else workflow.state())
-        return Run(await runs.start(given, user=user, tenant=tenant), runs)
+        return Run(await runs.start(given, user=user, tenant=tenant), runs, self._serve)
 
     async def resume(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
         """Continue a run of a tenant where its log ends, in this process.
@@ -188,11 +188,11 @@ class Loom:
         """
         runs, key = self._serve(), key_of(app_id, run)
         await runs.resume(key)
-        return Run(key, runs)
+        return Run(key, runs, self._serve)
 
     def handle(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
         """The handle of a run in the store; this does not drive the run."""
-        return Run(key_of(app_id, run), self._open().runs)
+        return Run(key_of(app_id, run), self._open().runs, self._serve)
 
     async def run(
         self,
@@ -256,7 +256,8 @@ class Loom:
         """At most `limit` runs of a tenant, the latest first; with `unfinished`, only open ones.
         For the next page, pass the last run of this one as `before`.
 
-        `status`, `workflow` and `user` filter the runs, `since` and `until` their start.
+        `status`, `workflow` and `user` filter the runs, `since` and `until` their start: instants,
+        or ages such as `1h`.
 
         Raises:
             UnknownRun: there is no run `before`.
@@ -266,8 +267,9 @@ class Loom:
 
         most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
         last = None if before is None else as_name(before, "`before`")
-        runs, chosen = self._open().runs, run_filter(which)
-        return await runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
+        parts = self._open()
+        chosen = run_filter(which, parts.clock.now())
+        return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[LookupIndex]":
         """Create the indexes for the database variables of a workflow.
@@ -281,7 +283,7 @@ class Loom:
         from turnloom.variables.service import index as make_indexes
 
         parts = self._open()
-        loaded = await parts.definitions.load(_path(workflow, "The place of the workflow"))
+        loaded = await parts.definitions.load(as_path(workflow, "The place of the workflow"))
         variables = loaded.workflow.variables
         async for index in make_indexes(parts.documents, variables, loaded.database):
             yield index
@@ -295,7 +297,7 @@ class Loom:
         Raises:
             DefinitionError: the flow does not pass its check.
         """
-        self._open().flows.declare(flow, _path(entry, "`entry`"))
+        self._open().flows.declare(flow, as_path(entry, "`entry`"))
 
     def register_collection(
         self,
@@ -361,13 +363,6 @@ class Loom:
                 parts.runs.serve(parts.settings.slots, parts.settings.tenant_slots)
             )
         return parts.runs
-
-
-def _path(given: "str | PathLike[str]", what: str) -> str:
-    path = as_string(fspath(given) if isinstance(given, PathLike) else given, what)
-    if "\0" in path:
-        raise UsageError(f"{what} is {path!r}. No file is called by a NUL.")
-    return path
 
 
 def _failure_message(flow: str, outcome: "Outcome[S]") -> str:

@@ -1,12 +1,13 @@
 """Handles of runs."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import TYPE_CHECKING, Generic, cast
 
 from typing_extensions import TypeVar
 
-from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
+from turnloom.kernel.arguments import as_count, as_function, as_name, as_path, as_string
 from turnloom.kernel.markup import plain, visible
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ class Run(Generic[S_co]):
     """One execution of a workflow: `id` names it among the runs of its tenant, `app_id`. `S_co` is
     the state of its flow, if it runs one."""
 
-    def __init__(self, key: "RunKey", runs: "Runs") -> None:
+    def __init__(self, key: "RunKey", runs: "Runs", serve: "Callable[[], Runs]") -> None:
         self.id = key.id
         self.app_id = key.tenant
         self._key = key
         self._runs = runs
+        self._serve = serve
 
     def __repr__(self) -> str:
         return f"<Run {visible(self.id)}>"
@@ -93,6 +95,33 @@ class Run(Generic[S_co]):
         """
         by, reason = as_name(by, "`by`"), as_string(reason, "`reason`")
         return await self._runs.cancel(self._key, by=by, reason=reason)
+
+    async def retry(
+        self,
+        since: int | str | None = None,
+        *,
+        at: int | None = None,
+        folder: "str | PathLike[str] | None" = None,
+        budget: "Mapping[str, float] | None" = None,
+        by: str = "local",
+    ) -> None:
+        """Make it continue after it failed, was cancelled, or finished: from what failed. What
+        completed stays on record, and is not done again.
+
+        `since` does everything again from a turn (its number) or a step (its name), `at` everything
+        after the events that were stored together with event `at`. `folder` is a changed definition
+        to continue with; `budget` raises limits, as in `{"tokens": 50_000}`.
+
+        Raises:
+            DefinitionError: the changed definition does not pass its check.
+            RunBusy: another process drives it.
+            UsageError: it has not ended, or there is nothing of that kind to do again.
+        """
+        from turnloom.runtime.retrying import as_request
+
+        given = as_request(since, at, budget, by)
+        source = None if folder is None else as_path(folder, "`folder`")
+        await self._serve().retry(self._key, given, source)
 
     async def holder(self) -> "Holder | None":
         """The process that drives it, and whether that process responds; None if no process does,

@@ -44,6 +44,7 @@ COMMANDS = {
     "explain": "ExplainCommand",
     "log": "LogCommand",
     "resume": "ResumeCommand",
+    "retry": "RetryCommand",
     "answer": "AnswerCommand",
     "questions": "QuestionsCommand",
     "cancel": "CancelCommand",

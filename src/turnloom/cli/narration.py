@@ -42,7 +42,7 @@ from turnloom.hooks.events import (
     MessageHooked,
     MessageHookFailed,
 )
-from turnloom.log.events import RunResumed
+from turnloom.log.events import RunResumed, RunRetried
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.spec import Delta
 from turnloom.variables.events import (
@@ -79,6 +79,7 @@ TROUBLES = (
 _TOLD = (
     RouteDecided,
     RunResumed,
+    RunRetried,
     *TROUBLES,
     ContextChanged,
     LifecycleToolResult,

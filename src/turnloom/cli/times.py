@@ -3,6 +3,16 @@
 from datetime import datetime
 
 from turnloom.errors import UsageError
+from turnloom.kernel.durations import is_length
+
+
+def instant_or_age(said: str | None, option: str) -> datetime | str | None:
+    """A time as an option says it; an age, as `1h`, stays as it is.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    return said if said is not None and is_length(said) else instant(said, option)
 
 
 def instant(said: str | None, option: str) -> datetime | None:

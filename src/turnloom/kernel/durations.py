@@ -28,13 +28,21 @@ def seconds(text: str) -> float:
     return sum(float(part) * _LENGTHS[unit] for unit, part in given.items())
 
 
+_LENGTH = re.compile(r"(\d{1,6})([wdhms])")
+
+
+def is_length(text: str) -> bool:
+    """Whether a text is a duration such as `30d`."""
+    return _LENGTH.fullmatch(text.strip()) is not None
+
+
 def length(text: str) -> timedelta:
     """Parse a duration such as `30d`, `12h` or `90m`.
 
     Raises:
         ValueError: the text is not such a duration.
     """
-    found = re.fullmatch(r"(\d{1,6})([wdhms])", text.strip())
+    found = _LENGTH.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a duration. Write 30d, 12h, 90m, 45s or 2w.")
     return timedelta(seconds=int(found[1]) * _LENGTHS[found[2].upper()])

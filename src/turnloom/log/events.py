@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
+import msgspec
+
 from turnloom.log.spec import Fact
 
 
@@ -50,6 +52,36 @@ class RunResumed(Fact, frozen=True):
 
     kind: ClassVar[str] = "run.resumed"
     changed_code: tuple[str, ...] = ()
+
+
+class Pin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
+    """The definition that a run continues with, in place of the one that it started with."""
+
+    workflow_version: str
+    definition: str
+    root: str
+    files: Mapping[str, str]
+    code: Mapping[str, str]
+    set_aside: tuple[str, ...] = ()
+
+
+class RunRetried(Fact, frozen=True):
+    """A run that had ended continues.
+
+    `voided` are ranges of positions: the events in them stay in the log, but no longer count.
+    `since` names the turn, step or event from which the run is done again; empty: what failed.
+    `pin` is the new definition, if it was changed, and `changed` names the files or steps that
+    differ. `budget` raises limits of the run's budget.
+    """
+
+    kind: ClassVar[str] = "run.retried"
+    recorded: ClassVar[frozenset[str]] = frozenset({"since"})
+    by: str
+    voided: tuple[tuple[int, int], ...] = ()
+    since: str = ""
+    changed: tuple[str, ...] = ()
+    pin: Pin | None = None
+    budget: Mapping[str, float] = {}
 
 
 class RunFinished(Fact, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from turnloom.errors import Conflict, UnknownKind, UsageError
 from turnloom.kernel.values import as_object
-from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.events import ENDS, Pin, RunPaused, RunRetried, RunStarted
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunFilter, Unreadable
 
 # Converts the data of an event from one version to the next.
@@ -55,10 +55,61 @@ def _look(line: bytes) -> _Seen:
 
 
 def started_of(events: Sequence[Event]) -> RunStarted:
-    """The first fact of a run."""
+    """The first fact of a run, with the definition that the run continues with now."""
     started = events[0].data
     assert isinstance(started, RunStarted)
+    for event in events:
+        if isinstance(event.data, RunRetried) and event.data.pin is not None:
+            started = repinned(started, event.data.pin)
     return started
+
+
+def repinned(started: RunStarted, pin: Pin) -> RunStarted:
+    """The first fact of a run, with another definition."""
+    return msgspec.structs.replace(started, **msgspec.structs.asdict(pin))
+
+
+# Separates an id from the number of the retry after which its event was recorded.
+LIFE = "~"
+
+
+def in_life(id: str, life: int) -> str:
+    """The id of an event or a question after so many retries: the ids of a run are unique."""
+    return f"{id}{LIFE}{life}" if life else id
+
+
+def plain_id(id: str, life: int) -> str:
+    """An id without the mark of a life."""
+    return id.removesuffix(f"{LIFE}{life}") if life else id
+
+
+def standing(events: Sequence[Event], life: int = 0) -> Sequence[Event]:
+    """The events that count after the retries of a run, under their plain ids; `life` is the number
+    of retries before the first of them."""
+    retries = [event.data for event in events if isinstance(event.data, RunRetried)]
+    if not retries and not life:
+        return events
+    voided = {
+        seq for each in retries for first, last in each.voided for seq in range(first, last + 1)
+    }
+    found: list[Event] = []
+    for event in events:
+        if event.seq not in voided or isinstance(event.data, RunRetried):
+            plain = plain_id(event.id, life)
+            found.append(event if plain == event.id else msgspec.structs.replace(event, id=plain))
+        life += isinstance(event.data, RunRetried)
+    return found
+
+
+def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Positions as ranges, each with its first and its last."""
+    found: list[tuple[int, int]] = []
+    for seq in sorted(positions):
+        if found and seq == found[-1][1] + 1:
+            found[-1] = (found[-1][0], seq)
+        else:
+            found.append((seq, seq))
+    return tuple(found)
 
 
 # The status of a run that cannot be read.

@@ -8,6 +8,7 @@ from turnloom.agents.spec import Agent, OutputModel, Products, RunState, Toolkit
 from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Finish, Work
+from turnloom.runs.retries import Redo
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -81,6 +82,14 @@ class Form(Protocol):
 
     def shows(self, agent: str) -> bool:
         """Whether the user sees this agent's messages."""
+        ...
+
+    def redo(
+        self, events: Sequence[Event], stop: Event | None, since: int | str | None
+    ) -> Redo | None:
+        """What a retry of an ended run does again: what failed (`stop` is the event that stopped
+        the run, if one did), or everything since a turn, by number, or a step, by name. None if
+        there is no such thing."""
         ...
 
 

@@ -15,6 +15,7 @@ from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Rest
+from turnloom.runs.retries import Redo
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -79,3 +80,9 @@ class Undriven:
     def shows(self, agent: str) -> bool:
         """Show every message."""
         return True
+
+    def redo(
+        self, events: Sequence[Event], stop: Event | None, since: int | str | None
+    ) -> Redo | None:
+        """Nothing."""
+        return None

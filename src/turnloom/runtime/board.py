@@ -337,5 +337,8 @@ class ReactionBrief:
         """The prefix of the ids of this turn's artifacts. It is derived from the inputs, so it does
         not depend on the order of parallel turns."""
         inputs = [each.id for each in self.inputs]
-        about = [self._journal.state.run, self.agent, self._assigned.subscription, *inputs]
+        state = self._journal.state
+        about = [state.run, self.agent, self._assigned.subscription, *inputs]
+        if life := state.open[self.turn].life:  # what is done again makes other artifacts
+            about.append(str(life))
         return digest(as_data(about))

@@ -50,6 +50,7 @@ from turnloom.kernel.contained import Interrupted, Quit, called, contained, erro
 from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, error_text, is_text, preview, writable
+from turnloom.log.logic import in_life
 from turnloom.log.spec import Fact
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import scope_of
@@ -92,7 +93,7 @@ class Call:
     ) -> None:
         self.run = journal.state.run
         self.workflow = journal.workflow.name
-        self.idempotency_key = f"{self.run}/{caller.key}"
+        self.idempotency_key = journal.idempotency_key(caller.key)
         self.question: Question | None = None
         self._journal = journal
         self._caller = caller
@@ -197,10 +198,12 @@ class Call:
         if name not in kit.tools:
             self._clear(name, "a tool")
         ui = kit.tools[name].ui if name in kit.tools else None
-        asked = f"{self._caller.key}/ask.{self._asked}"
+        asked = in_life(f"{self._caller.key}/ask.{self._asked}", journal.state.life)
         recorded = journal.recorded(asked)
-        if isinstance(recorded, QuestionAsked) and recorded.tool != name:
-            raise UsageError(f"{asked} was asked by {recorded.tool!r}, and now by {name!r}.")
+        if isinstance(recorded, QuestionAsked):
+            asked = recorded.question
+            if recorded.tool != name:
+                raise UsageError(f"{asked} was asked by {recorded.tool!r}, and now by {name!r}.")
         due = later(journal.clock.now(), timeout) if timeout is not None else None
         return Question(
             asked,

@@ -47,6 +47,7 @@ from turnloom.flow.spec.steps import AgentStep, Execution, PathResult, Retry, St
 from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, canonical, error_text, writable
+from turnloom.log.logic import in_life
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.calls import Waiting, as_json, ask, opened
@@ -135,7 +136,7 @@ class Branching:
         number = (asked.number if asked else 0) + 1
         prompt = writable(str(words)) or f"Do you approve {node.name!r}?"
         question = Question(
-            f"{APPROVALS}{place}#{number}",
+            in_life(f"{APPROVALS}{place}#{number}", self._journal.state.life),
             prompt,
             asking.approver,
             APPROVAL,

@@ -228,12 +228,17 @@ class Subscriptions:
                     if event.seq > after:
                         after = event.seq
                         yield event
-                    if event.kind in ENDS:
+                    if event.kind in ENDS and not await self._continues(run, event.seq):
                         return
         finally:
             if feed.followers == {follower} and self._feeds.get(run) is feed:
                 del self._feeds[run]
             await feed.leave(follower)
+
+    async def _continues(self, run: RunKey, end: int) -> bool:
+        """Whether a run was retried after an end."""
+        ends = await self._stored.ends(run)
+        return ends is not None and ends[1].seq > end
 
     async def _more(self, run: RunKey, follower: Follower, after: int) -> Sequence[Event]:
         """The next events for a follower: from the store if it is behind, else from its queue. If

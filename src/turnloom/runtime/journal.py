@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar, cast
 
 import anyio
+import msgspec
 
 from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpiredFact
 from turnloom.agents.spec import RunState
@@ -16,7 +17,8 @@ from turnloom.board.events import ArtifactPublished
 from turnloom.errors import Conflict
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import preview
-from turnloom.log.events import RunPaused
+from turnloom.log.events import RunPaused, RunRetried
+from turnloom.log.logic import in_life, plain_id, standing
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent, RunKey
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
@@ -169,13 +171,14 @@ class Journal:
         cause: int | None = None,
         *,
         derives: bool = True,
+        is_given: bool = False,
     ) -> Event:
         """Record a fact and everything derived from it. Pass `derives=False` to derive later, with
-        `derive`."""
+        `derive`. An id that `is_given` comes from outside, and is stored as it is."""
         if cause is None:
             scope = scope_of(self.state, id)
             cause = (scope and scope.last) or self._cause
-        event = self._add(id, fact, actor, cause)
+        event = self._add(id, fact, actor, cause, is_given=is_given)
         self._cause = event.seq
         if derives and event.kind in self._triggering:
             self._derive(event, set())
@@ -225,11 +228,18 @@ class Journal:
 
     def recorded(self, id: str) -> Fact | None:
         """The fact recorded under an id, in an open turn or in a call outside turns."""
+        id = plain_id(id, self.state.life)
         scope = scope_of(self.state, id)
         if scope is None:
             return self.state.chat.get(id)
         event = scope.recorded.get(id)
         return None if event is None else event.data
+
+    def idempotency_key(self, key: str) -> str:
+        """The key of a call for the world. What is done again after a retry has another one; what
+        is only continued keeps its own."""
+        scope, state = scope_of(self.state, key), self.state
+        return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"
 
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact recorded under an id in this turn; if there is none, record a new one."""
@@ -312,6 +322,11 @@ class Journal:
         """Whether the last event is something other than a pause."""
         return self._last != RunPaused.kind
 
+    @property
+    def is_just_retried(self) -> bool:
+        """Whether the last event is a retry."""
+        return self._last == RunRetried.kind
+
     async def commit(self) -> None:
         """Store what was recorded since the last commit.
 
@@ -363,7 +378,7 @@ class Journal:
 
     def catch_up(self, events: Sequence[Event]) -> None:
         """Fold events that another process stored."""
-        for event in events:
+        for event in standing(events, self.state.life):
             evolve(self.workflow, self.state, event)
             if FOLLOWS not in event.id:
                 self._cause = event.seq
@@ -372,15 +387,16 @@ class Journal:
         self._forget_rewritten()
         self._stored = self.state.position
 
-    def _add(self, id: str, fact: Fact, actor: str, cause: int | None) -> Event:
-        state = self.state
-        at = self.time.now()
+    def _add(
+        self, id: str, fact: Fact, actor: str, cause: int | None, *, is_given: bool = False
+    ) -> Event:
+        state, life, at = self.state, self.state.life, self.time.now()
         if fact.__class__ not in PLAIN and self._receives:
             fact = received_fact(fact)
         if self.has_secrets:
             fact = self.secrets.mask(fact)
         event = Event(
-            id,
+            plain_id(id, life),
             state.run,
             state.position + 1,
             at,
@@ -390,7 +406,7 @@ class Journal:
             cause=cause,
             v=fact.version,
         )
-        event = self._accept(event)
+        event = self._accept(event, id if is_given else in_life(event.id, life))
         evolve(self.workflow, state, event)
         if event.kind == ArtifactPublished.kind:
             self._is_published = True
@@ -402,9 +418,10 @@ class Journal:
         self._last = event.kind
         return event
 
-    def _accept(self, event: Event) -> Event:
-        """Add an event to the batch; returns the event that takes effect."""
-        self._batch.append(event)
+    def _accept(self, event: Event, id: str) -> Event:
+        """Add an event to the batch, to be stored under an id; returns the event that takes
+        effect."""
+        self._batch.append(_stored(event, id))
         return event
 
     def _heed(self, fact: ContextChanged) -> None:
@@ -427,3 +444,8 @@ class Journal:
         log.info(
             "run %s: %s was %s, is %s (%s)", self.state.run, fact.name, before, now, fact.writer
         )
+
+
+def _stored(event: Event, id: str) -> Event:
+    """An event under the id that the log keeps it by."""
+    return event if event.id == id else msgspec.structs.replace(event, id=id)

@@ -19,7 +19,7 @@ from turnloom.guards.logic.following import follow, new_watch
 from turnloom.guards.spec import NO_GUARDS, Guards, Watch
 from turnloom.hooks import events as lifecycle
 from turnloom.log import events as runs
-from turnloom.log.logic import Codec, Upcast
+from turnloom.log.logic import Codec, Upcast, standing
 from turnloom.log.spec import Event, Intent, RunKey
 from turnloom.reaction import events as reaction
 from turnloom.runs.form import Form, ending
@@ -34,6 +34,7 @@ FACTS = (
     runs.RunFailed,
     runs.CancelRequested,
     runs.RunCancelled,
+    runs.RunRetried,
     variables.ContextLoaded,
     variables.ContextChanged,
     variables.ContextRefused,
@@ -187,6 +188,16 @@ def fresh(run: RunKey, workflow: Form, guards: Guards = NO_GUARDS) -> RunState:
     return RunState(run.id, tenant=run.tenant, progress=begun, guards=watch)
 
 
+def folded(
+    workflow: Form, run: RunKey, events: Sequence[Event], guards: Guards = NO_GUARDS
+) -> RunState:
+    """The state of a run after the events of its log, of which retries may have voided some."""
+    state = fresh(run, workflow, guards)
+    for event in standing(events):
+        evolve(workflow, state, event)
+    return state
+
+
 def is_untouched(state: RunState) -> bool:
     """Whether nothing has happened in a run since it was started."""
     return state.status == "started" and not state.chat
@@ -202,7 +213,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Increase it when a field of the state changes its meaning; snapshots of other numbers are ignored.
-_SNAPSHOT = 10
+_SNAPSHOT = 11
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 
@@ -213,11 +224,19 @@ def freeze(state: RunState) -> bytes:
     return msgspec.json.encode(_Snapshot(_SNAPSHOT, msgspec.structs.replace(state, chat=chat)))
 
 
-def thaw(workflow: Form, frozen: bytes) -> RunState | None:
-    """Decode a frozen state; None if another release wrote it."""
+def read_snapshot(frozen: bytes) -> RunState | None:
+    """Decode a frozen state, except for the parts of its form and its guards; None if another
+    release wrote it."""
     try:
         snapshot = msgspec.json.decode(frozen, type=_Snapshot)
-        state = snapshot.state
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return snapshot.state if snapshot.release == _SNAPSHOT else None
+
+
+def thaw(workflow: Form, state: RunState) -> RunState | None:
+    """A state from a snapshot as the form of its run knows it; None if it does not fit."""
+    try:
         # JSON keys are strings, and turns are keyed by number.
         state.progress = msgspec.convert(state.progress, workflow.progress, str_keys=True)
         state.guards = msgspec.convert(state.guards, Watch | None, str_keys=True)
@@ -226,7 +245,7 @@ def thaw(workflow: Form, frozen: bytes) -> RunState | None:
         }
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    return state if snapshot.release == _SNAPSHOT else None
+    return state
 
 
 def _on_started(state: RunState, event: Event) -> None:
@@ -286,6 +305,16 @@ def _on_resumed(state: RunState, event: Event) -> None:
     state.status = "paused" if state.questions else "running"
 
 
+def _on_retried(state: RunState, event: Event) -> None:
+    """Continue. What ended the run is voided; the hooks after the chat that ran count as done."""
+    fact: runs.RunRetried = event.data
+    state.life += 1
+    state.ending = ""
+    state.pin = fact.pin or state.pin
+    state.budget = {**state.budget, **fact.budget}
+    state.status = "paused" if state.questions else "running"
+
+
 def _on_selection(state: RunState, event: Event) -> None:
     """Fail the run if no candidate can take the turn."""
     fact: guards.SelectionMade = event.data
@@ -327,6 +356,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     runs.RunFinished: _status("finished"),
     runs.RunFailed: _status("failed"),
     runs.RunCancelled: _status("cancelled"),
+    runs.RunRetried: _on_retried,
     runs.CancelRequested: _on_cancel,
     lifecycle.LifecycleToolCall: _on_hook,
     variables.ContextLoaded: _on_loaded,

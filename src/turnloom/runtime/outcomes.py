@@ -14,9 +14,10 @@ from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.migrating import is_current, migrate
 from turnloom.flow.spec.progress import Outcome, OutcomeStatus, Progress
 from turnloom.kernel.values import Json
-from turnloom.log.events import ENDS, RunPaused
-from turnloom.log.spec import RunKey
-from turnloom.runtime.logic import ENDED, evolve, fresh
+from turnloom.log.events import ENDS, RunPaused, RunRetried
+from turnloom.log.logic import standing
+from turnloom.log.spec import Event, RunKey
+from turnloom.runtime.logic import ENDED, evolve, folded, fresh
 from turnloom.runtime.runs import Runs
 
 
@@ -42,16 +43,21 @@ async def not_undone(runs: Runs, run: RunKey) -> list[StepCompensated]:
         UnknownRun: there is no such run.
     """
     async with aclosing(runs.events(run)) as events:
-        facts = [event.data async for event in events]
+        stored = [event async for event in events]
+    facts = [event.data for event in standing(stored)]
     return [fact for fact in facts if isinstance(fact, StepCompensated) and fact.error]
 
 
 async def _followed(runs: Runs, run: RunKey, form: FlowForm) -> RunState:
     """The state of a run that is not driven here, once it ends or waits for a person."""
-    state = fresh(run, form)
+    state, stored = fresh(run, form), list[Event]()
     async with aclosing(runs.events(run)) as events:
         async for event in events:
-            evolve(form, state, event)
+            stored.append(event)
+            if isinstance(event.data, RunRetried):
+                state = folded(form, run, stored)
+            else:
+                evolve(form, state, *standing([event], state.life))
             if isinstance(event.data, RunPaused) and await _is_asked(runs, run, state):
                 break
     return state

@@ -10,6 +10,7 @@ from turnloom.agents.spec import Question
 from turnloom.errors import NotYours, QuestionExpired, TurnloomError, UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused
+from turnloom.log.logic import standing
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey
@@ -130,7 +131,7 @@ class Questions:
         if last.kind in ENDS:
             return []
         if not isinstance(last.data, RunPaused):  # other work of the run continues
-            return open_questions(await self._log.read(run))
+            return open_questions(standing(await self._log.read(run)))
         first = last.data.waiting_for
         if not first:
             return []
@@ -138,7 +139,7 @@ class Questions:
         found = open_questions(await self._log.read(run, (last.cause or 1) - 1))
         if any(each.id == first for each in found):
             return found
-        return open_questions(await self._log.read(run))
+        return open_questions(standing(await self._log.read(run)))
 
     def _is_overdue(self, question: Question) -> bool:
         """Whether a question has expired, also if no process has noticed."""
@@ -158,7 +159,7 @@ class Questions:
     ) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it. Without an id,
         an equal answer counts as a repeat."""
-        events = await self._log.read(run)
+        events = standing(await self._log.read(run))
         _check_concerned(events, by)
         answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
         if any(answer.question == question for answer in answers):

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -27,26 +27,34 @@ from turnloom.flow.logic.folding import TIMEOUT
 from turnloom.flow.logic.migrating import LOST, undoable_in
 from turnloom.flow.logic.plans import describe_plan
 from turnloom.kernel.durations import later
-from turnloom.log.events import ENDS, CancelRequested, RunCancelled, RunPaused, RunStarted
-from turnloom.log.logic import BROKEN, status_of
+from turnloom.log.events import (
+    ENDS,
+    CancelRequested,
+    RunCancelled,
+    RunPaused,
+    RunRetried,
+    RunStarted,
+)
+from turnloom.log.logic import BROKEN, in_life, standing, status_of
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
-from turnloom.runs.undriven import Undriven
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
 from turnloom.runtime.drive.plans import pin, plan_of
 from turnloom.runtime.following import Subscriptions
-from turnloom.runtime.journal import Journal, telling
-from turnloom.runtime.logic import ENDED, fresh
+from turnloom.runtime.journal import telling
+from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
 from turnloom.runtime.observers import Observers
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
 from turnloom.runtime.questions import Questions
+from turnloom.runtime.retrying import undriven
 from turnloom.runtime.spec import (
     Delivery,
     LoadedWorkflow,
+    RetryRequest,
     RunSummary,
     Stop,
     StoredPlan,
@@ -65,14 +73,9 @@ async def give_up(
         RunBusy: another process drives it after all.
     """
     async with stores.claims.claim(run) as fence:
-        form = Undriven("")
         events = await stores.log.read(run)
         watch = observers.watch(run, events[0].data) if observers else None
-        log = telling(stores.log, watch)
-        journal = Journal(
-            log, clock, LoadedWorkflow(form, {}, "", "", files={}, code={}), fresh(run, form)
-        )
-        journal.fence = fence
+        journal = undriven(telling(stores.log, watch), clock, run, fence)
         journal.catch_up(events)
         state = journal.state
         if state.status in ENDED:
@@ -81,7 +84,7 @@ async def give_up(
         if state.cancel is None:
             journal.record("cancel", CancelRequested(by, reason), by)
         plan = await plan_of(stores.plans, events[0].data)
-        for number, fact in enumerate(_lost(events, plan.text if plan else "{}")):
+        for number, fact in enumerate(_lost(standing(events), plan.text if plan else "{}")):
             journal.record(f"lost/{number}", fact)
         journal.record("end", RunCancelled(by, reason), by)
         await journal.commit()
@@ -135,6 +138,9 @@ def _flowing(loaded: LoadedWorkflow) -> FlowForm:
     assert isinstance(loaded.workflow, FlowForm)
     return loaded.workflow
 
+
+# The form of the runs of folders.
+CONVERSATION = "conversation"
 
 # Seconds after the end of a lease until the run is taken over.
 MARGIN = 0.01
@@ -314,6 +320,27 @@ class Runs:
             self.following.clear_error(run)
             await self._mailing.wake(run)
 
+    async def retry(self, run: RunKey, asked: RetryRequest, source: str | None = None) -> None:
+        """Make an ended run continue: from what failed, or from what is asked for. `source` is the
+        path of a changed definition.
+
+        Raises:
+            DefinitionError: the changed definition does not pass its check.
+            RunBusy: another process drives it.
+            UsageError: it has not ended, or there is nothing to do again.
+        """
+        first, _ = await self._ends(run)
+        if source is not None:
+            if first.data.form != CONVERSATION:
+                raise UsageError(
+                    f"Run {run.id!r} is not a run of a folder. Boards and flows continue with the "
+                    "code of the program that retries them."
+                )
+            asked = replace(asked, loaded=await self._world.definitions.load(source))
+        self.following.clear_error(run)
+        await self._driver.retry(run, asked)
+        await self._mailing.wake(run)
+
     async def _check_free(self, run: RunKey) -> None:
         """Refuse a run that another process drives, and name that process. If it does not respond,
         wait for the end of its lease."""
@@ -345,9 +372,11 @@ class Runs:
         first, last = await self._ends(run)
         if last.kind in ENDS:
             return False
-        await self._world.stores.inbox.offer(run, "cancel", Stop(by, reason))
+        events = await self._world.stores.log.read(run)
+        id = in_life("cancel", sum(isinstance(event.data, RunRetried) for event in events))
+        await self._world.stores.inbox.offer(run, id, Stop(by, reason))
         try:
-            delivery = await self._mailing.deliver(run, "cancel", last.seq)
+            delivery = await self._mailing.deliver(run, id, last.seq)
         except (PlanChanged, DefinitionError, WorkflowGone):
             return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:

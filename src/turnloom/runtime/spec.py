@@ -131,6 +131,19 @@ class RetryTurn(msgspec.Struct, frozen=True, tag="retry"):
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """How to retry an ended run: by default from what failed; or everything `since` a turn (its
+    number) or a step (its name), or after the batch `at` a position. `loaded` replaces its
+    definition, and `budget` raises limits."""
+
+    by: str
+    since: int | str | None = None
+    at: int | None = None
+    loaded: "LoadedWorkflow | None" = None
+    budget: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
 class Wake(msgspec.Struct, frozen=True, tag="wake"):
     """A request to continue a run that its driver gave back unfinished."""
 

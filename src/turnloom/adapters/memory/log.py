@@ -14,7 +14,7 @@ from turnloom.board.logic.rows import project, rows_of
 from turnloom.errors import Conflict, LeaseLost, UnknownRun, UsageError
 from turnloom.guards.logic.selection import observations
 from turnloom.guards.spec import Belief, Observation, Pool
-from turnloom.log.events import ENDS
+from turnloom.log.events import ENDS, RunRetried
 from turnloom.log.logic import (
     Codec,
     check_batch,
@@ -129,10 +129,14 @@ class _Tenant:
         self.begun.append(run)
         self.unfinished.append(run)
 
-    def finish(self, run: _Run) -> None:
-        at = _index_of(self.unfinished, run)
-        if self.unfinished[at : at + 1] == [run]:
-            del self.unfinished[at]
+    def note(self, run: _Run, events: Sequence[Event]) -> None:
+        """Update the list of unfinished runs: a run may end, and be retried."""
+        if events[-1].kind in ENDS:
+            at = _index_of(self.unfinished, run)
+            if self.unfinished[at : at + 1] == [run]:
+                del self.unfinished[at]
+        elif any(event.kind == RunRetried.kind for event in events):
+            self.unfinished.insert(_index_of(self.unfinished, run), run)
 
 
 def _index_of(runs: Sequence[_Run], run: _Run) -> int:
@@ -340,8 +344,7 @@ class MemoryLog:
         held.ids |= ids
         held.events.extend(events)
         held.batch_ends.append(len(held.events))
-        if events[-1].kind in ENDS:
-            tenant.finish(held)
+        tenant.note(held, events)
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
 

@@ -181,7 +181,7 @@ LOCATE_RUN = """
 ADD_RUN = """
     INSERT INTO runs (tenant, id, workflow, user, started, status, ended)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
-SET_STATUS = "UPDATE runs SET ended = coalesce(?, ended), status = ? WHERE n = ?"
+SET_STATUS = "UPDATE runs SET ended = ?, status = ? WHERE n = ?"
 NUMBER_OF = "SELECT n FROM runs WHERE tenant = ? AND id = ?"
 # Adds nothing if the claim with this fence has ended.
 ADD_BATCH = """

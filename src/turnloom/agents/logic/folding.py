@@ -53,7 +53,9 @@ def on_turn_started(state: RunState, event: Event) -> None:
     state.turns = fact.turn
     state.begun = True
     state.status = "running"
-    state.open[fact.turn] = state.scopes[f"t{fact.turn}"] = OpenTurn(fact.turn, fact.agent)
+    state.open[fact.turn] = state.scopes[f"t{fact.turn}"] = OpenTurn(
+        fact.turn, fact.agent, life=state.life
+    )
     if state.chat:
         state.chat = {id: it for id, it in state.chat.items() if not id.startswith(PICKING)}
 

@@ -10,7 +10,7 @@ from turnloom.assembly.events import Segment, Span, Withheld
 from turnloom.assembly.logic import EMPTY
 from turnloom.assembly.spec import Message, Piece
 from turnloom.kernel.values import Json
-from turnloom.log.events import CancelRequested
+from turnloom.log.events import CancelRequested, Pin
 from turnloom.log.spec import Event
 
 
@@ -34,12 +34,14 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenTurn(msgspec.Struct):
-    """A turn or flow step in progress, with its events by id and the position of the last one."""
+    """A turn or flow step in progress, with its events by id and the position of the last one;
+    `life` is the number of retries of the run before it began."""
 
     number: int
     agent: str
     recorded: dict[str, Event] = {}
     last: int = 0
+    life: int = 0
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -63,6 +65,7 @@ class RunState(msgspec.Struct):
     - `questions`: open questions, by id; `paused_for` is the one that last paused the run
     - `begun`: a turn or step has begun
     - `unguarded`: guards no longer apply
+    - `life`: how often the run was retried; `pin` and `budget` are what retries changed
     - `guards`: the state of the guards, if there are any
     """
 
@@ -100,6 +103,9 @@ class RunState(msgspec.Struct):
     cancel: CancelRequested | None = None
     begun: bool = False
     unguarded: bool = False
+    life: int = 0
+    pin: Pin | None = None
+    budget: dict[str, float] = {}
     progress: Any = None
     guards: Any = None
 

@@ -15,7 +15,7 @@ from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs
 from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import Terminal, joined, safe
-from turnloom.cli.times import instant
+from turnloom.cli.times import instant_or_age
 from turnloom.explain.spec.text import moment
 from turnloom.log.logic import STATUSES
 from turnloom.runtime.spec import RunSummary
@@ -55,10 +55,12 @@ class RunsCommand(StoredRunsCommand):
         str | None, typer.Option(metavar="ID", callback=as_text, help="Runs of this user.")
     ] = None
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begun then or later, in ISO 8601.")
+        str | None,
+        typer.Option(metavar="TIME", help="Begun since then: ISO 8601, or an age, as 1h."),
     ] = None
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begun then or earlier, in ISO 8601.")
+        str | None,
+        typer.Option(metavar="TIME", help="Begun until then: ISO 8601, or an age."),
     ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
@@ -96,9 +98,9 @@ class RunsCommand(StoredRunsCommand):
             which["workflow"] = self.workflow
         if self.user is not None:
             which["user"] = self.user
-        if since := instant(self.since, "--since"):
+        if since := instant_or_age(self.since, "--since"):
             which["since"] = since
-        if until := instant(self.until, "--until"):
+        if until := instant_or_age(self.until, "--until"):
             which["until"] = until
         return which
 

@@ -33,9 +33,11 @@ from turnloom.conversation.spec import Conversation, ConversationState, HandoffR
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.logic.loops import substitute
 from turnloom.kernel.values import Json, as_data
+from turnloom.log.logic import in_life
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Ask, Begin, Draw, Finish, Pick, Select, Work
 from turnloom.runs.form import Rest, stopped
+from turnloom.runs.retries import redo_turns
 from turnloom.variables.logic.conditions import judge
 
 _PLACE = re.compile(r"\$\{\s*([^\W\d]\w*)\s*\}")
@@ -152,6 +154,7 @@ class ConversationForm:
     form = "conversation"
     products: Mapping[str, Products] = {}
     progress = ConversationState
+    redo = staticmethod(redo_turns)
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -273,7 +276,7 @@ class ConversationForm:
     def _question(self, state: RunState) -> Question:
         opening = self._setup.initial_message_to_user
         prompt = opening if opening and not state.turns and not state.progress.last else ""
-        return Question(f"{_moment(state)}/ask", prompt or "", state.user)
+        return Question(in_life(f"{_moment(state)}/ask", state.life), prompt or "", state.user)
 
     def _route(self, state: RunState, floor: ConversationState) -> RouteDecided | Action:
         setup = self._setup
@@ -409,9 +412,8 @@ def _picking(pattern: str, state: RunState, among: tuple[str, ...]) -> Action:
         case _:
             schema = {"enum": list(among)}
             prompt = "Who speaks next?"
-            question = Question(
-                f"{moment}/pick", prompt, state.user, SELECTOR, payload=None, schema=schema
-            )
+            id = in_life(f"{moment}/pick", state.life)
+            question = Question(id, prompt, state.user, SELECTOR, payload=None, schema=schema)
             return Ask(question)
 
 

@@ -362,11 +362,20 @@ def _looped(fact: guards.LoopDetectedFact) -> str:
     return f"loop detected, {describe_loop(fact)}: {fact.strategy}{instead}"
 
 
+def _run_retried(fact: runs.RunRetried) -> str:
+    since = f" from {fact.since} on" if fact.since else ""
+    changed = f", with changes in {', '.join(fact.changed)}" if fact.changed else ""
+    raised = ", ".join(f"{name} {limit:g}" for name, limit in fact.budget.items())
+    budget = f", with a budget of {raised}" if raised else ""
+    return f"{fact.by} retried the run{since}{changed}{budget}"
+
+
 # Descriptions of all facts; a test compares the keys with the kinds in the log.
 WORDS: Words = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
     runs.RunResumed: lambda fact: "resumed",
+    runs.RunRetried: _run_retried,
     runs.RunFinished: lambda fact: fact.reason,
     runs.RunFailed: lambda fact: f"{fact.error}: {fact.message}",
     runs.RunCancelled: _cancelled,

@@ -40,7 +40,7 @@ from turnloom.guards import events as guards
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
-from turnloom.log.events import ENDS, RunPaused, RunResumed, RunStarted
+from turnloom.log.events import ENDS, RunPaused, RunResumed, RunRetried, RunStarted
 from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
 from turnloom.reaction import events as reaction
@@ -271,6 +271,10 @@ def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     rows.add(event.id, event, "resumed", event.actor, note=changed)
 
 
+def _on_run_retried(rows: Rows, event: Event, fact: RunRetried) -> None:
+    rows.add(event.id, event, "retried", fact.by, note=describe(fact))
+
+
 # Handlers of events by kind.
 Handlers = Mapping[str, Callable[[Rows, Event, Any], None]]
 
@@ -300,6 +304,7 @@ HANDLERS: Handlers = {
     RouteDecided.kind: _on_route,
     SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
+    RunRetried.kind: _on_run_retried,
 }
 
 

@@ -56,6 +56,7 @@ from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Begin, Cross, Facts, Finish, Record, Work
 from turnloom.runs.form import Rest
+from turnloom.runs.retries import Redo
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -139,6 +140,12 @@ class FlowForm:
     def shows(self, agent: str) -> bool:
         """Whether the user sees this agent's messages: in a flow, always."""
         return True
+
+    def redo(
+        self, events: Sequence[Event], stop: Event | None, since: int | str | None
+    ) -> Redo | None:
+        """What a retry does again."""
+        return None
 
     def alternatives(self, state: RunState) -> Sequence[str]:
         """The agents that could take a turn in place of one another: none, a step has its own."""
@@ -304,7 +311,7 @@ class FlowForm:
 def _on_started(state: RunState, fact: StepStarted) -> None:
     state.status, state.begun = "running", True
     if f"s{fact.number}" not in state.scopes:
-        state.scopes[f"s{fact.number}"] = OpenTurn(fact.number, fact.step)
+        state.scopes[f"s{fact.number}"] = OpenTurn(fact.number, fact.step, life=state.life)
 
 
 def _on_ended(

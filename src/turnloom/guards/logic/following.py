@@ -18,6 +18,7 @@ from turnloom.guards.logic import loops as recovering
 from turnloom.guards.logic.loops import CONTINUE, STOP
 from turnloom.guards.spec import Escalation, Guards, Hint, Watch
 from turnloom.log.events import RunPaused, RunResumed
+from turnloom.log.logic import in_life
 from turnloom.log.spec import Event
 
 # The errors of a run that exceeds its budget, and of one in a loop.
@@ -109,7 +110,9 @@ def _on_loop(watch: Watch, state: RunState, event: Event) -> None:
                 f"Loop detected: {recovering.describe_loop(fact)}. "
                 f"Answer {CONTINUE}, {STOP}, or a hint for the agents."
             )
-            watch.escalation = Escalation(f"{event.id}/ask", prompt, fact.agents)
+            watch.escalation = Escalation(
+                in_life(f"{event.id}/ask", state.life), prompt, fact.agents
+            )
         case "rotate_agent":
             watch.avoided = fact.agents
         case _:

@@ -51,6 +51,7 @@ from turnloom.runs.actions import (
     Work,
 )
 from turnloom.runs.form import Rest, stopped
+from turnloom.runs.retries import redo_turns
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -76,6 +77,7 @@ class ReactionForm:
     outputs: Mapping[str, Any] = {}
     message_hooks: tuple[MessageHook, ...] = ()
     progress = BoardState
+    redo = staticmethod(redo_turns)
 
     def __init__(
         self,

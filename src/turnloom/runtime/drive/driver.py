@@ -29,7 +29,8 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service import Selector
 from turnloom.kernel.threads import on_behalf_of
 from turnloom.kernel.values import as_data, writable
-from turnloom.log.events import RunResumed, RunStarted
+from turnloom.log.events import RunResumed, RunRetried, RunStarted
+from turnloom.log.logic import repinned
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
@@ -37,7 +38,7 @@ from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import Journal, Tell, telling
-from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, thaw
+from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, read_snapshot, thaw
 from turnloom.runtime.ports import (
     Artifacts,
     Claims,
@@ -47,7 +48,8 @@ from turnloom.runtime.ports import (
     Plans,
     Snapshots,
 )
-from turnloom.runtime.spec import Delta, LoadedWorkflow
+from turnloom.runtime.retrying import retry, terms_of, undriven, with_budget
+from turnloom.runtime.spec import Delta, LoadedWorkflow, RetryRequest
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
 
@@ -311,6 +313,23 @@ class Driver:
         lines = writable("".join(traceback.format_exception(error))).rstrip()
         return self._hidden.pop(run, NO_SECRETS).masked(lines)
 
+    async def retry(self, run: RunKey, asked: RetryRequest) -> None:
+        """Make an ended run continue; the next drive does again what failed, or what is asked for.
+
+        Raises:
+            RunBusy: another process holds the run.
+            UsageError: the run has not ended, or there is nothing to do again.
+        """
+        async with self._held(run) as fence:
+            self._abandon(run)
+            first, _ = await ends_of(self._stores.log, run)
+            observe = self._observe and self._observe(run, first.data)
+            log = telling(self._stores.log, observe)
+            journal = undriven(log, self._clock, run, fence)
+            # What a snapshot remembers may not count any more.
+            await self._stores.snapshots.save(run, 0, b"")
+            await retry(self._stores.log, self._definitions, journal, asked)
+
     async def take_in(self, run: RunKey) -> None:
         """Record what came from outside, and do nothing else."""
         async with self._held(run) as fence:
@@ -348,12 +367,11 @@ class Driver:
 
     async def _open(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
         """The run as its log has it now; a drive that was interrupted is marked as resumed."""
-        live = self._warm.pop(run, None) or await self._thaw(run)
+        live, missed = await self._warmed(run) or await self._thaw(run)
         journal = live.journal
         journal.fence = fence
         if resume and live.loaded.lacking:
             raise DefinitionError(journal.workflow.name, live.loaded.lacking)
-        missed = await self._stores.log.read(run, journal.state.position)
         journal.catch_up(missed)
         if not live.driven:
             _check_secrets(journal)
@@ -370,6 +388,15 @@ class Driver:
             await self._selecting.learn(run, missed)
         live.driven = True
         return live
+
+    async def _warmed(self, run: RunKey) -> tuple[LiveRun, Sequence[Event]] | None:
+        """The run as it rests here, and what other processes stored since; None if it does not, or
+        was retried since: then what it remembers may not count any more."""
+        live = self._warm.pop(run, None)
+        if live is None:
+            return None
+        missed = await self._stores.log.read(run, live.journal.state.position)
+        return None if any(event.kind == RunRetried.kind for event in missed) else (live, missed)
 
     async def _show_late(self, run: RunKey, position: int) -> int:
         """Show observers what was stored after a position while a drive was being interrupted;
@@ -393,21 +420,28 @@ class Driver:
         if journal.state.status not in _AT_REST:
             await index(self._stores.artifacts, journal.run.tenant, missed)
 
-    async def _thaw(self, run: RunKey) -> LiveRun:
-        """The run from its last snapshot, or from nothing."""
-        first, last = await ends_of(self._stores.log, run)
-        loaded = self._begun.get(run) or await self._definitions.restore(first.data)
+    async def _thaw(self, run: RunKey) -> tuple[LiveRun, Sequence[Event]]:
+        """The run from its last snapshot, or from nothing, and what follows that."""
+        log = self._stores.log
+        first, last = await ends_of(log, run)
         kept = await self._stores.snapshots.load(run)
-        state = kept and thaw(loaded.workflow, kept[1])
+        state = kept and read_snapshot(kept[1])
         if kept and state and not state.position == kept[0] <= last.seq:
             state = None  # the snapshot contradicts its own position
+        if state and state.position > last.seq:
+            raise LogDamaged(run.id, last.seq + 1, state.position)
+        missed = await log.read(run, state.position if state else 0)
+        terms = terms_of(missed, state)
+        started = repinned(first.data, terms.pin) if terms.pin else first.data
+        loaded = self._begun.get(run) or await self._definitions.restore(started)
+        loaded = with_budget(loaded, terms.budget)
+        if state and thaw(loaded.workflow, state) is None:
+            state, missed = None, await log.read(run)
         frozen = state.position if state else 0
-        if frozen > last.seq:
-            raise LogDamaged(run.id, last.seq + 1, frozen)
         state = state or fresh(run, loaded.workflow, loaded.guards)
-        secrets = await self._secrets(run, loaded, first.data)
-        journal = self._journal(loaded, state, secrets, first.data)
-        return LiveRun(journal, loaded, self._means, frozen, began=first.at)
+        secrets = await self._secrets(run, loaded, started)
+        journal = self._journal(loaded, state, secrets, started)
+        return LiveRun(journal, loaded, self._means, frozen, began=first.at), missed
 
     async def _secrets(self, run: RunKey, loaded: LoadedWorkflow, started: RunStarted) -> Secrets:
         base = base_context(run.id, started)
@@ -460,7 +494,8 @@ def _is_cut_off(live: LiveRun) -> bool:
     state = live.journal.state
     if state.status == "paused":
         return bool(live.loaded.changed_code)
-    return state.status not in ENDED and not is_untouched(state)
+    is_begun = not (is_untouched(state) or live.journal.is_just_retried)
+    return state.status not in ENDED and is_begun
 
 
 async def _migrate(live: LiveRun) -> None:

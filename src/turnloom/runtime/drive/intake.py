@@ -63,7 +63,7 @@ async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
         if isinstance(message, Publish) and (
             why := await _refusal(artifacts, journal.run.tenant, message)
         ):
-            journal.record(id, ArtifactRefused(message.artifact.id, why))
+            journal.record(id, ArtifactRefused(message.artifact.id, why), is_given=True)
         else:
             put_on_record(journal, id, message)
     if pending:
@@ -144,22 +144,24 @@ def put_on_record(journal: Journal, id: str, message: Recordable) -> None:
     if isinstance(message, Reply):
         _answer(journal, id, message)
     else:
-        journal.record(id, *_fact(message))
+        journal.record(id, *_fact(message), is_given=True)
 
 
 def _answer(journal: Journal, id: str, reply: Reply) -> None:
     """Record an answer, or why it is refused: other programs may write anything to the inbox."""
     asked, by = journal.state.questions.get(reply.question), reply.by
     if asked is None:
-        journal.record(id, AnswerRefused(reply.question, by, "the question is not open"), by)
+        why = "the question is not open"
+        journal.record(id, AnswerRefused(reply.question, by, why), by, is_given=True)
         return
     why = refusal(asked, reply.value, by, journal.state.user)
     if not id.startswith(answer_id(asked.id)):
         why = f"{id!r} is not the id of an answer to it"
     if why:
-        journal.record(id, AnswerRefused(asked.id, by, why), by)
+        journal.record(id, AnswerRefused(asked.id, by, why), by, is_given=True)
         return
-    journal.record(id, QuestionAnswered(reply.question, reply.value, by, asked.tool), actor=by)
+    fact = QuestionAnswered(reply.question, reply.value, by, asked.tool)
+    journal.record(id, fact, actor=by, is_given=True)
     if not asked.tool:
         journal.record(f"{id}/text", UserText(USER, str(reply.value)), actor=by)
 

@@ -191,7 +191,7 @@ class TurnFrames:
             agent,
             shown.turn,
             state.calls_of.get(agent, 0) - asked + 1,
-            key=f"{state.run}/{model_key(scope, 0)}",
+            key=self._journal.idempotency_key(model_key(scope, 0)),
             system=self._revealed(shown, names),
             transcript=self._transcript(sight, names),
             tools=tools,

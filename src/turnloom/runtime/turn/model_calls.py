@@ -301,7 +301,7 @@ class ModelCalls:
             board=board,
             retry=retries.note,
             number=task.number + number,
-            key=f"{task.run}/{model_key(self._scope, number)}",
+            key=self._journal.idempotency_key(model_key(self._scope, number)),
             exchanges=tuple(exchanges),
             say=task.say if self._hooks is not None else self._sinks(number + 1),
         )

@@ -1,0 +1,194 @@
+"""Retry a run that ended."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from turnloom.agents.spec import RunState
+from turnloom.errors import UsageError
+from turnloom.guards.spec import RESOURCES, RunBudget
+from turnloom.kernel.arguments import as_count, as_name, as_string
+from turnloom.kernel.values import error_text
+from turnloom.log.events import ENDS, Pin, RunRetried, RunStarted
+from turnloom.log.logic import ranges, standing, started_of
+from turnloom.log.ports import Clock, EventLog
+from turnloom.log.spec import Event, RunKey
+from turnloom.runs.form import Form
+from turnloom.runs.retries import Redo, redo_after
+from turnloom.runs.undriven import Undriven
+from turnloom.runtime.journal import Appends, Journal
+from turnloom.runtime.logic import evolve, fresh
+from turnloom.runtime.ports import Definitions
+from turnloom.runtime.spec import LoadedWorkflow, RetryRequest
+
+
+class Terms(NamedTuple):
+    """What the retries of a run changed: its definition, and limits of its budget."""
+
+    pin: Pin | None
+    budget: Mapping[str, float]
+
+
+def terms_of(events: Sequence[Event], state: RunState | None) -> Terms:
+    """What retries changed, up to a snapshot and after it."""
+    terms = Terms(state.pin, state.budget) if state else Terms(None, {})
+    for event in events:
+        if isinstance(event.data, RunRetried):
+            fact = event.data
+            terms = Terms(fact.pin or terms.pin, {**terms.budget, **fact.budget})
+    return terms
+
+
+def with_budget(loaded: LoadedWorkflow, raised: Mapping[str, float]) -> LoadedWorkflow:
+    """A workflow with raised limits of its budget.
+
+    Raises:
+        UsageError: it has no budget, or not these limits.
+    """
+    if not raised:
+        return loaded
+    if loaded.guards.budget is None:
+        raise UsageError(f"{loaded.workflow.name!r} has no budget that could be raised.")
+    budget = raised_budget(loaded.guards.budget, raised)
+    return replace(loaded, guards=loaded.guards.model_copy(update={"budget": budget}))
+
+
+def raised_budget(budget: RunBudget, raised: Mapping[str, float]) -> RunBudget:
+    """A budget with other limits.
+
+    Raises:
+        UsageError: they are no limits.
+    """
+    try:
+        return RunBudget.model_validate({**budget.model_dump(), **raised})
+    except ValueError as error:
+        raise UsageError(f"The budget cannot be raised so. {error_text(error)}") from error
+
+
+def undriven(log: Appends, clock: Clock, run: RunKey, fence: int) -> Journal:
+    """The journal of a run of which nothing is decided here: its facts are masked already."""
+    form = Undriven("")
+    bare = LoadedWorkflow(form, {}, "", "", files={}, code={})
+    journal = Journal(log, clock, bare, fresh(run, form), secrets=None)
+    journal.fence = fence
+    return journal
+
+
+async def retry(
+    log: EventLog, definitions: Definitions, journal: Journal, asked: RetryRequest
+) -> None:
+    """Record in the journal of a run that it is retried, and what of it no longer counts.
+
+    Raises:
+        UsageError: it has not ended, or there is nothing to do again.
+    """
+    run = journal.run
+    stored = await log.read(run)
+    if stored[-1].kind not in ENDS:
+        raise UsageError(f"Run {run.id!r} has not ended. Resume it: `turnloom resume {run.id}`.")
+    started, events = started_of(stored), standing(stored)
+    before = await definitions.restore(started)
+    with_budget(asked.loaded or before, asked.budget)
+    redo = await _redo(log, before, run, events, asked=asked)
+    fact = RunRetried(
+        asked.by,
+        ranges(redo.voided),
+        _since(asked),
+        _changed(started, asked.loaded) or before.changed_code,
+        pin=_pin(asked.loaded),
+        budget=asked.budget,
+    )
+    journal.catch_up(stored)
+    journal.record(f"retried@{stored[-1].seq}", fact, asked.by)
+    for id, each in redo.facts:
+        journal.record(id, each)
+    await journal.commit()
+
+
+def as_request(
+    since: object, at: object, budget: Mapping[str, float] | None, by: str
+) -> RetryRequest:
+    """A request as a program gives it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if since is not None and at is not None:
+        raise UsageError("`since` and `at` exclude each other. Give one.")
+    if since is not None and not isinstance(since, str):
+        since = as_count(since, "`since`")
+    position = None if at is None else as_count(at, "`at`")
+    limits = {as_string(name, "`budget`"): limit for name, limit in (budget or {}).items()}
+    for name in limits:
+        if name not in RESOURCES:
+            raise UsageError(f"A budget has no {name!r}. It has {', '.join(RESOURCES)}.")
+    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits)
+
+
+async def _redo(
+    log: EventLog,
+    loaded: LoadedWorkflow,
+    run: RunKey,
+    events: Sequence[Event],
+    *,
+    asked: RetryRequest,
+) -> Redo:
+    """What is done again.
+
+    Raises:
+        UsageError: there is nothing of that kind.
+    """
+    if asked.at is not None:
+        return redo_after(events, asked.at)
+    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), asked.since)
+    if redo is not None:
+        return redo
+    if asked.since is None:
+        raise UsageError(
+            f"Nothing failed in run {run.id!r}. To do a part of it again, name a turn, a step or "
+            "an event: `--from 3`, `--from STEP` or `--at SEQ`."
+        )
+    what = f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since!r}"
+    raise UsageError(f"Run {run.id!r} took no {what}. See `turnloom explain {run.id}`.")
+
+
+def stop_of(loaded: LoadedWorkflow, run: RunKey, events: Sequence[Event]) -> Event | None:
+    """The event that stopped a run: the first one after which it had failed or was to be
+    cancelled."""
+    form: Form = loaded.workflow
+    state = fresh(run, form, loaded.guards)
+    for event in events:
+        evolve(form, state, event)
+        if state.failure is not None or state.cancel is not None:
+            return event
+    return None
+
+
+def _since(asked: RetryRequest) -> str:
+    if asked.at is not None:
+        return f"event {asked.at}"
+    if asked.since is None:
+        return ""
+    return f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since}"
+
+
+def _pin(loaded: LoadedWorkflow | None) -> Pin | None:
+    if loaded is None:
+        return None
+    return Pin(
+        loaded.workflow.version,
+        loaded.definition,
+        loaded.root,
+        files=loaded.files,
+        code=loaded.code,
+        set_aside=loaded.set_aside,
+    )
+
+
+def _changed(started: RunStarted, loaded: LoadedWorkflow | None) -> tuple[str, ...]:
+    """The files of a definition, and of its code, that differ from those of the run."""
+    if loaded is None:
+        return ()
+    pairs = ((started.files, loaded.files), (started.code, loaded.code))
+    names = {name for old, new in pairs for name in (*old, *new) if old.get(name) != new.get(name)}
+    return tuple(sorted(names))
