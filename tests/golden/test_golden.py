@@ -14,6 +14,7 @@ from turnloom.runtime.logic import FACTS
 # Kinds that no scene brings about, each with the reason.
 UNPLAYED = {
     "state.migrated": "a scene has one model of its state",
+    "run.retried": "what a retry does is in tests/runtime/test_retry.py",
     "artifact.refused": "only a publish of another process under the same id is refused so late",
 }
 
