@@ -7,8 +7,7 @@ from typing import NamedTuple
 from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
-from turnloom.kernel.arguments import as_count, as_name, as_string
-from turnloom.kernel.values import error_text
+from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
 from turnloom.log.events import ENDS, Pin, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
@@ -54,15 +53,22 @@ def with_budget(loaded: LoadedWorkflow, raised: Mapping[str, float]) -> LoadedWo
 
 
 def raised_budget(budget: RunBudget, raised: Mapping[str, float]) -> RunBudget:
-    """A budget with other limits.
+    """A budget with higher limits.
 
     Raises:
-        UsageError: they are no limits.
+        UsageError: they are no limits, or not higher.
     """
+    now = budget.model_dump()
+    for name, limit in raised.items():
+        if now[name] is None or limit <= now[name]:
+            has = "is not limited" if now[name] is None else f"has the limit {now[name]:g}"
+            raise UsageError(f"The budget cannot be raised to {name}={limit:g}: {name} {has}.")
+    limits = {name: int(limit) if limit.is_integer() else limit for name, limit in raised.items()}
     try:
-        return RunBudget.model_validate({**budget.model_dump(), **raised})
-    except ValueError as error:
-        raise UsageError(f"The budget cannot be raised so. {error_text(error)}") from error
+        return RunBudget.model_validate({**now, **limits})
+    except ValueError:
+        said = ", ".join(f"{name}={limit:g}" for name, limit in raised.items())
+        raise UsageError(f"The budget cannot be {said}. Count in whole numbers.") from None
 
 
 def undriven(log: Appends, clock: Clock, run: RunKey, fence: int) -> Journal:
@@ -118,11 +124,26 @@ def as_request(
     if since is not None and not isinstance(since, str):
         since = as_count(since, "`since`")
     position = None if at is None else as_count(at, "`at`")
-    limits = {as_string(name, "`budget`"): limit for name, limit in (budget or {}).items()}
-    for name in limits:
+    limits = _limits(budget or {})
+    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits)
+
+
+def _limits(given: Mapping[str, float]) -> dict[str, float]:
+    """Limits as a program gives them.
+
+    Raises:
+        UsageError: there is no such resource, or a limit is no number above 0.
+    """
+    for name, limit in as_one_of(given, Mapping, "`budget`").items():
         if name not in RESOURCES:
             raise UsageError(f"A budget has no {name!r}. It has {', '.join(RESOURCES)}.")
-    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits)
+        if not _is_limit(limit):
+            raise UsageError(f"`budget` of {name!r} is {limit!r}. Give a number above 0.")
+    return {name: float(limit) for name, limit in given.items()}
+
+
+def _is_limit(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST
 
 
 async def _redo(
