@@ -65,6 +65,8 @@ class Scene:
     async def thing(self, owner: type, method: str) -> Any:
         """What a method is called on; that which ends something, on a new one."""
         if owner is Run:
+            if method == "retry":
+                return self.talk
             return await self.app.start(self.flow) if method == "cancel" else self.run
         if owner is Board:
             return self.board()
@@ -93,6 +95,7 @@ class Scene:
             "Loom.collection": {"collection": None},
             "Run.answer": {"question": None, "value": "approve"},
             "Run.listening": {"listener": print},
+            "Run.retry": {"since": 1},
             "Board.agent": {"name": "Ann"},
             "Board.value": {"type": "Order", "payload": {}},
             "Board.publish": value,

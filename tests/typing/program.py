@@ -424,6 +424,10 @@ async def draft(app: t.Loom) -> None:
     assert plan is not None and not await run.cancel(by="ann", reason="late")
     handle = app.handle(run.id)
     assert_type(handle, t.Run[BaseModel])
+    try:
+        await handle.retry("no such step", folder=None, budget={"tokens": 10_000}, by="ann")
+    except t.UsageError:
+        pass
     assert isinstance((await (await app.resume(run.id)).outcome()).state, Draft)
     await explained(app, run.id)
 

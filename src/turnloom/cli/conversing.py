@@ -24,7 +24,7 @@ from turnloom.errors import TurnloomError, UsageError
 from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.flow.events import StepFailed
-from turnloom.log.events import RunCancelled, RunFinished
+from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Event
 
 
@@ -172,6 +172,8 @@ class ConversingCommand(StoredRunsCommand):
             yield self.again("answer", run, example(question), *which, *answerer)
             resuming.append(self._resuming(run, *answerer))
         yield from dict.fromkeys(resuming)
+        if isinstance(events[-1].data, RunFailed):
+            yield self.again("retry", run)
         turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
         if turns:
             yield self.again("explain", run, "--turn", str(turns[-1]))

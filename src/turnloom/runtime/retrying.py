@@ -8,9 +8,10 @@ from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
 from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
-from turnloom.log.events import ENDS, Pin, RunRetried, RunStarted
+from turnloom.log.events import ENDS, Pin, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
+from turnloom.log.service import branching
 from turnloom.log.spec import Event, RunKey
 from turnloom.runs.form import Form
 from turnloom.runs.retries import Redo, redo_after
@@ -90,7 +91,7 @@ async def retry(
     """
     run = journal.run
     stored = await log.read(run)
-    if stored[-1].kind not in ENDS:
+    if not _is_over(stored[-1]):
         raise UsageError(f"Run {run.id!r} has not ended. Resume it: `turnloom resume {run.id}`.")
     started, events = started_of(stored), standing(stored)
     before = await definitions.restore(started)
@@ -160,7 +161,10 @@ async def _redo(
         UsageError: there is nothing of that kind.
     """
     if asked.at is not None:
-        return redo_after(events, asked.at)
+        end = await branching(log, "A retry at an event").batch_end(run, asked.at)
+        if end == events[-1].seq:
+            raise UsageError(f"Nothing of run {run.id!r} came after event {asked.at}.")
+        return redo_after(events, end)
     redo = loaded.workflow.redo(events, stop_of(loaded, run, events), asked.since)
     if redo is not None:
         return redo
@@ -183,6 +187,13 @@ def stop_of(loaded: LoadedWorkflow, run: RunKey, events: Sequence[Event]) -> Eve
         if state.failure is not None or state.cancel is not None:
             return event
     return None
+
+
+def _is_over(last: Event) -> bool:
+    """Whether a run ended with this event, or rests for good: a board keeps failed turns."""
+    rest = last.data
+    rests = isinstance(rest, RunPaused) and not rest.waiting_for and rest.due is None
+    return last.kind in ENDS or rests
 
 
 def _since(asked: RetryRequest) -> str:

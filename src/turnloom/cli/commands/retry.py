@@ -15,6 +15,7 @@ from turnloom.cli.stored import find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant_or_age
 from turnloom.errors import DefinitionError, TurnloomError, UsageError
+from turnloom.explain.logic.describe import describe
 from turnloom.log.events import ENDS, RunPaused, RunRetried
 from turnloom.log.logic import standing, started_of, status_of
 from turnloom.log.spec import Event
@@ -81,6 +82,8 @@ class RetryCommand(ConversingCommand):
         await self._retry(app, run)
         events = await app.history.events(run, app_id=self.app_id)
         before = _before(standing(events))
+        if not (self.json or self.quiet):
+            terminal.show(safe(f"  {describe(before[-1].data)}"))
         handle = app.handle(run, app_id=self.app_id)
         return await self.converse(app, handle, terminal, started_of(events).user, before=before)
 
