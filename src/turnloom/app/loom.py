@@ -7,6 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
+from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History, key_of

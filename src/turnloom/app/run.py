@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Generic, cast
 
 from typing_extensions import TypeVar
 
-from turnloom.kernel.arguments import as_count, as_function, as_name, as_path, as_string
+from turnloom.app.arguments import as_path
+from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
 from turnloom.kernel.markup import plain, visible
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ Each function returns the argument in its normal form, or raises a UsageError.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from os import PathLike, fspath
 from typing import Any, TypeVar, cast
 
 from turnloom.errors import UsageError
@@ -33,19 +32,6 @@ def as_text(value: object, what: str) -> str:
     if is_text(text) and text.strip():
         return text
     raise wrong(what, value, "Give a string that is not empty.")
-
-
-def as_path(value: object, what: str) -> str:
-    """A path, as a string or as an object that stands for one.
-
-    Raises:
-        UsageError: it is none.
-    """
-    given = fspath(cast("PathLike[str]", value)) if isinstance(value, PathLike) else value
-    path = as_string(given, what)
-    if "\0" in path:
-        raise UsageError(f"{what} is {path!r}. No file is called by a NUL.")
-    return path
 
 
 def as_name(value: object, what: str) -> str:

@@ -17,7 +17,6 @@ from turnloom.board.events import ArtifactPublished
 from turnloom.errors import Conflict
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import preview
-from turnloom.log.events import RunPaused, RunRetried
 from turnloom.log.logic import in_life, plain_id, standing
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent, RunKey
@@ -318,14 +317,9 @@ class Journal:
             await self.commit()
 
     @property
-    def is_open(self) -> bool:
-        """Whether the last event is something other than a pause."""
-        return self._last != RunPaused.kind
-
-    @property
-    def is_just_retried(self) -> bool:
-        """Whether the last event is a retry."""
-        return self._last == RunRetried.kind
+    def last(self) -> str:
+        """The kind of the last event."""
+        return self._last
 
     async def commit(self) -> None:
         """Store what was recorded since the last commit.

@@ -80,6 +80,11 @@ class FlowParts:
     toolkit: Toolkit = field(default_factory=Toolkit)
 
 
+def redo_flow(events: Sequence[Event], stop: Event | None, since: int | str | None) -> Redo | None:
+    """Nothing: flows cannot be retried yet."""
+    return None
+
+
 class FlowForm:
     """The form of a flow's runs."""
 
@@ -88,6 +93,7 @@ class FlowForm:
     products: Mapping[str, Products] = {}
     message_hooks: tuple[MessageHook, ...] = ()
     progress = Progress
+    redo = staticmethod(redo_flow)
 
     def __init__(self, plan: FlowPlan, around: FlowParts) -> None:
         self.plan = plan
@@ -140,12 +146,6 @@ class FlowForm:
     def shows(self, agent: str) -> bool:
         """Whether the user sees this agent's messages: in a flow, always."""
         return True
-
-    def redo(
-        self, events: Sequence[Event], stop: Event | None, since: int | str | None
-    ) -> Redo | None:
-        """What a retry does again."""
-        return None
 
     def alternatives(self, state: RunState) -> Sequence[str]:
         """The agents that could take a turn in place of one another: none, a step has its own."""

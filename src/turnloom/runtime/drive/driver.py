@@ -494,7 +494,7 @@ def _is_cut_off(live: LiveRun) -> bool:
     state = live.journal.state
     if state.status == "paused":
         return bool(live.loaded.changed_code)
-    is_begun = not (is_untouched(state) or live.journal.is_just_retried)
+    is_begun = not (is_untouched(state) or live.journal.last == RunRetried.kind)
     return state.status not in ENDED and is_begun
 
 

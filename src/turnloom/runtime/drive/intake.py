@@ -120,7 +120,7 @@ def due(form: Form, state: RunState) -> datetime | None:
 def park(journal: Journal) -> None:
     """Record what a run waits for, unless that is its last event."""
     state = journal.state
-    if state.status in ENDED or not journal.is_open:
+    if state.status in ENDED or journal.last == RunPaused.kind:
         return
     question, at = state.question, due(journal.workflow, state)
     if question is None:
