@@ -13,7 +13,7 @@ from turnloom.app.explanations import Explanations
 from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_count, as_name, as_path
+from turnloom.kernel.arguments import as_count, as_name
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:

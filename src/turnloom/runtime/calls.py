@@ -52,7 +52,7 @@ from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, error_text, is_text, preview, writable
 from turnloom.log.logic import in_life
 from turnloom.log.spec import Fact
-from turnloom.runtime.journal import Journal
+from turnloom.runtime.journal import Journal, idempotency_key
 from turnloom.runtime.logic import scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextChanged, ContextMissed
@@ -93,7 +93,7 @@ class Call:
     ) -> None:
         self.run = journal.state.run
         self.workflow = journal.workflow.name
-        self.idempotency_key = journal.idempotency_key(caller.key)
+        self.idempotency_key = idempotency_key(journal, caller.key)
         self.question: Question | None = None
         self._journal = journal
         self._caller = caller

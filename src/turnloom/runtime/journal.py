@@ -234,12 +234,6 @@ class Journal:
         event = scope.recorded.get(id)
         return None if event is None else event.data
 
-    def idempotency_key(self, key: str) -> str:
-        """The key of a call for the world. What is done again after a retry has another one; what
-        is only continued keeps its own."""
-        scope, state = scope_of(self.state, key), self.state
-        return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"
-
     def keep(self, id: str, make: Callable[[], F], actor: str = "driver") -> F:
         """The fact recorded under an id in this turn; if there is none, record a new one."""
         found = self.recorded(id)
@@ -443,3 +437,10 @@ class Journal:
 def _stored(event: Event, id: str) -> Event:
     """An event under the id that the log keeps it by."""
     return event if event.id == id else msgspec.structs.replace(event, id=id)
+
+
+def idempotency_key(journal: Journal, key: str) -> str:
+    """The key of a call for the world. What is done again after a retry has another one; what is
+    only continued keeps its own."""
+    scope, state = scope_of(journal.state, key), journal.state
+    return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"

@@ -39,7 +39,7 @@ from turnloom.guards.logic.loops import hint_piece
 from turnloom.kernel.marks import Mark
 from turnloom.runs.brief import Brief, TextSink
 from turnloom.runtime.calls import exposed
-from turnloom.runtime.journal import Journal
+from turnloom.runtime.journal import Journal, idempotency_key
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.turn.context import NO_CONTEXT, GatheredContext
 from turnloom.runtime.turn.model_calls import model_key
@@ -191,7 +191,7 @@ class TurnFrames:
             agent,
             shown.turn,
             state.calls_of.get(agent, 0) - asked + 1,
-            key=self._journal.idempotency_key(model_key(scope, 0)),
+            key=idempotency_key(self._journal, model_key(scope, 0)),
             system=self._revealed(shown, names),
             transcript=self._transcript(sight, names),
             tools=tools,

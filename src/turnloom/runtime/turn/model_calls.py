@@ -71,7 +71,7 @@ from turnloom.runtime.calls import (
     park,
     side_by_side,
 )
-from turnloom.runtime.journal import Diverged, Journal
+from turnloom.runtime.journal import Diverged, Journal, idempotency_key
 from turnloom.runtime.turn.tools import OfferedTool
 from turnloom.runtime.user_code import stack_of
 from turnloom.variables.events import ContextChanged, ContextMissed, ContextRefused
@@ -301,7 +301,7 @@ class ModelCalls:
             board=board,
             retry=retries.note,
             number=task.number + number,
-            key=self._journal.idempotency_key(model_key(self._scope, number)),
+            key=idempotency_key(self._journal, model_key(self._scope, number)),
             exchanges=tuple(exchanges),
             say=task.say if self._hooks is not None else self._sinks(number + 1),
         )
