@@ -241,6 +241,8 @@ class ReactionForm:
     def due(self, state: RunState) -> datetime | None:
         """When the next batch times out, join expires or artifact becomes visible."""
         tray: BoardState = state.progress
+        if not (tray.later or tray.pending):
+            return None
         instants = [later.opens for later in tray.later]
         for subscription, pending in self._timed(tray):
             instants += filter(None, [gates.closing(pending, subscription)])
@@ -262,6 +264,8 @@ class ReactionForm:
     def overdue(self, state: RunState, now: datetime) -> Sequence[tuple[str, Fact]]:
         """The batches that timed out, joins that expired, and artifacts that became visible."""
         tray: BoardState = state.progress
+        if not (tray.later or tray.pending):
+            return ()
         return [
             *self._openings(tray, now),
             *self._expired(tray, now),
@@ -338,6 +342,8 @@ class ReactionForm:
             tray.outbox.append((id, subscription.id))
         elif verdict.opens is not None:
             tray.later.append(Later(verdict.opens, id, subscription.id))
+        elif subscription.takes_each:
+            self._complete(tray, subscription, (id,))
         else:
             pending = tray.pending.setdefault(subscription.id, Pending())
             type = tray.held[id].type

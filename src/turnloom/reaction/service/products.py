@@ -1,6 +1,5 @@
 """Read the artifacts that agents publish from their answers, and check them."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -159,10 +158,9 @@ class BoardProducts:
         raise UnpublishableProduct(f"A {type!r} was refused: {why}.")
 
     def _count(self, made: Sequence[MadeArtifact]) -> None:
-        numbers = Counter(each.type for each in made)
         for product in self._member.products:
             low, high = product.fan_out
-            number = numbers[product.type]
+            number = sum([each.type == product.type for each in made])
             if number < low or (high is not None and number > high):
                 wanted = f"{low}" if low == high else f"{low} to {high or 'any number'}"
                 raise UnpublishableProduct(f"Expected {wanted} of {product.type!r}, got {number}.")

@@ -89,6 +89,11 @@ class Subscription:
         """Whether it collects across correlations."""
         return self.join is not None or self.batch is not None
 
+    @property
+    def takes_each(self) -> bool:
+        """Whether the agent gets each artifact by itself, as it arrives."""
+        return len(self.types) == 1 and not self.spans
+
 
 def _is_path(value: object) -> bool:
     return isinstance(value, str) and all(value.split("."))
