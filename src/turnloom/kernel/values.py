@@ -78,7 +78,9 @@ def is_text(value: object) -> TypeGuard[str]:
 
 def is_name(value: object) -> TypeGuard[str]:
     """Whether a value is a valid name: a non-empty string that every store can hold."""
-    return is_text(value) and value != "" and "\0" not in value
+    if type(value) is not str or not value or "\0" in value:
+        return False
+    return value.isascii() or is_text(value)
 
 
 def plain_string(value: object) -> object:

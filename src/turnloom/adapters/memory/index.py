@@ -123,8 +123,9 @@ class MemoryIndex:
     def _add(self, owner: _Tenant, row: ArtifactRow) -> None:
         self._rows.append(row)
         number = owner.numbers[row.id] = len(self._rows)
+        position = (row.at, number)
         for term in row.terms:
-            insort(self._entries[term], (row.at, number))
+            insort(self._entries[term], position)
         if row.shared:
             self._shared[row.id].append(number)
         if row.opens is not None:
@@ -181,5 +182,7 @@ def _fits(row: ArtifactRow, branch: Branch, plan: IndexPlan) -> bool:
         return False
     if row.opens is not None and row.opens > (plan.opened if is_own else plan.now):
         return False
+    if not (branch.excluded or branch.groups):
+        return True
     terms = frozenset(row.terms)
     return terms.isdisjoint(branch.excluded) and not any(map(terms.isdisjoint, branch.groups))

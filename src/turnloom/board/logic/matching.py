@@ -41,12 +41,13 @@ def resolve_types(filter: FilterConfig, types: TypeRegistry) -> FilterConfig:
 def matches(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bool:
     """Whether an artifact matches the filter; type names are full."""
     return (
-        _within(filter.types, artifact.type)
-        and _within(filter.produced_by, artifact.produced_by)
-        and _within(filter.runs, artifact.run)
+        (filter.types is None or artifact.type in filter.types)
+        and (filter.produced_by is None or artifact.produced_by in filter.produced_by)
+        and (filter.runs is None or artifact.run in filter.runs)
         and filter.correlation_id in (None, artifact.correlation_id)
         and filter.partition in (None, artifact.partition)
-        and _in_window(filter, artifact)
+        and (filter.since is None or filter.since <= artifact.created_at)
+        and (filter.until is None or artifact.created_at <= filter.until)
         and (filter.tags is None or tagged(filter.tags, artifact.tags))
         and all(holds(where, artifact.payload) for where in filter.where)
     )
@@ -59,17 +60,6 @@ def holds(where: Where, payload: Json) -> bool:
     if operator == "exists":
         return (found is not _NOWHERE) is value
     return found is not _NOWHERE and _compare(operator, found, value)
-
-
-def _within(wanted: Set[str] | None, value: str | None) -> bool:
-    return wanted is None or value in wanted
-
-
-def _in_window(filter: FilterConfig, artifact: Artifact | ArtifactContent) -> bool:
-    at = artifact.created_at
-    return (filter.since is None or filter.since <= at) and (
-        filter.until is None or at <= filter.until
-    )
 
 
 def tagged(filter: TagFilter, tags: Set[str]) -> bool:

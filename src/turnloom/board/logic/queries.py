@@ -65,7 +65,7 @@ class Outline:
     def groups(self) -> list[tuple[int, ...]]:
         """The terms of each group, scope by scope."""
         return [
-            tuple(term(scope, fact) for fact in group)
+            tuple([term(scope, fact) for fact in group])
             for scope in self._scopes
             for group in self._groups
         ]
@@ -73,14 +73,8 @@ class Outline:
     def plan(self, weights: Sequence[int] | None, now: datetime) -> IndexPlan:
         """Search each scope by the group with the fewest entries and check the others; skip scopes
         where a group has none. `weights` are those of `groups`, if there is a choice."""
-        filter, size, groups = self._filter, len(self._groups), self.groups()
-        branches: list[Branch] = []
-        for first, scope in zip(range(0, len(groups), size), self._scopes, strict=True):
-            here = groups[first : first + size]
-            weighed = weights[first : first + size] if weights else list(map(len, here))
-            if all(weighed):
-                leads = here.pop(weighed.index(min(weighed)))
-                branches.append(Branch(leads, tuple(here), self._excluded(scope)))
+        filter = self._filter
+        branches = self._only_branches() if weights is None else self._lightest_branches(weights)
         low = BEGINNING if filter.since is None else (microseconds(filter.since), 0)
         # Numbers start at 1, so this is after everything of that microsecond.
         high = END if filter.until is None else (microseconds(filter.until) + 1, 0)
@@ -91,6 +85,22 @@ class Outline:
         return IndexPlan(
             tuple(branches), low, high, newest_first, now=at, tenant=tenant, opened=opened
         )
+
+    def _only_branches(self) -> list[Branch]:
+        """A branch for each scope, if there is no choice of a group."""
+        if not all(self._groups):
+            return []
+        leads = zip(self.groups(), self._scopes, strict=True)
+        return [Branch(terms, (), self._excluded(scope)) for terms, scope in leads]
+
+    def _lightest_branches(self, weights: Sequence[int]) -> list[Branch]:
+        size, groups, branches = len(self._groups), self.groups(), list[Branch]()
+        for first, scope in zip(range(0, len(groups), size), self._scopes, strict=True):
+            here, weighed = groups[first : first + size], weights[first : first + size]
+            if all(weighed):
+                leads = here.pop(weighed.index(min(weighed)))
+                branches.append(Branch(leads, tuple(here), self._excluded(scope)))
+        return branches
 
     def _excluded(self, scope: Scope) -> tuple[int, ...]:
         tags = self._filter.tags

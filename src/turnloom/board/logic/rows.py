@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -81,6 +82,7 @@ def terms_of_run(tenant: str, run: str) -> tuple[int, ...]:
     return tuple(term(scope, ("run", run)) for scope in scopes)
 
 
+@lru_cache(maxsize=1024)
 def scopes_of(reader: Reader) -> tuple[Scope, ...]:
     """The scopes that a reader searches; each visible artifact is in exactly one."""
     tenant = reader.tenant
@@ -164,6 +166,7 @@ _encode_plainly = msgspec.json.Encoder().encode
 _decode_visibility = msgspec.json.Decoder[Visibility](Visibility).decode
 _decode_content = msgspec.json.Decoder(ArtifactContent).decode
 _decode_artifact = msgspec.json.Decoder(Artifact).decode
+_content_fields = attrgetter(*ArtifactContent.__struct_fields__)
 _decode_traits = msgspec.json.Decoder(ArtifactTraits).decode
 # What decoding raises on a text that holds something else.
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -218,6 +221,24 @@ def read_visibility(text: str) -> Visibility | None:
         return _decode_visibility(text)
     except _UNREADABLE:
         return None
+
+
+class _StoredVisibility(NamedTuple):
+    """A visibility as the rows of a store have it, and whether it is read back as it was."""
+
+    text: str
+    opens: int | None
+    shared: bool
+    audience: OpenVisibility
+    is_kept: bool
+
+
+@lru_cache(maxsize=1024)
+def _stored_visibility(visibility: Visibility) -> _StoredVisibility:
+    text, (begin, audience) = write_visibility(visibility), opening(visibility)
+    opens = None if begin is ALWAYS else microseconds(begin)
+    is_kept = read_visibility(text) == visibility
+    return _StoredVisibility(text, opens, is_shared(audience), audience, is_kept=is_kept)
 
 
 def read_artifact(visibility: Visibility, data: str) -> Artifact:
@@ -279,28 +300,26 @@ def _row(tenant: str, artifact: Artifact) -> ArtifactRow:
     if type(artifact) is not Artifact:
         raise InvalidArtifact(f"{artifact.id!r} is an envelope. Store the plain artifact.")
     try:
-        visibility = write_visibility(artifact.visibility)
-        fields = ArtifactContent.__struct_fields__
-        written = ArtifactContent(*map(artifact.__getattribute__, fields))
+        seen = _stored_visibility(artifact.visibility)
+        written = ArtifactContent(*_content_fields(artifact))
         data = _encode_plainly(written).decode()
         kept = _decode_content(data)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidArtifact(f"Artifact {artifact.id!r} cannot be stored: {error}.") from error
-    if kept != written or read_visibility(visibility) != artifact.visibility:
+    if kept != written or not seen.is_kept:
         raise InvalidArtifact(
             f"Artifact {artifact.id!r} would be stored as {kept!r}. Use only JSON in its payload: "
             "objects with texts as keys, arrays, texts, numbers, true, false and null."
         )
-    begin, audience = opening(artifact.visibility)
     return ArtifactRow(
         tenant,
         artifact.id,
         microseconds(artifact.created_at),
-        opens=None if begin is ALWAYS else microseconds(begin),
-        shared=is_shared(audience),
-        visibility=visibility,
+        opens=seen.opens,
+        shared=seen.shared,
+        visibility=seen.text,
         data=data,
-        terms=terms_of(tenant, artifact, audience),
+        terms=terms_of(tenant, artifact, seen.audience),
     )
 
 

@@ -256,8 +256,7 @@ class IndexReader:
         while left is not None:
             rest = self._most_compared + 1 - compared
             stretch = await self._index.walk(left, min(most, MOST, rest))
-            judge = partial(self._compare_all, filter, stretch.rows)
-            for each in await _off_loop(judge, len(stretch.rows)):
+            for each in await self._compare_all(filter, stretch.rows):
                 if compared == self._most_compared:
                     return items, last
                 if each.artifact is not None:
@@ -270,9 +269,15 @@ class IndexReader:
             most = min(2 * most, MOST)
         return items, None
 
-    def _compare_all(self, filter: FilterConfig, rows: Sequence[StoredArtifact]) -> list[_Compared]:
+    async def _compare_all(
+        self, filter: FilterConfig, rows: Sequence[StoredArtifact]
+    ) -> Sequence[_Compared]:
         """The visible rows, compared with the filter."""
-        return [each for row in rows if (each := self._compare(filter, row))]
+
+        def compared() -> list[_Compared]:
+            return [each for row in rows if (each := self._compare(filter, row))]
+
+        return await _off_loop(compared, len(rows))
 
     def _compare(self, filter: FilterConfig, row: StoredArtifact) -> _Compared | None:
         if (visibility := self._visibility(row)) is None:

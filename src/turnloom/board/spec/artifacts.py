@@ -204,7 +204,9 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unkno
     def __post_init__(self) -> None:
         optional = filter(None, (self.correlation_id, self.run, self.partition))
         if not all(map(is_name, (self.id, self.type, self.produced_by, *optional))):
-            self._refuse_names()
+            _refuse_names(self, "id", "type", "produced_by")
+            given = [each for each in ("correlation_id", "run", "partition") if getattr(self, each)]
+            _refuse_names(self, *given)
         if getattr(self.created_at, "tzinfo", None) is not UTC:
             force_setattr(self, "created_at", instant(self.created_at, "Artifact.created_at"))
         if type(self.tags) is not Names:
@@ -218,12 +220,11 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unkno
         if type(self.indexed) is not tuple and self.indexed is not UNSET:
             force_setattr(self, "indexed", _names(self.indexed, "Artifact.indexed", "fields"))
 
-    def _refuse_names(self) -> None:
-        for field in ("id", "type", "produced_by"):
-            name(getattr(self, field), f"Artifact.{field}")
-        for field in ("correlation_id", "run", "partition"):
-            if value := getattr(self, field):
-                name(value, f"Artifact.{field}")
+
+def _refuse_names(of: msgspec.Struct, *fields: str) -> None:
+    """Raise for the first field that is not a valid name."""
+    for field in fields:
+        name(getattr(of, field), f"{type(of).__name__}.{field}")
 
 
 def _names(given: Iterable[str], what: str, of: str) -> tuple[str, ...]:
@@ -243,8 +244,8 @@ class Consumption(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_un
     at: datetime
 
     def __post_init__(self) -> None:
-        for field in ("artifact", "agent", "subscription", "run"):
-            name(getattr(self, field), f"Consumption.{field}")
+        if not all(map(is_name, (self.artifact, self.agent, self.subscription, self.run))):
+            _refuse_names(self, "artifact", "agent", "subscription", "run")
         force_setattr(self, "at", instant(self.at, "Consumption.at"))
 
 

@@ -132,7 +132,8 @@ class TypeRegistry:
         Raises:
             UnknownType: the name is unknown or ambiguous.
         """
-        return self._models[self.resolve(name)]
+        found = self._find(name)
+        return self._models[self.resolve(name)] if found is None else found
 
     def write(self, value: BaseModel) -> tuple[str, dict[str, Json]]:
         """The type name and the payload of a value; the payload must survive a round trip.
