@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import msgspec
@@ -85,8 +86,9 @@ async def offer(
     for verdict in to:
         if verdict.verdict == TAKEN:
             subscription = workflow.plan.subscription(verdict.subscription)
-            for id, fact in [*expiring(journal.state, subscription, now)]:
-                journal.record(id, fact, actor="clock")
+            if subscription.join is not None:
+                for id, fact in [*expiring(journal.state, subscription, now)]:
+                    journal.record(id, fact, actor="clock")
     id = f"offer/{artifact.id}/{asked.only}" if asked.only else f"offer/{artifact.id}"
     journal.record(id, ArtifactOffered(artifact.id, now, tuple(to)))
 
@@ -165,7 +167,7 @@ async def _keyed(
     """The verdict with the key that the artifact is joined by."""
     if subscription.join is None:
         own = (artifact.correlation_id or "") if subscription.spans else ""
-        return msgspec.structs.replace(verdict, key=own)
+        return msgspec.structs.replace(verdict, key=own) if own else verdict
     by = subscription.join.by
     try:
         if isinstance(by, str):
@@ -183,8 +185,8 @@ async def _keyed(
 
 
 # The default context of an agent: the newest artifacts of its correlation. The limit keeps the cost
-# of a turn constant.
-DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50))
+# of a turn constant. It only reads the store, which has its own time limits.
+DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50), timeout=inf)
 
 
 class BoardRuntime(AgentTurns):
@@ -311,10 +313,11 @@ class ReactionBrief:
 
     def _published(self, facts: Sequence[Fact]) -> Iterator[tuple[str, Fact, str]]:
         run = self._journal.state.run
-        made = (fact for fact in facts if isinstance(fact, AgentOutput))
+        made = [fact for fact in facts if isinstance(fact, AgentOutput)]
+        origin = self._origin() if made else ""
         for number, fact in enumerate(made):
             artifact = Artifact(
-                id=f"{self._origin}.{number}",
+                id=f"{origin}.{number}",
                 type=fact.model,
                 payload=fact.output,
                 produced_by=self.agent,
@@ -332,7 +335,6 @@ class ReactionBrief:
             kept = published if self._assigned.publish else ArtifactMade(artifact, self.turn)
             yield f"t{self.turn}/artifact.{number}", kept, self.agent
 
-    @cached_property
     def _origin(self) -> str:
         """The prefix of the ids of this turn's artifacts. It is derived from the inputs, so it does
         not depend on the order of parallel turns."""
