@@ -14,7 +14,7 @@ from turnloom.assembly.events import (
     Span,
     Withheld,
 )
-from turnloom.assembly.logic.slices import described, written
+from turnloom.assembly.logic.slices import written_artifact
 from turnloom.assembly.spec import Message, Piece
 from turnloom.assembly.spec.formats import FIELDS
 from turnloom.board.spec import Artifact
@@ -206,7 +206,7 @@ def input_pieces(
         return []
     head = declared_piece("input", INPUTS, spoken(AUTHOR, "Input:"), "heads what the turn is about")
     if gathered is None or gathered.inputs is None:
-        entries = [(each.id, written(described(each)), AS_IT_IS) for each in inputs]
+        entries = [(each.id, written_artifact(each), AS_IT_IS) for each in inputs]
     else:
         shown = zip(gathered.inputs, input_texts(gathered, texts), strict=True)
         entries = [(each.artifact, text, _without(each) or AS_IT_IS) for each, text in shown]
@@ -215,9 +215,10 @@ def input_pieces(
 
 def left_out(gathered: ContextGathered) -> list[Withheld]:
     """The redacted or omitted parts of items and inputs."""
-    number = len(gathered.items)
-    cut = [Withheld(gathered.provider, "over_limit", f"shows the last {number}")]
-    return [*(cut if gathered.cut else ()), *_redactions(gathered)]
+    if not gathered.cut:
+        return _redactions(gathered)
+    shown = f"shows the last {len(gathered.items)}"
+    return [Withheld(gathered.provider, "over_limit", shown), *_redactions(gathered)]
 
 
 def _redactions(gathered: ContextGathered) -> list[Withheld]:

@@ -65,10 +65,19 @@ def written(content: Mapping[str, Json]) -> str:
 
 
 def described(artifact: Artifact) -> dict[str, Any]:
-    """The item that shows a whole artifact."""
+    """The item that shows a whole artifact, with its own copy of the payload."""
+    return _item(artifact, apart(artifact.payload))
+
+
+def written_artifact(artifact: Artifact) -> str:
+    """A whole artifact as it appears in a prompt."""
+    return written(_item(artifact, artifact.payload))
+
+
+def _item(artifact: Artifact, payload: Json) -> dict[str, Any]:
     return {
         "type": artifact.type,
-        "payload": apart(artifact.payload),
+        "payload": payload,
         "produced_by": artifact.produced_by,
         "artifact_id": artifact.id,
         "created_at": artifact.created_at.isoformat(),

@@ -186,6 +186,7 @@ class TurnFrames:
         formed = sight.around.offers or agent in workflow.outputs or agent in workflow.products
         tools, output = self._schemas(shown) if formed else NO_SCHEMAS
         names = exposed(journal, self._loaded, agent)
+        inputs, context = self._given(sight, names) if sight.is_filled else NOTHING_GIVEN
         task = Task(
             state.run,
             agent,
@@ -199,10 +200,12 @@ class TurnFrames:
             exchanges=(),
             model=workflow.agents[agent].model or self._loaded.model,
             say=say,
+            inputs=inputs,
+            context=context,
         )
         if journal.secrets:
             task = msgspec.structs.replace(task, mask=journal.secrets.masked_data)
-        return self._filled(task, sight, names) if sight.is_filled else task
+        return task
 
     def _transcript(self, sight: RecordedFrame, names: frozenset[str]) -> Transcript:
         """The messages, then the context and the inputs of the turn."""
@@ -216,16 +219,17 @@ class TurnFrames:
         texts = [(each.kind, self._text(each, names)) for each in state.views[shown.view][1]]
         return Transcript((*said, *_context_messages(texts)))
 
-    def _filled(self, task: Task, sight: RecordedFrame, names: frozenset[str]) -> Task:
-        """The task with inputs and context of its frame as data."""
+    def _given(
+        self, sight: RecordedFrame, names: frozenset[str]
+    ) -> tuple[tuple[Artifact, ...], ContextSlice]:
+        """The inputs and the context of a frame as data."""
         state = self._journal.state
         segments = state.views[sight.shown.view][1]
         items = [*self._items(segments, names)]
         shown = [self._data(each, names) for each in segments if _is_input(each)]
         given = zip(sight.brief.inputs, shown, strict=True)
         inputs = tuple(_as_shown(each, it) for each, it in given)
-        slice = ContextSlice(items, sight.around.context.metadata)
-        return msgspec.structs.replace(task, inputs=inputs, context=slice)
+        return inputs, ContextSlice(items, sight.around.context.metadata)
 
     def _items(
         self, segments: Sequence[Segment], names: frozenset[str]
@@ -291,6 +295,7 @@ OPENED = (SOURCED | {"artifact", "input", "prompt"}) - {"context.history", "cont
 DATA = frozenset({"variable", "artifact", "input", "context.artifact", "context.variables"})
 
 NOTHING_SAID = Span(0, 0, 0, 0, digest=EMPTY)
+NOTHING_GIVEN: tuple[tuple[Artifact, ...], ContextSlice] = ((), ContextSlice([]))
 NO_SCHEMAS: tuple[tuple[ToolSchema, ...], OutputSchema | None] = ((), None)
 
 
