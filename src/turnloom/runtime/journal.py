@@ -371,8 +371,9 @@ class Journal:
             if FOLLOWS not in event.id:
                 self._cause = event.seq
             self._last = event.kind
-        self._rewritten.update(name for name, _ in self.objects)
-        self._forget_rewritten()
+        if self.objects:
+            self._rewritten.update(name for name, _ in self.objects)
+            self._forget_rewritten()
         self._stored = self.state.position
 
     def _add(

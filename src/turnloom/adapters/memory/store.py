@@ -3,7 +3,6 @@
 import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import islice
 from weakref import WeakSet
@@ -228,13 +227,16 @@ class MemoryClaims:
         self._log = log
         self._last = 0
 
-    @asynccontextmanager
-    async def claim(self, run: RunKey) -> AsyncGenerator[int, None]:
+    def claim(self, run: RunKey) -> "MemoryClaim":
         """Hold the run while the context is open; yields the claim's fence.
 
         Raises:
             RunBusy: the run is held already.
         """
+        return MemoryClaim(self, run)
+
+    def take(self, run: RunKey) -> int:
+        """Hold the run until it is released; returns the claim's fence."""
         self._log.check_open()
         fences = self._log.fences
         if run in fences:
@@ -244,16 +246,31 @@ class MemoryClaims:
                 "parks."
             )
         self._last += 1
-        fence = fences[run] = self._last
-        try:
-            yield fence
-        finally:
-            del fences[run]
+        fences[run] = self._last
+        return self._last
+
+    def release(self, run: RunKey) -> None:
+        """End the claim on the run."""
+        del self._log.fences[run]
 
     async def held(self, run: RunKey) -> Holder | None:
         """This process if it holds the run, without an expiry."""
         self._log.check_open()
         return Holder(str(os.getpid())) if run in self._log.fences else None
+
+
+class MemoryClaim:
+    """A claim on one run, held while its context is open."""
+
+    def __init__(self, claims: MemoryClaims, run: RunKey) -> None:
+        self._claims = claims
+        self._run = run
+
+    async def __aenter__(self) -> int:
+        return self._claims.take(self._run)
+
+    async def __aexit__(self, *error: object) -> None:
+        self._claims.release(self._run)
 
 
 class MemorySnapshots:

@@ -4,11 +4,10 @@ import asyncio
 import logging
 import traceback
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -52,6 +51,8 @@ from turnloom.runtime.retrying import retry, terms_of, undriven, with_budget
 from turnloom.runtime.spec import Delta, LoadedWorkflow, RetryRequest
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
+
+T = TypeVar("T")
 
 hook_log = logging.getLogger("turnloom.lifecycle")
 
@@ -261,25 +262,24 @@ class Driver:
             LeaseLost: another process took the run over.
         """
         with on_behalf_of(run.tenant):
-            return await self._drive(run)
+            return await self._hold(run, self._drive)
 
-    async def _drive(self, run: RunKey) -> LiveRun:
-        async with self._held(run) as fence:
-            live: LiveRun | None = None
-            try:
-                live = await self._open(run, fence)
-                self._objects[run] = live.journal.objects
-                self._hidden[run] = live.journal.secrets
-                loop = self._loops[run] = Loop(live)
-                await self._run(loop, live)
-            except asyncio.CancelledError:
-                position = live.journal.stored if live else 0
-                self._interrupted[run] = await self._show_late(run, position)
-                raise
-            finally:
-                self._loops.pop(run, None)
-            self._hidden.pop(run, None)
-            self._put_away(run, live)
+    async def _drive(self, run: RunKey, fence: int) -> LiveRun:
+        live: LiveRun | None = None
+        try:
+            live = await self._open(run, fence)
+            self._objects[run] = live.journal.objects
+            self._hidden[run] = live.journal.secrets
+            loop = self._loops[run] = Loop(live)
+            await self._run(loop, live)
+        except asyncio.CancelledError:
+            position = live.journal.stored if live else 0
+            self._interrupted[run] = await self._show_late(run, position)
+            raise
+        finally:
+            self._loops.pop(run, None)
+        self._hidden.pop(run, None)
+        self._put_away(run, live)
         return live
 
     async def _run(self, loop: Loop, live: LiveRun) -> None:
@@ -332,16 +332,17 @@ class Driver:
 
     async def take_in(self, run: RunKey) -> None:
         """Record what came from outside, and do nothing else."""
-        async with self._held(run) as fence:
-            live = await self._open(run, fence, resume=False)
-            await live.take_in()
-            if live.journal.state.questions:
-                park(live.journal)
-            await live.journal.commit()
+        await self._hold(run, self._take_in)
 
-    @asynccontextmanager
-    async def _held(self, run: RunKey) -> AsyncGenerator[int]:
-        """Hold a run while the context is open; yields the claim's fence.
+    async def _take_in(self, run: RunKey, fence: int) -> None:
+        live = await self._open(run, fence, resume=False)
+        await live.take_in()
+        if live.journal.state.questions:
+            park(live.journal)
+        await live.journal.commit()
+
+    async def _hold(self, run: RunKey, act: Callable[[RunKey, int], Awaitable[T]]) -> T:
+        """Hold a run while a function acts on it, under the claim's fence.
 
         Raises:
             Conflict: the log refused the events, and no other process holds the run: a fault.
@@ -351,7 +352,7 @@ class Driver:
         claims = self._stores.claims
         try:
             async with claims.claim(run) as fence:
-                yield fence
+                return await act(run, fence)
         except LeaseLost:
             self._abandon(run)
             raise

@@ -45,10 +45,8 @@ class TaskSet:
         return len(self._tasks)
 
     def begin(self, key: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run work concurrently."""
-        task = asyncio.create_task(work)
-        self._tasks[key] = task
-        task.add_done_callback(self._wake)
+        """Run work concurrently. It calls `wake` when it ends."""
+        self._tasks[key] = asyncio.create_task(work)
 
     async def stop(self) -> None:
         """Cancel all tasks, and wait for their end."""
@@ -68,7 +66,7 @@ class TaskSet:
     async def _change(self, seconds: float | None) -> None:
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        timer = loop.call_later(seconds, self._wake) if seconds is not None else None
+        timer = loop.call_later(seconds, self.wake) if seconds is not None else None
         try:
             await self._waiter
         finally:
@@ -76,7 +74,8 @@ class TaskSet:
             if timer is not None:
                 timer.cancel()
 
-    def _wake(self, task: object = None) -> None:
+    def wake(self) -> None:
+        """Let the loop look at its tasks again."""
         self._is_changed = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -84,7 +83,7 @@ class TaskSet:
     def rouse(self) -> None:
         """Note that something came from outside."""
         self._roused = True
-        self._wake()
+        self.wake()
 
     def take_roused(self) -> bool:
         """Whether something may have come from outside since the last call."""
@@ -264,8 +263,15 @@ class Loop:
             await self._run(left[0])
             return True
         for work in left:
-            self._tasks.begin(work.key, self._run(work))
+            self._tasks.begin(work.key, self._run_beside(work))
         return False
+
+    async def _run_beside(self, work: Work) -> None:
+        """Run work in a task of its own; the loop wakes when that is done."""
+        try:
+            await self._run(work)
+        finally:
+            self._tasks.wake()
 
     def _startable(self) -> list[Work]:
         """The open work that is not running, and can."""
