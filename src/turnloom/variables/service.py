@@ -104,7 +104,7 @@ class ContextSource:
         environment = {
             source.env_var: get(source.env_var) for _, source in flags(variables, closed)
         }
-        wanted = list(lookups(variables, closed))
+        wanted = lookups(variables, closed)
         if not wanted:
             return Readings(closed, environment, {})
         found = await asyncio.gather(*(self._find(source, base, database) for _, source in wanted))

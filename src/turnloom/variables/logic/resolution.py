@@ -68,27 +68,26 @@ def gates(production: str | None, include_schema: str | None) -> Gates:
     return Gates((production or "").strip().lower() == "production", excluded)
 
 
-def flags(
-    variables: Variables, closed: Gates
-) -> Iterator[tuple[VariableDefinition, FromEnvironment]]:
-    """The flags to read: declared ones, and built-in ones that no definition replaces."""
-    return iter(()) if closed.production else _flags(variables)
+# Variables with their sources.
+EnvironmentFlag = tuple[VariableDefinition, FromEnvironment]
+DatabaseLookup = tuple[VariableDefinition, DatabaseSource]
 
 
-def lookups(
-    variables: Variables, closed: Gates
-) -> Iterator[tuple[VariableDefinition, DatabaseSource]]:
+def flags(variables: Variables, closed: Gates) -> list[EnvironmentFlag]:
+    """The flags to read: built-in ones that no definition replaces, and declared ones."""
+    return [] if closed.production else _flags(variables)
+
+
+def lookups(variables: Variables, closed: Gates) -> list[DatabaseLookup]:
     """The variables to read from databases."""
-    for definition in variables.definitions.values():
-        if isinstance(definition.source, DatabaseSource) and not closed.no_databases:
-            yield definition, definition.source
+    return [] if closed.no_databases else _lookups(variables)
 
 
 def resolve(variables: Variables, base: Mapping[str, Json], readings: Readings) -> ResolvedContext:
     """All first values: ids, flags, then definitions in declared order."""
     found = [InitialValue(name, "base", neutral(value)) for name, value in base.items()]
-    baked = [(d, s) for d, s in flags(variables, readings.gates) if d.name in BAKED_IN]
-    found += [_flag(d, s, readings) for d, s in baked if d.name not in variables.definitions]
+    if not readings.gates.production:
+        found += [_flag(d, s, readings) for d, s in _undeclared_flags(variables)]
     secrets: dict[str, Json] = {}
     for definition in variables.definitions.values():
         each = _resolve(definition, readings)
@@ -242,19 +241,15 @@ def _fit(definition: VariableDefinition, value: Json) -> CoercedValue:
 
 
 def _suppressed(variables: Variables, readings: Readings) -> Iterator[ContextSuppressed]:
-    closed = tuple(definition.name for definition, _ in _flags(variables))
-    if readings.gates.production and closed:
-        yield ContextSuppressed(closed, "ENVIRONMENT=production disables environment variables")
-    stored = tuple(
-        name
-        for name, definition in variables.definitions.items()
-        if isinstance(definition.source, DatabaseSource)
-    )
-    if readings.gates.no_databases and stored:
-        yield ContextSuppressed(stored, "CONTEXT_INCLUDE_SCHEMA disables database variables")
+    if readings.gates.production and (closed := _flags(variables)):
+        names = tuple(definition.name for definition, _ in closed)
+        yield ContextSuppressed(names, "ENVIRONMENT=production disables environment variables")
+    if readings.gates.no_databases and (stored := _lookups(variables)):
+        names = tuple(definition.name for definition, _ in stored)
+        yield ContextSuppressed(names, "CONTEXT_INCLUDE_SCHEMA disables database variables")
 
 
-def _baked_in(name: str, env_var: str) -> tuple[VariableDefinition, FromEnvironment]:
+def _baked_in(name: str, env_var: str) -> EnvironmentFlag:
     source = FromEnvironment(type="environment", env_var=env_var, default=False)
     return VariableDefinition(name=name, type="boolean", source=source), source
 
@@ -263,10 +258,23 @@ def _baked_in(name: str, env_var: str) -> tuple[VariableDefinition, FromEnvironm
 _BAKED_IN = tuple(starmap(_baked_in, BAKED_IN.items()))
 
 
-def _flags(variables: Variables) -> Iterator[tuple[VariableDefinition, FromEnvironment]]:
-    for definition, source in _BAKED_IN:
-        if definition.name not in variables.definitions:
-            yield definition, source
-    for definition in variables.definitions.values():
-        if isinstance(definition.source, FromEnvironment):
-            yield definition, definition.source
+def _undeclared_flags(variables: Variables) -> list[EnvironmentFlag]:
+    """The built-in flags that no definition replaces."""
+    return [each for each in _BAKED_IN if each[0].name not in variables.definitions]
+
+
+def _flags(variables: Variables) -> list[EnvironmentFlag]:
+    declared = [
+        (definition, definition.source)
+        for definition in variables.definitions.values()
+        if isinstance(definition.source, FromEnvironment)
+    ]
+    return [*_undeclared_flags(variables), *declared]
+
+
+def _lookups(variables: Variables) -> list[DatabaseLookup]:
+    return [
+        (definition, definition.source)
+        for definition in variables.definitions.values()
+        if isinstance(definition.source, DatabaseSource)
+    ]
