@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
-from math import inf
 from typing import Any
 
 import msgspec
@@ -186,7 +185,7 @@ async def _keyed(
 
 # The default context of an agent: the newest artifacts of its correlation. The limit keeps the cost
 # of a turn constant. It only reads the store, which has its own time limits.
-DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50), timeout=inf)
+DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50))
 
 
 class BoardRuntime(AgentTurns):

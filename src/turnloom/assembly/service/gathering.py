@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from math import isinf
 from typing import NamedTuple
 
 from turnloom.assembly.events import ProviderCall, ProviderFailed
@@ -67,9 +65,8 @@ async def _gather_own(
     if it fails; it is then called again like any provider."""
     time = asyncio.get_running_loop().time
     name, begun = chosen.name or name_of(provider), time()
-    limit = nullcontext() if isinf(chosen.timeout) else asyncio.timeout(chosen.timeout)
     try:
-        async with limit:
+        async with asyncio.timeout(chosen.timeout):
             found, cut = await provider.find(request)
     except Exception:  # noqa: BLE001 - called again, where failures are reported
         return None
