@@ -184,7 +184,7 @@ async def _keyed(
 
 
 # The default context of an agent: the newest artifacts of its correlation. The limit keeps the cost
-# of a turn constant. It only reads the store, which has its own time limits.
+# of a turn constant.
 DEFAULT = ChosenProvider(DefaultCorrelationProvider(limit=50))
 
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -320,15 +321,17 @@ class Driver:
             RunBusy: another process holds the run.
             UsageError: the run has not ended, or there is nothing to do again.
         """
-        async with self._held(run) as fence:
-            self._abandon(run)
-            first, _ = await ends_of(self._stores.log, run)
-            observe = self._observe and self._observe(run, first.data)
-            log = telling(self._stores.log, observe)
-            journal = undriven(log, self._clock, run, fence)
-            # What a snapshot remembers may not count any more.
-            await self._stores.snapshots.save(run, 0, b"")
-            await retry(self._stores.log, self._definitions, journal, asked)
+        await self._hold(run, partial(self._retry, asked))
+
+    async def _retry(self, asked: RetryRequest, run: RunKey, fence: int) -> None:
+        self._abandon(run)
+        first, _ = await ends_of(self._stores.log, run)
+        observe = self._observe and self._observe(run, first.data)
+        log = telling(self._stores.log, observe)
+        journal = undriven(log, self._clock, run, fence)
+        # What a snapshot remembers may not count any more.
+        await self._stores.snapshots.save(run, 0, b"")
+        await retry(self._stores.log, self._definitions, journal, asked)
 
     async def take_in(self, run: RunKey) -> None:
         """Record what came from outside, and do nothing else."""
