@@ -144,6 +144,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
     from turnloom.explain.spec.route import FlowRouteExplained as FlowRouteExplained
     from turnloom.explain.spec.route import RouteExplained as RouteExplained
+    from turnloom.explain.spec.state import StateExplained as StateExplained
     from turnloom.explain.spec.timeline import Timeline as Timeline
     from turnloom.explain.spec.turn import TurnExplained as TurnExplained
     from turnloom.explain.spec.variable import VariableExplained as VariableExplained
@@ -371,6 +372,7 @@ _NAMES = {
         "FlowRouteExplained",
         "RouteExplained",
     ),
+    "turnloom.explain.spec.state": ("StateExplained",),
     "turnloom.explain.spec.timeline": ("Timeline",),
     "turnloom.explain.spec.turn": ("TurnExplained",),
     "turnloom.explain.spec.variable": ("VariableExplained",),

@@ -22,6 +22,15 @@ from turnloom.explain.spec.route import (
     SpeakerPick,
     WeighedRule,
 )
+from turnloom.explain.spec.state import (
+    AbsentVariable,
+    OpenWork,
+    QueuedArtifacts,
+    SpeakerState,
+    StateExplained,
+    StrandState,
+    VariableValue,
+)
 from turnloom.explain.spec.steps import (
     AddedTextEntry,
     ChangeEntry,
@@ -62,6 +71,7 @@ from turnloom.explain.spec.variable import (
 )
 
 __all__ = [
+    "AbsentVariable",
     "AddedTextEntry",
     "ArrivedArtifact",
     "RetryEntry",
@@ -87,12 +97,17 @@ __all__ = [
     "OfferExplained",
     "OfferEntry",
     "Omission",
+    "OpenWork",
     "NextMove",
     "Alternative",
     "EngineToolEntry",
     "StackEntry",
+    "StateExplained",
+    "StrandState",
     "PartExplained",
+    "QueuedArtifacts",
     "SpeakerPick",
+    "SpeakerState",
     "ArtifactEntry",
     "QuestionEntry",
     "RefusedValue",
@@ -112,6 +127,7 @@ __all__ = [
     "FailedProviderEntry",
     "MissedWriteEntry",
     "VariableExplained",
+    "VariableValue",
     "WeighedRule",
     "WakeReason",
 ]

@@ -109,6 +109,7 @@ class Scene:
             "History.named": {"prefix": "a"},
             "History.prune": {"older_than": "1d"},
             "History.definition": run,
+            "History.state": run,
             "Explanations.turn": {**run, "turn": 1},
             "Explanations.variable": {**run, "name": "user_id"},
             "Explanations.route": {**run, "seq": 1},

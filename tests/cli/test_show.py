@@ -267,3 +267,24 @@ def test_a_run_of_a_flow_is_drawn_as_it_was_declared(turnloom: Call, tmp_path: P
     declared = turnloom("show", "graph", "flows.py:one").out
     turnloom("run", "flows.py:one", "--store", "runs.db")
     assert turnloom("show", "graph", "last", "--store", "runs.db").out == declared
+
+
+def test_the_state_of_a_run_at_an_event(turnloom: Call, chat: str) -> None:
+    turnloom("run", chat)
+    whole = json.loads(turnloom("show", "state", "last", "--json").out)
+    assert (whole["status"], whole["at"]) == ("finished", whole["events"])
+    early = json.loads(turnloom("show", "state", "last", "--at", "3", "--json").out)
+    assert (early["at"], early["run"]) == (3, whole["run"])
+    said = turnloom("show", "state", "last", COLUMNS="80").out
+    assert whole["run"] in said and "done" in said
+    assert max(map(len, said.splitlines())) <= 80
+    for words in (
+        ("state",),
+        ("state", "last", "--at", "0"),
+        ("state", "last", "--at", "9999"),
+        ("state", "last", "--agent", "Poet"),
+        ("plan", "last", "--at", "3"),
+        ("graph", "last", "--agent", "Poet"),
+        ("graph", "last", "--json"),
+    ):
+        assert turnloom("show", *words, code=2).err

@@ -23,9 +23,9 @@ LOGS = Path(__file__).parent / "logs"
 MODULES = (board_turns, boards, contexts, conversations, flow_ends, flows)
 
 
-async def play(name: str, where: Path) -> list[list[Plain]]:
+async def play(name: str, where: Path, world: World | None = None) -> list[list[Plain]]:
     """The logs of a scene, the run that was begun first coming first."""
-    world = World()
+    world = world or World()
     await SCENES[name](world, where)
     return [plain(events) for events in (await world.logs()).values()]
 

@@ -9,6 +9,7 @@ import pytest
 from tests.golden.allowed import without_allowed
 from tests.golden.paths import Plain, paths
 from tests.golden.recording import LOGS, SCENES, play, read
+from tests.golden.states import InspectedWorld
 from turnloom.runtime.logic import FACTS
 
 # Kinds that no scene brings about, each with the reason.
@@ -30,7 +31,16 @@ def test_every_kind_of_event_is_in_a_golden_log() -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
-    assert compared(await play(name, tmp_path)) == compared(read(name))
+    """Meanwhile, states of its runs are looked at."""
+    assert compared(await play(name, tmp_path, InspectedWorld())) == compared(read(name))
+
+
+@pytest.mark.doors
+@pytest.mark.parametrize("name", SCENES)
+async def test_the_state_of_a_run_at_every_event(name: str, tmp_path: Path) -> None:
+    world = InspectedWorld()
+    world.every = True
+    await play(name, tmp_path, world)
 
 
 def compared(runs: list[list[Plain]]) -> list[dict[str, list[Plain]]]:

@@ -445,6 +445,9 @@ async def explained(app: t.Loom, run: str) -> None:
     assert_type(timeline, t.Timeline)
     variable = await explain.variable(run, "user_id", at=3)
     assert_type(variable, t.VariableExplained)
+    state = await history.state(run, at=3)
+    assert_type(state, t.StateExplained)
+    assert str(state) and (await history.state(run)).strands
     (branch,) = [event for event in events if event.kind == "branch.taken"]
     route: t.RouteExplanation = await explain.route(run, branch.seq)
     match route:

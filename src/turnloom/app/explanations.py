@@ -1,10 +1,10 @@
 """Explanations of runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from turnloom.app.history import History
+from turnloom.app.history import History, off_loop
 from turnloom.kernel.arguments import as_count, as_string
 from turnloom.log.spec import LOCAL
 
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
     from turnloom.log.spec import Event
-
-T = TypeVar("T")
-
-# The purpose of the threads that compute explanations, and their number: each holds a log in
-# memory.
-EXPLAINING = "explaining"
-AT_ONCE = 4
 
 
 class Explanations:
@@ -44,7 +37,7 @@ class Explanations:
         number = as_count(turn, "`turn`")
         of = None if agent is None else as_string(agent, "`agent`")
         events = await self._standing(run, app_id)
-        return await _off_loop(partial(explain_turn, events, number, of))
+        return await off_loop(partial(explain_turn, events, number, of))
 
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
@@ -62,7 +55,7 @@ class Explanations:
         name, at = as_string(name, "`name`"), None if at is None else as_count(at, "`at`")
         events = await self._standing(run, app_id)
         known = await declared(started_of(events))
-        return await _off_loop(partial(explain_variable, events, name, at, known))
+        return await off_loop(partial(explain_variable, events, name, at, known))
 
     async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
         """Explain the route that an event decided.
@@ -78,7 +71,7 @@ class Explanations:
         seq = as_count(seq, "`seq`")
         events = await self._standing(run, app_id)
         known = await declared(started_of(events))
-        return await _off_loop(partial(explain_any_route, events, seq, known))
+        return await off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
         """The timeline of a run: one row per turn, call, question or route.
@@ -89,17 +82,10 @@ class Explanations:
         from turnloom.explain.logic.timeline import timeline
 
         events = await self._history.events(run, app_id=app_id)
-        return await _off_loop(partial(timeline, events))
+        return await off_loop(partial(timeline, events))
 
     async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
         """The events of a run that count: retries may have voided some."""
         from turnloom.log.logic import standing
 
         return standing(await self._history.events(run, app_id=app_id))
-
-
-async def _off_loop(compute: Callable[[], T]) -> T:
-    """Compute something from a log off the event loop: it may be long."""
-    from turnloom.kernel.threads import in_thread, threads
-
-    return await in_thread(compute, threads(EXPLAINING, AT_ONCE))

@@ -4,9 +4,10 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from turnloom.errors import UnknownRun, UsageError
+from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
 from turnloom.kernel.durations import length
 from turnloom.log.spec import LOCAL
@@ -15,12 +16,22 @@ if TYPE_CHECKING:
     from turnloom.agents.spec import Engine
     from turnloom.errors import Diagnostic
     from turnloom.events import RunEvent
+    from turnloom.explain.logic.state import RunDefinition
+    from turnloom.explain.spec.state import StateExplained
     from turnloom.kernel.values import Json
+    from turnloom.log.events import RunStarted
     from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
     from turnloom.runtime.ports import Pruner, Verifier
     from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, VerifiedRun
     from turnloom.wiring import Parts
+
+T = TypeVar("T")
+
+# The purpose of the threads that compute explanations, and their number: each holds a log in
+# memory.
+EXPLAINING = "explaining"
+AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,41 @@ class History:
             async for pruned in runs:
                 yield pruned
 
+    async def state(
+        self, run: str, *, at: int | None = None, agent: str | None = None, app_id: str = LOCAL
+    ) -> "StateExplained":
+        """The state of a run at its end, or right after the event `at`: variables, questions, open
+        work, position, budget and timers; of a board's run the artifacts, all or those that an
+        `agent` may see then. What this program cannot tell is in `missing`.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the run has no such event or agent.
+        """
+        from turnloom.explain.logic.state import explain_state, up_to
+        from turnloom.log.logic import started_of
+
+        seq = None if at is None else as_count(at, "`at`")
+        of = None if agent is None else as_string(agent, "`agent`")
+        events = await self.events(run, app_id=app_id)
+        definition = await self._folded_with(started_of(up_to(events, seq) or events))
+        return await off_loop(partial(explain_state, events, definition, seq, of))
+
+    async def _folded_with(self, started: "RunStarted") -> "RunDefinition":
+        """What a run is folded with: its workflow, if this program can restore it."""
+        from turnloom.board.spec import Reader
+        from turnloom.explain.logic.state import RunDefinition, unrestored
+
+        try:
+            loaded = await self._parts().definitions.restore(started)
+        except TurnloomError as error:
+            return unrestored(started, str(error).partition("\n")[0])
+        readers = {
+            name: staff.reader or Reader(name, staff.labels, started.tenant)
+            for name, staff in loaded.staff.items()
+        }
+        return RunDefinition(loaded.workflow, loaded.guards, readers)
+
     async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.
 
@@ -167,6 +213,13 @@ class History:
 
         started = started_of(await self.events(run, app_id=app_id))
         return _definition(await self._parts().definitions.restore(started))
+
+
+async def off_loop(compute: Callable[[], T]) -> T:
+    """Compute something from a log off the event loop: it may be long."""
+    from turnloom.kernel.threads import in_thread, threads
+
+    return await in_thread(compute, threads(EXPLAINING, AT_ONCE))
 
 
 # The ways a run can end.

@@ -11,6 +11,7 @@ from turnloom.cli.terminal import UNSEEN_WIDTH, joined, safe
 from turnloom.explain.spec.board import ARRIVED, NAMED, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained, WeighedRule
+from turnloom.explain.spec.state import StateExplained
 from turnloom.explain.spec.timeline import COLUMNS, Timeline
 from turnloom.explain.spec.turn import ShownSegment, TurnExplained
 from turnloom.explain.spec.variable import FrameMention, VariableChange, VariableExplained, Write
@@ -199,3 +200,17 @@ def _timeline(found: Timeline, width: int) -> Iterator[RenderableType]:
     for line in found.about:
         yield safe(line)
     yield from lay_out(COLUMNS, found.rows, lambda row: row.cells, width)
+
+
+def render_state(found: StateExplained, width: int) -> Iterator[RenderableType]:
+    """The state of a run for a terminal of this width, part by part."""
+    yield _heading(found.headline)
+    for line in found.about:
+        yield safe(line)
+    for title, columns, rows in found.sections:
+        yield _heading(title)
+        yield from lay_out(
+            columns, rows, lambda row: row, width, whole=("seq", "name", "id", "type")
+        )
+    for line in found.notes:
+        yield safe(line, "yellow")

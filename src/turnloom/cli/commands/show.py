@@ -1,4 +1,4 @@
-"""`turnloom show`: schemas, settings, context plans and graphs of workflows."""
+"""`turnloom show`: schemas, settings, context plans and graphs of workflows, states of runs."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.assembly.service.gathering import describe_contexts
 from turnloom.cli.command import Command
+from turnloom.cli.explanations import render_state
 from turnloom.cli.graphs import graph_of
 from turnloom.cli.problems import located, relocate
 from turnloom.cli.programs import file_of, flow_at, is_program, refuse_exits
@@ -35,23 +36,33 @@ class Subject(StrEnum):
     config = "config"
     plan = "plan"
     graph = "graph"
+    state = "state"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShowCommand(Command):
     """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
-    the agents of a workflow or a run their context, or a picture of a workflow."""
+    the agents of a workflow or a run their context, a picture of a workflow, or the state of a run
+    at any of its events."""
 
     subject: Annotated[
-        Subject, typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan` or `graph`.")
+        Subject,
+        typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan`, `graph` or `state`."),
     ]
     name: Annotated[
         str | None,
         typer.Argument(
             metavar="NAME",
             help=f"Schema of: {', '.join(FILES)}. Plan and graph of: a folder, a flow of a file "
-            "(`FILE.py` or `FILE.py:FLOW`), or a run.",
+            "(`FILE.py` or `FILE.py:FLOW`), or a run. State of: a run.",
         ),
+    ] = None
+    at: Annotated[
+        int | None, typer.Option(metavar="SEQ", help="The state as of this event, not the last.")
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The state with the artifacts that this agent may see."),
     ] = None
     json: Json = False
     store: StoreFile = None
@@ -73,12 +84,17 @@ class ShowCommand(Command):
                 asyncio.run(self._show_run(terminal))
             case Subject.graph:
                 asyncio.run(self._show_graph(terminal))
+            case Subject.state:
+                asyncio.run(self._show_state(terminal))
         return 0
 
     def _check(self) -> None:
         """Refuse what cannot be shown, before anything is opened."""
-        if self.json and self.subject is not Subject.plan:
-            raise UsageError("Only a plan is shown as text or as JSON. Leave `--json` out.")
+        if self.json and self.subject not in (Subject.plan, Subject.state):
+            raise UsageError("Only plans and states are shown as JSON. Leave `--json` out.")
+        for option, given in (("--at", self.at), ("--agent", self.agent)):
+            if given is not None and self.subject is not Subject.state:
+                raise UsageError(f"`{option}` goes with `turnloom show state RUN`.")
         if self.name is not None and self.subject in (Subject.plan, Subject.graph):
             refuse_exits(self.name)
 
@@ -90,6 +106,20 @@ class ShowCommand(Command):
             )
         async with Loom(store=present_store(self.store)) as app:
             terminal.show(safe((await graph_of(app, self.name, self.app_id)).rstrip("\n")))
+
+    async def _show_state(self, terminal: Terminal) -> None:
+        if self.name is None:
+            raise UsageError(
+                "Say of which run: `turnloom show state RUN`. `turnloom runs` lists runs."
+            )
+        async with Loom(store=present_store(self.store)) as app:
+            run = await find_run(app, self.name, self.app_id)
+            found = await app.history.state(run, at=self.at, agent=self.agent, app_id=self.app_id)
+        if self.json:
+            terminal.emit(msgspec.json.encode(found))
+            return
+        for part in render_state(found, terminal.out.width):
+            terminal.show(part)
 
     def _show_folder(self, terminal: Terminal, path: str) -> None:
         """The context of a folder's agents; its files are the raw plan."""

@@ -53,6 +53,11 @@ class ArtifactHistory:
         elif isinstance(fact, RetryAsked | BatchClosed):
             self._requests.append(event)
 
+    @property
+    def all(self) -> Sequence[Artifact]:
+        """The artifacts of the run, in the order of their arrival."""
+        return [*self._whole.values()]
+
     def whole(self, ids: Iterable[str]) -> list[Artifact]:
         """The known artifacts among these ids."""
         return [self._whole[id] for id in ids if id in self._whole]
