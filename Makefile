@@ -31,8 +31,12 @@ run: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors"
 
+# Tests of behaviour whose runs are replayed.
+REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle)
+
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors
+	@$(BIN)/python -m pytest $(SPREAD) -m "not doors" -p tests.support.replaying $(REPLAYED)
 
 coverage: $(STAMP)
 	@$(BIN)/coverage erase

@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
+    from turnloom.explain.spec.replay import Replay as Replay
     from turnloom.explain.spec.route import FlowRouteExplained as FlowRouteExplained
     from turnloom.explain.spec.route import RouteExplained as RouteExplained
     from turnloom.explain.spec.state import StateExplained as StateExplained
@@ -368,6 +369,7 @@ _NAMES = {
         "Explanation",
         "RouteExplanation",
     ),
+    "turnloom.explain.spec.replay": ("Replay",),
     "turnloom.explain.spec.route": (
         "FlowRouteExplained",
         "RouteExplained",

@@ -14,6 +14,7 @@ from turnloom.explain.spec.board import (
     WakeReason,
 )
 from turnloom.explain.spec.explanations import Explanation, RouteExplanation
+from turnloom.explain.spec.replay import DifferentField, Divergence, Replay, ReplayedEvent
 from turnloom.explain.spec.route import (
     Alternative,
     FlowRouteExplained,
@@ -82,6 +83,8 @@ __all__ = [
     "ProviderEntry",
     "ConsumptionExplained",
     "RefusedWriteEntry",
+    "DifferentField",
+    "Divergence",
     "EffectEntry",
     "Explanation",
     "FlowRouteExplained",
@@ -112,6 +115,8 @@ __all__ = [
     "QuestionEntry",
     "RefusedValue",
     "RefusedOutputEntry",
+    "Replay",
+    "ReplayedEvent",
     "RouteExplained",
     "RouteExplanation",
     "TimelineRow",

@@ -110,6 +110,7 @@ class Scene:
             "History.prune": {"older_than": "1d"},
             "History.definition": run,
             "History.state": run,
+            "History.replay": run,
             "Explanations.turn": {**run, "turn": 1},
             "Explanations.variable": {**run, "name": "user_id"},
             "Explanations.route": {**run, "seq": 1},

@@ -5,11 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from tests.golden.allowed import without_allowed
 from tests.golden.paths import Plain, paths
 from tests.golden.recording import LOGS, SCENES, play, read
 from tests.golden.states import InspectedWorld
+from tests.support.replaying import noting_runs
 from turnloom.runtime.logic import FACTS
 
 # Kinds that no scene brings about, each with the reason.
@@ -31,8 +33,11 @@ def test_every_kind_of_event_is_in_a_golden_log() -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
-    """Meanwhile, states of its runs are looked at."""
-    assert compared(await play(name, tmp_path, InspectedWorld())) == compared(read(name))
+    """Meanwhile, states of its runs are looked at; then, its runs are replayed."""
+    with noting_runs() as driven:
+        played = await play(name, tmp_path, InspectedWorld())
+    assert compared(played) == compared(read(name))
+    assert not await to_thread.run_sync(driven.differences)
 
 
 @pytest.mark.doors

@@ -66,6 +66,7 @@ OF_RUNS: dict[str, Call] = {
     "History.verify": verify,
     "History.definition": lambda p, id: p.app.history.definition(id, app_id=p.tenant),
     "History.state": lambda p, id: p.app.history.state(id, app_id=p.tenant),
+    "History.replay": lambda p, id: p.app.history.replay(id, app_id=p.tenant),
     "Explanations.turn": lambda p, id: p.app.explain.turn(id, 1, app_id=p.tenant),
     "Explanations.variable": lambda p, id: p.app.explain.variable(id, "user_id", app_id=p.tenant),
     "Explanations.route": lambda p, id: p.app.explain.route(id, 1, app_id=p.tenant),

@@ -461,6 +461,9 @@ async def explained(app: t.Loom, run: str) -> None:
     with suppress(t.UsageError):  # what is in memory cannot be pruned
         old += [each async for each in history.prune("30d", dry_run=True)]
     assert not old
+    replay = await history.replay(run)
+    assert_type(replay, t.Replay)
+    assert replay.divergence is None and replay.same == len(events) and str(replay)
     definition: t.Definition = await history.definition(run)
     assert definition.name == "drafts" and definition.to_mermaid()
     engines: Mapping[str, tuple[t.Engine, ...]] = definition.engines

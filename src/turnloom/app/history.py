@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnloom.errors import Diagnostic
     from turnloom.events import RunEvent
     from turnloom.explain.logic.state import RunDefinition
+    from turnloom.explain.spec.replay import Replay
     from turnloom.explain.spec.state import StateExplained
     from turnloom.kernel.values import Json
     from turnloom.log.events import RunStarted
@@ -199,6 +200,23 @@ class History:
             for name, staff in loaded.staff.items()
         }
         return RunDefinition(loaded.workflow, loaded.guards, readers)
+
+    async def replay(self, run: str, *, app_id: str = LOCAL) -> "Replay":
+        """Decide everything again from the log of a run, with its definition and the present code,
+        and compare. No model or tool is called, and nothing is stored.
+
+        Raises:
+            UnknownRun: there is no such run.
+            DefinitionError: its definition does not pass its check any more.
+            PlanChanged: this program declares another plan of its board or flow.
+            WorkflowGone: this program cannot restore it, or nothing in it was decided here.
+        """
+        from turnloom.explain.logic.replay import explain_replay
+        from turnloom.runtime.replay.runs import replay
+
+        events: list[Event] = [*await self.events(run, app_id=app_id)]
+        found = await replay(self._parts().world, key_of(app_id, run), events)
+        return explain_replay(found)
 
     async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.

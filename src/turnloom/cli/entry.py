@@ -42,6 +42,7 @@ COMMANDS = {
     "check": "CheckCommand",
     "runs": "RunsCommand",
     "explain": "ExplainCommand",
+    "replay": "ReplayCommand",
     "log": "LogCommand",
     "resume": "ResumeCommand",
     "retry": "RetryCommand",

@@ -34,6 +34,9 @@ from turnloom.runtime.journal import Journal
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
 
+# The end of a run that is not driven.
+UNTAKEN = RunFinished("no subscription takes it")
+
 # Correlations cached with their current run.
 REMEMBERED = 10_000
 
@@ -536,7 +539,7 @@ def end_untaken(journal: Journal) -> bool:
     form = journal.workflow
     if form.hooks or not isinstance(form.decide(journal.state), Finish):
         return False
-    journal.record("end", RunFinished("no subscription takes it"))
+    journal.record("end", UNTAKEN)
     return True
 
 

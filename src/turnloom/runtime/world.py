@@ -2,9 +2,10 @@
 
 from asyncio import timeout
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
+from turnloom.kernel.contained import Interrupted
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action
@@ -33,6 +34,14 @@ class RecordedError(Exception):
         self.handler = handler
 
 
+class RecordedFailure(Interrupted):
+    """Ends the answer of a turn of which the log has only the error."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class World(Protocol):
     """Everything that a journal's run does outside its own log passes here."""
 
@@ -57,6 +66,10 @@ class World(Protocol):
 
     async def decide(self, decide: Callable[[], Action | None]) -> Action | None:
         """The next action of the run, decided when it is the run's turn."""
+        ...
+
+    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
+        """A context that raises `RecordedFailure` in a turn that failed and left only its error."""
         ...
 
     def deadline(self, scope: str, seconds: float | None) -> AbstractAsyncContextManager[Any]:
@@ -84,9 +97,15 @@ class PresentWorld:
         """The next action of the run, decided now."""
         return decide()
 
+    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
+        """No context: whatever fails is raised where it fails."""
+        return _NOTHING
+
     def deadline(self, scope: str, seconds: float | None) -> AbstractAsyncContextManager[Any]:
         """A timeout by the clock."""
         return timeout(seconds)
 
+
+_NOTHING = nullcontext()
 
 PRESENT = PresentWorld()

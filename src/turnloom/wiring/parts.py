@@ -76,6 +76,7 @@ class Parts:
     flows: Flows
     types: TypeRegistry
     runs: Runs
+    world: RuntimePorts
     collections: Collections
 
     def declare_board(
@@ -215,6 +216,7 @@ def assemble(setup: Setup) -> Parts:
         flows=flows,
         types=types,
         runs=Runs(world),
+        world=world,
         collections=collections,
     )
 

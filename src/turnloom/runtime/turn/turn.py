@@ -22,6 +22,7 @@ from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.turn.answer import TurnAnswers
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.frames import TurnFrames
+from turnloom.runtime.world import RecordedFailure
 
 
 async def check_turn(journal: Journal, loaded: LoadedWorkflow, brief: Brief) -> None:
@@ -144,12 +145,15 @@ class Turns:
         if self._hooked:
             await self._hooks.before_agent(number, agent)
         components, sinks = self._components(agent), brief.listen(sinks)
+        answer = partial(self._answering.answer, brief, sinks)
         try:
-            if components:
-                answer = partial(self._answering.answer, brief, sinks)
-                outcome = await around_turn(components, self._gatherer.turn(brief), answer)
-            else:
-                outcome = await self._answering.answer(brief, sinks)
+            async with self._journal.world.answering(f"t{number}"):
+                if components:
+                    outcome = await around_turn(components, self._gatherer.turn(brief), answer)
+                else:
+                    outcome = await answer()
+        except RecordedFailure as failure:
+            outcome = TurnOutcome(failure.error)
         finally:
             self._gatherer.close(number)
         if self._hooked:

@@ -144,6 +144,22 @@ def _hidden(found: InitialValue, secrets: dict[str, Json]) -> InitialValue:
     )
 
 
+def resolve_again(variables: Variables, recorded: InitialValue) -> InitialValue:
+    """A recorded first value, made again from its declaration and its raw text; others come from
+    elsewhere and stay as they are."""
+    definition = variables.definitions.get(recorded.name)
+    if definition is None or definition.secret:
+        return recorded
+    match definition.source:
+        case Static() | Derived():
+            return _resolve(definition, Readings(Gates(False, False), {}, {})) or recorded
+        case FromEnvironment(env_var=name) if recorded.raw is not None:
+            readings = Readings(Gates(False, False), {name: recorded.raw}, {})
+            return _resolve(definition, readings) or recorded
+        case _:
+            return recorded
+
+
 def _resolve(definition: VariableDefinition, readings: Readings) -> InitialValue | None:
     match definition.source:
         case Static(value=value):

@@ -1,0 +1,1 @@
+"""Replay: drive a run again over its log, and compare everything that it decides."""
