@@ -38,7 +38,7 @@ def test_nothing_of_pydantic_is_seen(model: type[BaseModel]) -> None:
         model.model_construct().not_a_field = 1  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("given", ["null", "5", "word", "{a: 1}"])
+@pytest.mark.parametrize("given", ["5", "word", "{a: 1}"])
 def test_a_key_that_takes_a_list_says_so(given: str, tmp_path: Path) -> None:
     files = {
         "orchestrator.yaml": "{initial_agent: A}",

@@ -219,3 +219,41 @@ def test_older_handoffs_do_not_hide_unknown_agents(tmp_path: Path) -> None:
     rules = "handoffs:\n- {from: A, to: Nobody}\n- {from: A, to: B, condition: '${gone} == True'}"
     found = problems(write_folder(tmp_path, {**BASE, "handoffs.yaml": rules}, "Talk"))
     assert sorted(each.code for each in found) == ["W014", "W020", "W021"]
+
+
+def test_other_spellings_are_accepted(tmp_path: Path) -> None:
+    files = {
+        "orchestrator.yaml": "{initial_agent: A, max_turns: 1, version: 1.0}",
+        "agents.yaml": "A: {system_message: Hi., engine: scripted}",
+        "script.yaml": "{agents: {A: [NEXT]}}",
+        "tools.yaml": """
+            lifecycle_tools:
+              - {trigger: before_agent, agent: all, file: code.py, function: note}
+            """,
+        "hooks.yaml": """
+            hooks:
+              - hook_type: process_message_before_send
+                hook_agent: All
+                filename: code.py
+                function: send
+            """,
+        "code.py": """
+            def note(context_variables):
+                context_variables["seen"] = True
+
+            def send(sender, message, recipient, silent):
+                return message
+            """,
+        "context_variables.yaml": """
+            definitions:
+              done:
+                type: bool
+                source:
+                  type: derived
+                  default: false
+                  triggers: [{type: agent_text, agent: A, equals: NEXT}]
+              seen: {type: bool, source: {type: derived, default: false, triggers: []}}
+            agents: {A: {variables: [done, seen]}}
+            """,
+    }
+    assert problems(write_folder(tmp_path, files)) == []

@@ -128,7 +128,7 @@ def test_all_mistakes_of_a_folder_are_told_at_once() -> None:
             """,
         "context_variables.yaml": """
             definitions:
-              done: {type: bool, source: {type: derived}}                        # W012
+              done: {type: colour, source: {type: derived}}                      # W012
               n: {type: integer, source: {type: static, value: x}}               # W024
               chat_id: {source: {type: static, value: 1}}                        # W026
               r:

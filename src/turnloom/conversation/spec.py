@@ -69,11 +69,17 @@ def party(name: str, agents: Collection[str]) -> str:
     return alike[0] if alike else _PARTIES.get(lowered, name)
 
 
+def _written(version: Json) -> Json:
+    """A version that YAML reads as a number, as text."""
+    is_number = isinstance(version, int | float) and not isinstance(version, bool)
+    return str(version) if is_number else version
+
+
 class Orchestrator(Declared):
     """How a conversation starts, ends, and continues when no rule fires."""
 
     workflow_name: str | None = None
-    version: str = "1"
+    version: Annotated[str, BeforeValidator(_written)] = "1"
     orchestration_pattern: Pattern = "DefaultPattern"
     startup_mode: Startup = "AgentDriven"
     initial_agent: str | None = None

@@ -22,6 +22,24 @@ def _listed(names: Json) -> Json:
     return [names] if isinstance(names, str) else names
 
 
+def _of_all(name: Json) -> Json:
+    """No name, if every agent is meant."""
+    return None if _is_all(name) else name
+
+
+def _is_all(name: Json) -> bool:
+    return isinstance(name, str) and name.lower() == ALL
+
+
+def _spelt_all(name: Json) -> Json:
+    """The name of all agents, in lower case."""
+    return ALL if _is_all(name) else name
+
+
+# The agent of a hook for every agent.
+ALL = "all"
+
+
 class LifecycleTool(Declared):
     """A function that runs at a point of the lifecycle; it never stops the run.
 
@@ -29,7 +47,7 @@ class LifecycleTool(Declared):
     """
 
     trigger: BeforeOrAfter
-    agent: str | None = None
+    agent: Annotated[str | None, BeforeValidator(_of_all)] = None
     file: str = Field(min_length=1)
     function: str = Field(min_length=1)
     name: str = ""
@@ -59,10 +77,6 @@ class LifecycleTool(Declared):
         return self.name or self.function
 
 
-# The `hook_agent` of a hook for every agent.
-ALL = "all"
-
-
 class MessageHook(Declared):
     """A function at one of AG2's four message hooks; `hook_agent` is an agent, or `all`.
 
@@ -78,7 +92,7 @@ class MessageHook(Declared):
         "process_last_received_message",
         "process_message_before_send",
     ]
-    hook_agent: str = Field(default=ALL, min_length=1)
+    hook_agent: Annotated[str, BeforeValidator(_spelt_all)] = Field(default=ALL, min_length=1)
     filename: str = Field(min_length=1)
     function: str = Field(min_length=1)
 

@@ -4,13 +4,37 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json, as_object, preview
 from turnloom.variables.spec.triggers import Trigger
 
 Type = Literal["string", "integer", "number", "boolean", "object", "array", "document"]
+
+# Other names of types, as languages and databases have them.
+_TYPE_NAMES = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "list": "array",
+}
+
+
+def _named(type: Json) -> Json:
+    """The name of a type."""
+    return _TYPE_NAMES.get(type, type) if isinstance(type, str) else type
+
 
 # Set in every run, read-only.
 BASE = ("workflow_name", "chat_id", "user_id", "app_id", "enterprise_id")
@@ -181,7 +205,7 @@ class VariableDefinition(Declared):
     """A variable: its type, description and source."""
 
     name: str = Field(min_length=1)
-    type: Type | None = None
+    type: Annotated[Type | None, BeforeValidator(_named)] = None
     description: str = ""
     enum: tuple[Any, ...] | None = Field(default=None, min_length=1, strict=False)
     required: bool = False

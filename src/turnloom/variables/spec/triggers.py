@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -69,6 +69,14 @@ class Match(Declared):
         return self
 
 
+# The predicates of a `match`.
+PREDICATES = ("equals", "contains", "regex")
+
+
+def _is_dict(given: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(given, dict)
+
+
 class AgentTextTrigger(Setting):
     """Fires when an agent's message matches; `capture` sets a group of the pattern instead of
     `value`."""
@@ -82,6 +90,15 @@ class AgentTextTrigger(Setting):
     exact: bool = False
     hide: bool = False
     ui_hidden: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_predicates_as_keys(cls, given: Any) -> Any:
+        """MozaiksAI writes `equals`, `contains` and `regex` beside the other keys too."""
+        flat = {key: given[key] for key in PREDICATES if key in given} if _is_dict(given) else {}
+        if not flat or given.get("match") is not None:
+            return given
+        return {**{key: each for key, each in given.items() if key not in flat}, "match": flat}
 
     @property
     def hides(self) -> bool:
