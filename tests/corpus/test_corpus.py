@@ -127,3 +127,12 @@ async def test_a_run_that_is_recorded_today_replays_as_well(name: str) -> None:
     assert [codec().decode(codec().encode(event)) for event in events] == events
     for at in cuts(events):
         assert essence(await made_again(name, events, at)) == essence(events)
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
+async def test_an_old_log_is_decided_again_as_it_was(log: Path) -> None:
+    events = read(log)
+    world = await stored(events, ScriptedEngine({}))
+    async with world.open() as app:
+        replay = await app.history.replay(events[0].run, app_id=events[0].data.tenant)
+    assert replay.divergence is None and replay.same == len(events), str(replay)
