@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from turnloom.agents.events import TurnFinished
+from turnloom.agents.spec import Answer, Task
 from turnloom.board.events import ArtifactPublished
 from turnloom.kernel.threads import UserCalls, counted, on_behalf_of
 from turnloom.log.events import RunPaused, RunRetried, RunStarted
@@ -105,10 +106,12 @@ class _Replayer:
         return loaded, journal
 
     def _recorded(self, agent: AgentRuntime) -> AgentRuntime:
-        """An agent without what it shares with other runs, and without code around its effects."""
+        """An agent without what it shares with other runs, and without code around its effects. It
+        needs no engine: none is asked."""
         is_wrapped = self._log.has_components or agent.components
         components = (RecordedComponent(self._record),) if is_wrapped else ()
-        return replace(agent, most=None, components=components)
+        engines = agent.engines or (_never_asked,)
+        return replace(agent, most=None, components=components, engines=engines)
 
     def _open(self) -> RecordedRun:
         nothing: Any = None
@@ -231,6 +234,11 @@ class _Past:
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events before the present."""
         return self._record.stored[after : self._record.position]
+
+
+async def _never_asked(task: Task) -> Answer:
+    """Stand for an engine that this program lacks."""
+    raise AssertionError("a replay asks no engine")
 
 
 class _FollowsLog:
