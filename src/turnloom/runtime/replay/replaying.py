@@ -183,7 +183,7 @@ class _Replayer:
         """Take the first facts as the log has them."""
         journal, record = self._journal, self._record
         while (event := record.next) is not None and _is_first(event):
-            journal.record(event.id, self._first(fact_of(journal, event)), event.actor)
+            journal.record(event.id, self._first(event), event.actor)
         if event is None:
             return
         if event.id == _COLLECTS:
@@ -193,10 +193,11 @@ class _Replayer:
             if record.next is not None and record.next.data == UNTAKEN:
                 end_untaken(journal)
 
-    def _first(self, fact: Fact) -> Fact:
+    def _first(self, event: Event) -> Fact:
         """A first fact; values of variables are made again, as far as the log has their source."""
+        fact = event.data
         if not isinstance(fact, ContextLoaded):
-            return fact
+            return fact_of(self._journal, event)
         variables = self._loaded.workflow.variables
         values = tuple(resolve_again(variables, each) for each in fact.values)
         return ContextLoaded(values)
