@@ -16,6 +16,7 @@ from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
 from turnloom.errors import Conflict
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.deadlines import uninterrupted
 from turnloom.kernel.values import preview
 from turnloom.log.logic import in_life, plain_id, standing
 from turnloom.log.ports import Clock, Effect
@@ -308,7 +309,7 @@ class Journal:
         """Record a fact and store it at once, shielded from cancellation."""
         self.record(id, fact)
         with anyio.CancelScope(shield=True):
-            await self.commit()
+            await uninterrupted(self.commit())
 
     @property
     def last(self) -> str:
