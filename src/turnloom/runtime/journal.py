@@ -18,9 +18,11 @@ from turnloom.errors import Conflict
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.deadlines import uninterrupted
 from turnloom.kernel.values import preview
+from turnloom.log.events import RunRetried
 from turnloom.log.logic import in_life, plain_id, standing
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent, RunKey
+from turnloom.runs.retries import RETRY
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
@@ -313,7 +315,7 @@ class Journal:
 
     @property
     def last(self) -> str:
-        """The kind of the last event."""
+        """The kind of the last event; what was recorded with a retry is part of it."""
         return self._last
 
     async def commit(self) -> None:
@@ -371,7 +373,7 @@ class Journal:
             evolve(self.workflow, self.state, event)
             if FOLLOWS not in event.id:
                 self._cause = event.seq
-            self._last = event.kind
+            self._last = _effective_kind(event)
         if self.objects:
             self._rewritten.update(name for name, _ in self.objects)
             self._forget_rewritten()
@@ -405,7 +407,7 @@ class Journal:
         elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpiredFact):
             for tell in self.on_closed:
                 tell()
-        self._last = event.kind
+        self._last = _effective_kind(event)
         return event
 
     def _accept(self, event: Event, id: str) -> Event:
@@ -446,3 +448,7 @@ def idempotency_key(journal: Journal, key: str) -> str:
     only continued keeps its own."""
     scope, state = scope_of(journal.state, key), journal.state
     return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"
+
+
+def _effective_kind(event: Event) -> str:
+    return RunRetried.kind if event.actor == RETRY else event.kind

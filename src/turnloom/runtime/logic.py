@@ -110,6 +110,7 @@ FACTS = (
     flow.LoopEnded,
     flow.ApprovalDecided,
     flow.FlowStopped,
+    flow.FlowRewound,
     guards.SelectionMade,
     guards.SelectionJudged,
     guards.BudgetReserved,
@@ -213,7 +214,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Increase it when a field of the state changes its meaning; snapshots of other numbers are ignored.
-_SNAPSHOT = 11
+_SNAPSHOT = 12
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 

@@ -32,7 +32,7 @@ from turnloom.runtime.replay.reading import (
 from turnloom.runtime.replay.record import BOUNDARIES, RecordedWorld, Stopped
 from turnloom.runtime.replay.secrets import fact_of, known_secrets
 from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun
-from turnloom.runtime.retrying import stop_of
+from turnloom.runtime.retrying import record_redo, stop_of
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.variables.events import ContextLoaded
 from turnloom.variables.logic.resolution import resolve_again
@@ -166,8 +166,7 @@ class _Replayer:
             self._loaded, self._journal = self._read(self._log.retried[life - 1])
             self._journal.catch_up(self._record.stored[: self._record.position])
         self._live = self._open()
-        for id, each in redo.facts:
-            self._journal.record(id, each)
+        record_redo(self._journal, redo, event.seq - 1)
 
     def _redo(self, fact: RunRetried) -> Redo:
         """What a retry does again, decided again; of a cut at an event, as the log has it."""
