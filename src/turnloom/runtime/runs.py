@@ -143,9 +143,6 @@ def _flowing(loaded: LoadedWorkflow) -> FlowForm:
     return loaded.workflow
 
 
-# The form of the runs of folders.
-CONVERSATION = "conversation"
-
 # Seconds after the end of a lease until the run is taken over.
 MARGIN = 0.01
 
@@ -335,7 +332,7 @@ class Runs:
         """
         first, _ = await self._ends(run)
         if source is not None:
-            if first.data.form != CONVERSATION:
+            if not first.data.files:  # declared in code
                 raise UsageError(
                     f"Run {run.id!r} is not a run of a folder. Boards and flows continue with the "
                     "code of the program that retries them."
