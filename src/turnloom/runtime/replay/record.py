@@ -328,7 +328,7 @@ class RecordedWorld:
     def _turn_to_run(self, event: Event) -> None:
         """Let the run itself continue, since no work fits; then work that left nothing."""
         gate = next((each for each in self._gates if not each.prefixes), None)
-        if gate is not None:
+        if gate is not None and not isinstance(event.data, IN_CALLS):
             gate.open()
         elif self._roused_at != self.position:
             self._roused_at = self.position
