@@ -242,6 +242,7 @@ class Loop:
         if not self._over():
             return False
         await self._journal.commit()  # a task must not be cancelled while it stores something
+        await self._journal.world.reach(RUN)
         over = self._over()  # work may have ended meanwhile
         await self._tasks.drop([work.key for work in over])
         await self._journal.world.reach(RUN)
