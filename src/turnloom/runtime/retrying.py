@@ -98,11 +98,12 @@ async def retry(
     started, events = started_of(stored), standing(stored)
     before = await definitions.restore(started)
     with_budget(asked.loaded or before, asked.budget)
-    redo = await _redo(log, before, run, events, asked=asked)
+    end = None if asked.at is None else await _batch_end(log, run, asked.at, events)
+    redo = _redo(before, run, events, asked.since, at=end)
     fact = RunRetried(
         asked.by,
         ranges(redo.voided),
-        _since(asked),
+        _since(asked.since, end),
         _changed(started, asked.loaded) or before.changed_code,
         pin=_pin(asked.loaded),
         budget=asked.budget,
@@ -157,33 +158,40 @@ def _is_limit(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST
 
 
-async def _redo(
-    log: EventLog,
+async def _batch_end(log: EventLog, run: RunKey, at: int, events: Sequence[Event]) -> int:
+    """The end of the batch that holds a position.
+
+    Raises:
+        UsageError: nothing came after it.
+    """
+    end = await branching(log, "A retry at an event").batch_end(run, at)
+    if end == events[-1].seq:
+        raise UsageError(f"Nothing of run {run.id!r} came after event {at}.")
+    return end
+
+
+def _redo(
     loaded: LoadedWorkflow,
     run: RunKey,
     events: Sequence[Event],
+    since: int | str | None,
     *,
-    asked: RetryRequest,
+    at: int | None,
 ) -> Redo:
     """What is done again.
 
     Raises:
         UsageError: there is nothing of that kind.
     """
-    end = None
-    if asked.at is not None:
-        end = await branching(log, "A retry at an event").batch_end(run, asked.at)
-        if end == events[-1].seq:
-            raise UsageError(f"Nothing of run {run.id!r} came after event {asked.at}.")
-    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), asked.since, end)
+    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), since, at)
     if redo is not None:
         return redo
-    if asked.since is None:
+    if since is None:
         raise UsageError(
             f"Nothing failed in run {run.id!r}. To do a part of it again, name a turn, a step or "
             "an event: `--from 3`, `--from STEP` or `--at SEQ`."
         )
-    what = f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since!r}"
+    what = f"turn {since}" if isinstance(since, int) else f"step {since!r}"
     raise UsageError(f"Run {run.id!r} took no {what}. See `turnloom explain {run.id}`.")
 
 
@@ -206,12 +214,13 @@ def _is_over(last: Event) -> bool:
     return last.kind in ENDS or rests
 
 
-def _since(asked: RetryRequest) -> str:
-    if asked.at is not None:
-        return f"event {asked.at}"
-    if asked.since is None:
+def _since(since: int | str | None, at: int | None) -> str:
+    """Where a retry begins: after an event, with a turn or with a step."""
+    if at is not None:
+        return f"event {at}"
+    if since is None:
         return ""
-    return f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since}"
+    return f"turn {since}" if isinstance(since, int) else f"step {since}"
 
 
 def _pin(loaded: LoadedWorkflow | None) -> Pin | None:

@@ -169,12 +169,13 @@ class _Replayer:
         record_redo(self._journal, redo, event.seq - 1)
 
     def _redo(self, fact: RunRetried) -> Redo:
-        """What a retry does again, decided again; of a cut at an event, as the log has it."""
+        """What a retry does again, decided again."""
         events = standing(self._record.stored[: self._record.position])
         what, _, since = fact.since.partition(" ")
         stop = stop_of(self._loaded, self._journal.run, events)
+        at = int(since) if what == "event" else None
         wanted = int(since) if what == "turn" else since or None
-        redo = None if what == "event" else self._loaded.workflow.redo(events, stop, wanted)
+        redo = self._loaded.workflow.redo(events, stop, wanted if at is None else None, at)
         voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
         return redo or Redo(voided)
 
