@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from turnloom.events import RunEvent as RunEvent
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
+    from turnloom.explain.spec.diff import TurnDiff as TurnDiff
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
     from turnloom.explain.spec.replay import Replay as Replay
@@ -365,6 +366,7 @@ _NAMES = {
         "ConsumptionExplained",
         "OfferExplained",
     ),
+    "turnloom.explain.spec.diff": ("TurnDiff",),
     "turnloom.explain.spec.explanations": (
         "Explanation",
         "RouteExplanation",

@@ -13,6 +13,13 @@ from turnloom.explain.spec.board import (
     ProviderEntry,
     WakeReason,
 )
+from turnloom.explain.spec.diff import (
+    ChangeCause,
+    SegmentChange,
+    TurnDiff,
+    TurnPlace,
+    WordChange,
+)
 from turnloom.explain.spec.explanations import Explanation, RouteExplanation
 from turnloom.explain.spec.replay import DifferentField, Divergence, Replay, ReplayedEvent
 from turnloom.explain.spec.route import (
@@ -72,6 +79,11 @@ from turnloom.explain.spec.variable import (
 )
 
 __all__ = [
+    "ChangeCause",
+    "SegmentChange",
+    "TurnDiff",
+    "TurnPlace",
+    "WordChange",
     "AbsentVariable",
     "AddedTextEntry",
     "ArrivedArtifact",

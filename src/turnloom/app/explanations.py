@@ -5,10 +5,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from turnloom.app.history import History, off_loop
+from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_string
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
+    from turnloom.explain.spec.diff import TurnDiff
     from turnloom.explain.spec.explanations import RouteExplanation
     from turnloom.explain.spec.timeline import Timeline
     from turnloom.explain.spec.turn import TurnExplained
@@ -35,9 +37,47 @@ class Explanations:
         from turnloom.explain.logic.turn import explain_turn
 
         number = as_count(turn, "`turn`")
-        of = None if agent is None else as_string(agent, "`agent`")
+        of = _name(agent, "`agent`")
         events = await self._standing(run, app_id)
         return await off_loop(partial(explain_turn, events, number, of))
+
+    async def diff(
+        self,
+        run: str,
+        turn: int,
+        against: int | None = None,
+        *,
+        other_run: str | None = None,
+        agent: str | None = None,
+        app_id: str = LOCAL,
+    ) -> "TurnDiff":
+        """Compare the frame of a turn with that of turn `against` of this or another run, or of the
+        same agent's previous turn; with an `agent`, count only that agent's turns.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: there is no such turn, or none before it.
+        """
+        from turnloom.explain.logic.diff import ComparedRun, explain_diff, previous_turn
+        from turnloom.explain.logic.turn import find_turn
+        from turnloom.log.logic import started_of
+        from turnloom.wiring import declared
+
+        number, of = as_count(turn, "`turn`"), _name(agent, "`agent`")
+        if other_run is not None and against is None:
+            raise UsageError("`other_run` goes with `against`: name the turn of that run.")
+        events = await self._standing(run, app_id)
+        known = await declared(started_of(events))
+        after = before = ComparedRun(events, known)
+        new = find_turn(events, number, of).data.turn
+        if other_run is not None:
+            others = await self._standing(other_run, app_id)
+            before = ComparedRun(others, await declared(started_of(others)))
+        if against is None:
+            old = previous_turn(events, new)
+        else:
+            old = find_turn(before.events, as_count(against, "`against`"), of).data.turn
+        return await off_loop(partial(explain_diff, before, old, after, new))
 
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
@@ -89,3 +129,7 @@ class Explanations:
         from turnloom.log.logic import standing
 
         return standing(await self._history.events(run, app_id=app_id))
+
+
+def _name(given: str | None, what: str) -> str | None:
+    return None if given is None else as_string(given, what)

@@ -8,14 +8,19 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
+from turnloom.cli.command import as_text
 from turnloom.cli.explanations import render
 from turnloom.cli.pager import paged
 from turnloom.cli.stored import Json, RunId, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
+from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
+
+# The value of `--diff` that was left out.
+PREVIOUS = "previous"
 
 # Timeline rows that `--route` can explain: rules, artifacts on a board, decisions of a flow.
 ROUTES = frozenset({"route", "artifact", "set", "branch", "fork", "join", "loop", "approval"})
@@ -29,6 +34,15 @@ class ExplainCommand(StoredRunsCommand):
     turn: Annotated[int | None, typer.Option(metavar="N", help="What turn N was shown.")] = None
     agent: Annotated[
         str | None, typer.Option(metavar="NAME", help="Count the turns of this agent only.")
+    ] = None
+    diff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[M]",
+            callback=as_text,
+            help="With --turn: what changed since turn M, or RUN:M of another run; without a "
+            "value, since the agent's previous turn.",
+        ),
     ] = None
     variable: Annotated[
         str | None, typer.Option(metavar="NAME", help="Why a variable has its value.")
@@ -68,13 +82,17 @@ class ExplainCommand(StoredRunsCommand):
             raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
         if self.agent is not None and self.turn is None:
             raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
-        if self.brief and (self.turn is None or self.json):
-            raise UsageError("`--brief` goes with a turn, for people: name the turn.")
+        if self.diff is not None and self.turn is None:
+            raise UsageError("`--diff` goes with a turn: name the turn.")
+        if self.brief and (self.turn is None or self.json or self.diff is not None):
+            raise UsageError("`--brief` goes with a turn alone, for people: name the turn.")
         if self.at is not None and self.variable is None:
             raise UsageError("`--at` goes with a variable: name the variable.")
 
     async def _explain(self, app: Loom, run: str) -> Explanation:
         app_id = self.app_id
+        if self.turn is not None and self.diff is not None:
+            return await self._compare(app, run, self.turn, self.diff)
         if self.turn is not None:
             return await app.explain.turn(run, self.turn, agent=self.agent, app_id=app_id)
         if self.variable is not None:
@@ -82,6 +100,22 @@ class ExplainCommand(StoredRunsCommand):
         if self.route is not None:
             return await app.explain.route(run, self.route, app_id=app_id)
         return await app.explain.timeline(run, app_id=app_id)
+
+    async def _compare(self, app: Loom, run: str, turn: int, other: str) -> TurnDiff:
+        """Compare a turn with the one that `--diff` names."""
+        named, _, number = other.rpartition(":")
+        if other != PREVIOUS and not number.isdecimal():
+            raise UsageError(
+                f"`--diff {other}` names no turn. Write a number, or RUN:M for turn M of a run."
+            )
+        return await app.explain.diff(
+            run,
+            turn,
+            None if other == PREVIOUS else int(number),
+            other_run=await find_run(app, named, self.app_id) if named else None,
+            agent=self.agent,
+            app_id=self.app_id,
+        )
 
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Suggest what else to ask."""

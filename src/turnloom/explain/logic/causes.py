@@ -64,7 +64,7 @@ class Causes:
         while seq is not None and seq in self._events and seq < event.seq and len(found) < CHAIN:
             event = self._events[seq]
             found.append(self._link(event))
-            seq = None if _is_outside(event) else self._led[event.seq]
+            seq = None if is_outside(event) else self._led[event.seq]
         return tuple(found)
 
     def _link(self, event: Event) -> Cause:
@@ -74,7 +74,7 @@ class Causes:
         return link
 
 
-def _is_outside(event: Event) -> bool:
+def is_outside(event: Event) -> bool:
     """Whether nothing in the run caused the event; an answer to a tool follows from its call."""
     if isinstance(event.data, ArtifactPublished):
         return not event.data.turn

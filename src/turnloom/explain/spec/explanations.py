@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from turnloom.conversation.spec import Conversation
 from turnloom.explain.spec.board import ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
@@ -12,7 +13,7 @@ from turnloom.explain.spec.variable import VariableExplained
 
 Reaction = OfferExplained | ConsumptionExplained
 RouteExplanation = RouteExplained | FlowRouteExplained | Reaction
-Explanation = TurnExplained | VariableExplained | RouteExplanation | Timeline
+Explanation = TurnExplained | VariableExplained | RouteExplanation | Timeline | TurnDiff
 
 
 class RunDeclarations(NamedTuple):
