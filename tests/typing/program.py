@@ -446,6 +446,7 @@ async def explained(app: t.Loom, run: str) -> None:
     assert not diff.changes and diff.same
     timeline = await explain.timeline(run)
     assert_type(timeline, t.Timeline)
+    assert_type(await explain.page(run), str)
     variable = await explain.variable(run, "user_id", at=3)
     assert_type(variable, t.VariableExplained)
     state = await history.state(run, at=3)

@@ -1,10 +1,10 @@
 """Explanations of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from turnloom.app.history import History, off_loop
+from turnloom.app.history import History, key_of, off_loop
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_string
 from turnloom.log.spec import LOCAL
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
     from turnloom.log.spec import Event
+    from turnloom.wiring import Parts
 
 
 class Explanations:
     """Explanations of the runs of an app, computed from their logs; `app_id` is the run's
     tenant."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, parts: "Callable[[], Parts]") -> None:
         self._history = history
+        self._parts = parts
 
     async def turn(
         self, run: str, turn: int, *, agent: str | None = None, app_id: str = LOCAL
@@ -123,6 +125,27 @@ class Explanations:
 
         events = await self._history.events(run, app_id=app_id)
         return await off_loop(partial(timeline, events))
+
+    async def page(self, run: str, *, app_id: str = LOCAL) -> str:
+        """One self-contained HTML page with all explanations of a run: its timeline, its turns, its
+        routes, its variables and its state. It requests nothing, and its texts need no script.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.explain.page.contents import explain_run
+        from turnloom.explain.page.document import write_page
+        from turnloom.log.logic import started_of
+        from turnloom.wiring import declared
+
+        events = await self._history.events(run, app_id=app_id)
+        known, state = (
+            await declared(started_of(events)),
+            await self._history.state(run, app_id=app_id),
+        )
+        plan = await self._parts().runs.plan(key_of(app_id, run))
+        text = plan.text if plan else ""
+        return await off_loop(lambda: write_page(explain_run(events, known, state, text)))
 
     async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
         """The events of a run that count: retries may have voided some."""

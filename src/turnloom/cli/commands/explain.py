@@ -13,6 +13,7 @@ from turnloom.cli.explanations import render
 from turnloom.cli.pager import paged
 from turnloom.cli.stored import Json, RunId, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.cli.writing import check_target, write_file
 from turnloom.errors import UsageError
 from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.explanations import Explanation
@@ -56,6 +57,13 @@ class ExplainCommand(StoredRunsCommand):
     brief: Annotated[
         bool, typer.Option("--brief", help="With --turn: leave the prompt itself out.")
     ] = False
+    html: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all of it as one HTML page that needs nothing else; `-` prints the page.",
+        ),
+    ] = None
     json: Json = False
     no_pager: Annotated[
         bool, typer.Option("--no-pager", help="Show it without a pager, also at a terminal.")
@@ -65,6 +73,8 @@ class ExplainCommand(StoredRunsCommand):
         """Print the explanation."""
         self._check()
         run = await find_run(app, self.run, self.app_id)
+        if self.html is not None:
+            return await self._write(app, run, self.html, terminal)
         found = await self._explain(app, run)
         if self.json:
             terminal.emit(msgspec.json.encode(found))
@@ -76,8 +86,22 @@ class ExplainCommand(StoredRunsCommand):
                 self._hint(found, terminal)
         return 1 if isinstance(found, TurnExplained) and not found.verified else 0
 
+    async def _write(self, app: Loom, run: str, file: str, terminal: Terminal) -> int:
+        """Write the page of the run."""
+        check_target(file)
+        page = await app.explain.page(run, app_id=self.app_id)
+        if file == "-":
+            terminal.out.file.write(page)
+        else:
+            write_file(file, page)
+            terminal.tell(joined("Page of run ", (run, "bold"), ": ", (file, "bold")))
+        return 0
+
     def _check(self) -> None:
         """Refuse options that do not go together."""
+        one = (self.turn, self.variable, self.route)
+        if self.html is not None and (self.json or any(each is not None for each in one)):
+            raise UsageError("`--html` writes all of a run: give it without other options.")
         if sum(each is not None for each in (self.turn, self.variable, self.route)) > 1:
             raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
         if self.agent is not None and self.turn is None:
