@@ -28,9 +28,9 @@ from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schem
 from turnloom.flow.logic.executions import StepExecution, find_executions
 from turnloom.flow.logic.flowing import STOPPED, FlowForm
 from turnloom.flow.logic.folding import APPROVALS, RETRY
-from turnloom.flow.logic.migrating import is_current, migrate, migrate_all
+from turnloom.flow.logic.migrating import migrate, migrate_all
 from turnloom.flow.logic.plans import step_text
-from turnloom.flow.logic.states import StateChange
+from turnloom.flow.logic.states import StateChange, is_current
 from turnloom.flow.logic.walking import (
     children,
     clash,

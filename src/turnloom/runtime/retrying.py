@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from turnloom.agents.spec import RunState
-from turnloom.errors import UsageError
+from turnloom.errors import PlanChanged, UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
 from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
 from turnloom.kernel.durations import later
@@ -96,15 +96,17 @@ async def retry(
     if not _is_over(stored[-1]):
         raise UsageError(f"Run {run.id!r} has not ended. Resume it: `turnloom resume {run.id}`.")
     started, events = started_of(stored), standing(stored)
-    before = await definitions.restore(started)
+    before, asked, changed = await _definitions(definitions, started, asked)
     with_budget(asked.loaded or before, asked.budget)
     end = None if asked.at is None else await _batch_end(log, run, asked.at, events)
     redo = _redo(before, run, events, asked.since, at=end)
+    if asked.loaded is not None:
+        redo = fitted(before.workflow, asked.loaded.workflow, events, redo)
     fact = RunRetried(
         asked.by,
         ranges(redo.voided),
         _since(asked.since, end),
-        _changed(started, asked.loaded) or before.changed_code,
+        tuple(sorted({*changed, *_changed(started, asked.loaded)})) or before.changed_code,
         pin=_pin(asked.loaded),
         budget=asked.budget,
     )
@@ -112,6 +114,34 @@ async def retry(
     journal.record(f"retried@{stored[-1].seq}", fact, asked.by)
     record_redo(journal, redo, stored[-1].seq)
     await journal.commit()
+
+
+async def _definitions(
+    definitions: Definitions, started: RunStarted, asked: RetryRequest
+) -> tuple[LoadedWorkflow, RetryRequest, tuple[str, ...]]:
+    """The definition of a run so far, its request with the present one if its plan has changed, and
+    what differs.
+
+    Raises:
+        PlanChanged: its plan has changed, and there is no other.
+    """
+    try:
+        return await definitions.restore(started), asked, ()
+    except PlanChanged:
+        renewed = await definitions.renew(started)
+        if renewed is None:
+            raise
+    return renewed.before, replace(asked, loaded=renewed.present), renewed.changed
+
+
+def fitted(before: Form, present: Form, events: Sequence[Event], redo: Redo) -> Redo:
+    """What is done again with another definition.
+
+    Raises:
+        PlanChanged: something that counts has no place in it.
+    """
+    counting = [event for event in events if event.seq not in redo.voided]
+    return redo._replace(voided=redo.voided | present.misplaced(before, counting))
 
 
 def record_redo(journal: Journal, redo: Redo, end: int) -> None:

@@ -32,7 +32,7 @@ from turnloom.runtime.replay.reading import (
 from turnloom.runtime.replay.record import BOUNDARIES, RecordedWorld, Stopped
 from turnloom.runtime.replay.secrets import fact_of, known_secrets
 from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun
-from turnloom.runtime.retrying import record_redo, stop_of
+from turnloom.runtime.retrying import fitted, record_redo, stop_of
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.variables.events import ContextLoaded
 from turnloom.variables.logic.resolution import resolve_again
@@ -176,8 +176,11 @@ class _Replayer:
         at = int(since) if what == "event" else None
         wanted = int(since) if what == "turn" else since or None
         redo = self._loaded.workflow.redo(events, stop, wanted if at is None else None, at)
-        voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
-        return redo or Redo(voided)
+        if redo is None:
+            voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
+            return Redo(voided)
+        present = self._log.retried[self._journal.state.life].workflow
+        return fitted(self._loaded.workflow, present, events, redo)
 
     def _begin(self) -> None:
         """Take the first facts as the log has them."""
