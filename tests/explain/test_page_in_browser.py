@@ -1,13 +1,13 @@
 """The page of a run in a real browser: it requests nothing, and hostile texts do nothing."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.explain.conftest import FLOW, Engine
+from tests.support.browsers import browser
 from tests.support.folders import write_folder
 from tests.support.html_documents import read_html
 from turnloom import Loom
@@ -33,10 +33,9 @@ FLAGS = (
 
 def opened(page: Path, folder: Path) -> tuple[str, str, set[str]]:
     """A page in the browser: its document, what the browser reports, and the requested URLs."""
-    browser = shutil.which("chromium") or pytest.skip("needs Chromium")
     requests = folder / "requests.json"
     words = [f"--user-data-dir={folder / 'profile'}", f"--log-net-log={requests}", page.as_uri()]
-    done = subprocess.run([browser, *FLAGS, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([browser(), *FLAGS, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     log = json.loads(requests.read_text("utf-8"))
     urls = {event["params"]["url"] for event in log["events"] if "url" in event.get("params", {})}
@@ -44,7 +43,7 @@ def opened(page: Path, folder: Path) -> tuple[str, str, set[str]]:
 
 
 @pytest.mark.doors
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_the_page_requests_nothing_and_hostile_texts_do_nothing(tmp_path: Path) -> None:
     lines = {"Asker": [HOSTILE, "NEXT"], "Planner": [HOSTILE, "DONE"]}
     async with Loom(store="memory", engine=Engine(lines)) as app:
@@ -68,7 +67,7 @@ async def test_the_page_requests_nothing_and_hostile_texts_do_nothing(tmp_path: 
 
 
 @pytest.mark.doors
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_request_would_be_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(f"<!doctype html><title>x</title>{HOSTILE}", "utf-8")
