@@ -138,6 +138,7 @@ if TYPE_CHECKING:
     from turnloom.errors import WriteRefused as WriteRefused
     from turnloom.events import RunEnd as RunEnd
     from turnloom.events import RunEvent as RunEvent
+    from turnloom.explain.spec.blame import BlameExplained as BlameExplained
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
     from turnloom.explain.spec.diff import TurnDiff as TurnDiff
@@ -362,6 +363,7 @@ _NAMES = {
         "RunEnd",
         "RunEvent",
     ),
+    "turnloom.explain.spec.blame": ("BlameExplained",),
     "turnloom.explain.spec.board": (
         "ConsumptionExplained",
         "OfferExplained",

@@ -1,5 +1,6 @@
 """Explanations of runs and their parts."""
 
+from turnloom.explain.spec.blame import BlameExplained, TextOrigin, TextPlace
 from turnloom.explain.spec.board import (
     ArrivedArtifact,
     ArtifactEntry,
@@ -79,6 +80,9 @@ from turnloom.explain.spec.variable import (
 )
 
 __all__ = [
+    "BlameExplained",
+    "TextOrigin",
+    "TextPlace",
     "ChangeCause",
     "SegmentChange",
     "TurnDiff",

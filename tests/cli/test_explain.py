@@ -1,4 +1,4 @@
-"""`turnloom explain`: what changed between turns."""
+"""`turnloom explain`: what changed between turns, and where a text is from."""
 
 import json
 
@@ -39,3 +39,16 @@ def test_what_cannot_be_compared_is_refused(
 ) -> None:
     turnloom("run", chat)
     assert not turnloom("explain", "last", *words, code=2).out
+
+
+def test_a_text_is_found(turnloom: Call, chat: str) -> None:
+    turnloom("run", chat)
+    shown = turnloom("explain", "last", "--blame", "Violets are").out
+    assert "agent.text" in shown and "history event" in shown
+    found = json.loads(turnloom("explain", "last", "--blame", "Violets are", "--json").out)
+    assert {"frame.assembled", "agent.text"} <= {each["kind"] for each in found["places"]}
+    assert not json.loads(turnloom("explain", "last", "--blame", "no such text", "--json").out)[
+        "places"
+    ]
+    for words in (("--blame", "Violets"), ("--blame", "Violets are", "--turn", "1")):
+        assert not turnloom("explain", "last", *words, code=2).out

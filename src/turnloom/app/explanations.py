@@ -5,11 +5,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from turnloom.app.history import History, key_of, off_loop
-from turnloom.errors import UsageError
+from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_string
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
+    from turnloom.explain.logic.texts import TextSearch
+    from turnloom.explain.spec.blame import BlameExplained, TextOrigin
     from turnloom.explain.spec.diff import TurnDiff
     from turnloom.explain.spec.explanations import RouteExplanation
     from turnloom.explain.spec.timeline import Timeline
@@ -98,6 +100,52 @@ class Explanations:
         events = await self._standing(run, app_id)
         known = await declared(started_of(events))
         return await off_loop(partial(explain_variable, events, name, at, known))
+
+    async def blame(self, run: str, text: str, *, app_id: str = LOCAL) -> "BlameExplained":
+        """Find a text of at least 8 characters in a run: the frames and events that have it, and
+        where it entered, also through artifacts of other runs.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the text is too short.
+        """
+        import msgspec
+
+        from turnloom.explain.logic.blame import TextTrace, explain_blame
+        from turnloom.explain.logic.texts import TextSearch
+        from turnloom.log.logic import started_of
+        from turnloom.wiring import declared
+
+        search = TextSearch(as_string(text, "`text`"))
+        events = await self._standing(run, app_id)
+        known = await declared(started_of(events))
+        trace = await off_loop(partial(TextTrace, events, search, known))
+        found = await off_loop(partial(explain_blame, trace, run, text))
+        entries = [await self._follow(each, search, app_id) for each in found.entries]
+        return msgspec.structs.replace(found, entries=tuple(entries))
+
+    async def _follow(self, entry: "TextOrigin", search: "TextSearch", app_id: str) -> "TextOrigin":
+        """An entry with those in the runs that its artifact came from."""
+        import msgspec
+
+        from turnloom.explain.logic.blame import TextTrace
+
+        earlier: list[TextOrigin] = []
+        latest, visited, note = entry, {entry.run}, ""
+        while latest.from_run and latest.from_run not in visited:
+            visited.add(latest.from_run)
+            try:
+                events = await self._standing(latest.from_run, app_id)
+            except UnknownRun:
+                note = f"Run {latest.from_run} of artifact {latest.artifact} is not in this store."
+                break
+            trace = await off_loop(partial(TextTrace, events, search))
+            found = trace.published(latest.artifact)
+            if found is None:
+                break
+            earlier.append(found)
+            latest = found
+        return msgspec.structs.replace(entry, earlier=tuple(earlier), note=note)
 
     async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
         """Explain the route that an event decided.

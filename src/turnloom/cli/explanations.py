@@ -10,6 +10,7 @@ from rich.text import Text
 
 from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import UNSEEN_WIDTH, joined, safe
+from turnloom.explain.spec.blame import PLACES, BlameExplained
 from turnloom.explain.spec.board import ARRIVED, NAMED, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.diff import SegmentChange, TurnDiff, marked
 from turnloom.explain.spec.explanations import Explanation
@@ -129,6 +130,19 @@ def _words(change: SegmentChange) -> Text:
     return words[start:]
 
 
+def _blame(found: BlameExplained, width: int) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    if found.entries:
+        yield _heading("Entered at")
+    for entry in found.entries:
+        yield _indented(safe(entry.line, "green"), 2, width)
+        for line in entry.chain:
+            yield _indented(safe(line, "dim"), 4, width)
+    if found.places:
+        yield _heading("Occurs in")
+        yield from lay_out(PLACES, found.places, lambda each: each.cells, width, whole=("seq",))
+
+
 def _flow_route(found: FlowRouteExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for line in found.parts:
@@ -230,6 +244,7 @@ _RENDERERS: Mapping[type, Callable[[Any, int], Iterator[RenderableType]]] = {
     ConsumptionExplained: _consumption,
     Timeline: _timeline,
     TurnDiff: _diff,
+    BlameExplained: _blame,
 }
 
 

@@ -54,6 +54,12 @@ class ExplainCommand(StoredRunsCommand):
     route: Annotated[
         int | None, typer.Option(metavar="SEQ", help="Why the work went where it went.")
     ] = None
+    blame: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", callback=as_text, help="Which frames and events have a text, and why."
+        ),
+    ] = None
     brief: Annotated[
         bool, typer.Option("--brief", help="With --turn: leave the prompt itself out.")
     ] = False
@@ -99,11 +105,12 @@ class ExplainCommand(StoredRunsCommand):
 
     def _check(self) -> None:
         """Refuse options that do not go together."""
-        one = (self.turn, self.variable, self.route)
-        if self.html is not None and (self.json or any(each is not None for each in one)):
+        wanted = (self.turn, self.variable, self.route, self.blame)
+        count = sum(each is not None for each in wanted)
+        if self.html is not None and (self.json or count):
             raise UsageError("`--html` writes all of a run: give it without other options.")
-        if sum(each is not None for each in (self.turn, self.variable, self.route)) > 1:
-            raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
+        if count > 1:
+            raise UsageError("Ask for one thing at a time: a turn, a variable, a route or a text.")
         if self.agent is not None and self.turn is None:
             raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
         if self.diff is not None and self.turn is None:
@@ -123,6 +130,8 @@ class ExplainCommand(StoredRunsCommand):
             return await app.explain.variable(run, self.variable, at=self.at, app_id=app_id)
         if self.route is not None:
             return await app.explain.route(run, self.route, app_id=app_id)
+        if self.blame is not None:
+            return await app.explain.blame(run, self.blame, app_id=app_id)
         return await app.explain.timeline(run, app_id=app_id)
 
     async def _compare(self, app: Loom, run: str, turn: int, other: str) -> TurnDiff:
@@ -148,6 +157,7 @@ class ExplainCommand(StoredRunsCommand):
         asks = [
             *([("--turn", str(found.turns))] if found.turns else []),
             ("--variable", "NAME"),
+            ("--blame", "TEXT"),
             *([("--route", routes[0])] if routes else []),
         ]
         for words in asks:

@@ -67,6 +67,10 @@ class Causes:
             seq = None if is_outside(event) else self._led[event.seq]
         return tuple(found)
 
+    def nearest(self, event: Event) -> Event | None:
+        """The event that an event follows from."""
+        return self._events.get(self._led[event.seq] or 0)
+
     def _link(self, event: Event) -> Cause:
         if (link := self._links.get(event.seq)) is None:
             link = Cause(event.seq, event.kind, event.actor, describe(event.data))

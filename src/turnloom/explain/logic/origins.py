@@ -65,6 +65,7 @@ class SegmentOrigins:
         self._values: dict[str, list[Event]] = defaultdict(list)
         self._turns: dict[tuple[type[Fact], int], list[Event]] = defaultdict(list)
         self._kinds: dict[type[Fact], list[Event]] = defaultdict(list)
+        self._passages: dict[str, list[Event]] = defaultdict(list)
         self._rules = _rule_names(declared)
         self._state_changes: list[Event] = []
         self._strands: dict[int, str] = {}
@@ -94,6 +95,9 @@ class SegmentOrigins:
         if isinstance(fact, _KINDS):
             self._kinds[type(fact)].append(event)
             self._turns[type(fact), getattr(fact, "turn", 0)].append(event)
+        if isinstance(fact, RetrievalSearched):
+            for called in {f"{each.source_id}#{each.chunk}" for each in fact.results}:
+                self._passages[called].append(event)
         if isinstance(fact, _STATES):
             self._state_changes.append(event)
         elif isinstance(fact, flow.StepStarted) and fact.turn:
@@ -162,13 +166,16 @@ class SegmentOrigins:
         """The last event that changed a field of a flow's state, as the step of a turn saw it; of
         any field, if it is empty or not known."""
         strand = self._strands.get(turn, "")
-        seen = [
-            event
-            for event in self._state_changes
-            if event.seq < before and _are_related(getattr(event.data, "strand", ""), strand)
-        ]
-        own = [event for event in seen if field in _fields(event.data)]
-        return (own or seen or [None])[-1]
+        end = bisect_left(self._state_changes, before, key=lambda event: event.seq)
+        nearest: Event | None = None
+        for place in range(end - 1, -1, -1):
+            event = self._state_changes[place]
+            if not _are_related(getattr(event.data, "strand", ""), strand):
+                continue
+            nearest = nearest or event
+            if not field or field in _fields(event.data):
+                return event
+        return nearest
 
     def _message(self, piece: ShownPiece) -> Event | None:
         """The message behind a segment, or the event that replaced it."""
@@ -185,12 +192,7 @@ class SegmentOrigins:
     def _passage(self, piece: ShownPiece) -> Event | None:
         """The search that found a passage."""
         called = piece.reason.partition(" scores ")[0]
-        found = [
-            event
-            for event in self._kinds[RetrievalSearched]
-            if any(f"{each.source_id}#{each.chunk}" == called for each in event.data.results)
-        ]
-        return _latest(found, piece.seq)
+        return _latest(self._passages[called], piece.seq)
 
     def _artifact(self, piece: ShownPiece) -> Event | None:
         """The event that put an artifact into the run, or the gathering that returned it."""
@@ -231,7 +233,6 @@ _KINDS = (
     LoopDetectedFact,
     MessageHooked,
     MessageHookFailed,
-    RetrievalSearched,
     RunRetried,
     ToolsOffered,
     flow.StepCompleted,
