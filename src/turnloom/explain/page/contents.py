@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from turnloom.agents.events import TurnStarted
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.spec import Artifact
 from turnloom.conversation.events import RouteDecided
@@ -12,7 +11,7 @@ from turnloom.explain.logic.artifacts import ArtifactHistory
 from turnloom.explain.logic.flow_routes import ROUTES
 from turnloom.explain.logic.route import explain_any_route
 from turnloom.explain.logic.timeline import timeline
-from turnloom.explain.logic.turn import explain_turn
+from turnloom.explain.logic.turn import explain_turns
 from turnloom.explain.logic.variable import explain_variable, names_of
 from turnloom.explain.spec.board import OfferExplained
 from turnloom.explain.spec.explanations import RouteExplanation, RunDeclarations
@@ -65,7 +64,7 @@ def explain_run(
         events,
         timeline(events),
         state,
-        turns=[*_turns(counted)],
+        turns=[*explain_turns(counted)],
         routes={seq: explain_any_route(counted, seq, declared) for seq in _routed(counted)},
         variables=[
             explain_variable(counted, name, None, declared)
@@ -74,12 +73,6 @@ def explain_run(
         artifacts=ArtifactHistory(counted).all,
         plan=json.loads(plan) if plan else {},
     )
-
-
-def _turns(events: Sequence[Event]) -> Iterator[TurnExplained]:
-    started = sum(isinstance(event.data, TurnStarted) for event in events)
-    for number in range(1, started + 1):
-        yield explain_turn(events, number)
 
 
 def _routed(events: Sequence[Event]) -> Iterator[int]:

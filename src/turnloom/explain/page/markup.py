@@ -45,7 +45,7 @@ def link(to: str, *contents: Content, **attributes: str | int | None) -> Html:
 
 def seq_link(seq: int) -> Html | None:
     """A link to an event; none for the event 0, which does not exist."""
-    return link(event_anchor(seq), str(seq), class_="seq", title=f"event {seq}") if seq else None
+    return link(event_anchor(seq), str(seq), class_="seq") if seq else None
 
 
 def event_anchor(seq: int) -> str:

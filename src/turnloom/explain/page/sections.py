@@ -27,7 +27,13 @@ from turnloom.explain.spec.state import StateExplained
 from turnloom.explain.spec.text import counted, one_line
 from turnloom.explain.spec.timeline import Timeline, TimelineRow
 from turnloom.explain.spec.turn import TurnExplained
-from turnloom.explain.spec.variable import FrameMention, VariableChange, VariableExplained, Write
+from turnloom.explain.spec.variable import (
+    Cause,
+    FrameMention,
+    VariableChange,
+    VariableExplained,
+    Write,
+)
 from turnloom.kernel.values import as_data
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
@@ -39,6 +45,9 @@ _BAD = frozenset({"failed", "cancelled"})
 HEIGHT = 64
 FEW, MANY = 30, 120
 WIDE, MEDIUM, NARROW = 36, 12, 5
+
+# Causes of a change that are told before the first one.
+NEAR = 5
 
 # The length of a bar of the timeline.
 SPAN = 1000
@@ -210,13 +219,27 @@ def _variable(found: VariableExplained) -> Html:
 
 def _write(write: Write) -> Html:
     style = "good" if isinstance(write, VariableChange) else "bad"
-    causes = (
-        element("li", f"← {each.kind}: {each.says} ", seq_link(each.seq)) for each in write.causes
-    )
-    because = element("ul", causes, class_="steps") if write.causes else None
-    return element(
-        "li", element("span", write.says, class_=style), " ", seq_link(write.seq), because
-    )
+    says = element("span", write.says, class_=style)
+    because = element("ul", _causes(write.causes), class_="steps") if write.causes else None
+    return element("li", says, " ", seq_link(write.seq), because)
+
+
+def _causes(causes: Sequence[Cause]) -> Iterator[Html]:
+    """The nearest causes and the first one; of those between, the list of events tells."""
+    between = causes[NEAR:-1]
+    for each in causes[:NEAR]:
+        yield _cause(each)
+    if between:
+        more = counted(len(between), "earlier event")
+        yield element(
+            "li", f"← {more}, from ", seq_link(between[0].seq), " to ", seq_link(between[-1].seq)
+        )
+    if len(causes) > NEAR:
+        yield _cause(causes[-1])
+
+
+def _cause(each: Cause) -> Html:
+    return element("li", f"← {each.kind}: {each.says} ", seq_link(each.seq))
 
 
 def _mentions(frames: Sequence[FrameMention]) -> Html:
