@@ -101,6 +101,7 @@ from turnloom.log.events import (
     RunCancelled,
     RunFailed,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunRetried,
@@ -145,6 +146,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["run.paused"], RunPaused]
     | Event[Literal["run.resumed"], RunResumed]
     | Event[Literal["run.retried"], RunRetried]
+    | Event[Literal["run.forked"], RunForked]
     | Event[Literal["run.finished"], RunFinished]
     | Event[Literal["run.failed"], RunFailed]
     | Event[Literal["cancel.requested"], CancelRequested]
@@ -314,6 +316,7 @@ __all__ = [
     "RunOpened",
     "RunPaused",
     "RunResumed",
+    "RunForked",
     "RunRetried",
     "RunStarted",
     "SampleChosen",

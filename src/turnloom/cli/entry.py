@@ -46,6 +46,7 @@ COMMANDS = {
     "log": "LogCommand",
     "resume": "ResumeCommand",
     "retry": "RetryCommand",
+    "fork": "ForkCommand",
     "answer": "AnswerCommand",
     "questions": "QuestionsCommand",
     "cancel": "CancelCommand",

@@ -8,7 +8,7 @@ import msgspec
 
 from turnloom.errors import Conflict, UnknownKind, UsageError
 from turnloom.kernel.values import as_object
-from turnloom.log.events import ENDS, Pin, RunPaused, RunRetried, RunStarted
+from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunFilter, Unreadable
 
 # Converts the data of an event from one version to the next.
@@ -59,7 +59,7 @@ def started_of(events: Sequence[Event]) -> RunStarted:
     started = events[0].data
     assert isinstance(started, RunStarted)
     for event in events:
-        if isinstance(event.data, RunRetried) and event.data.pin is not None:
+        if isinstance(event.data, RunRetried | RunForked) and event.data.pin is not None:
             started = repinned(started, event.data.pin)
     return started
 

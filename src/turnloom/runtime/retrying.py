@@ -8,7 +8,7 @@ from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
 from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
-from turnloom.log.events import ENDS, Pin, RunPaused, RunRetried, RunStarted
+from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import branching
@@ -21,21 +21,31 @@ from turnloom.runtime.logic import evolve, fresh
 from turnloom.runtime.ports import Definitions
 from turnloom.runtime.spec import LoadedWorkflow, RetryRequest
 
+# What becomes of calls that touch the world, in a run that repeats a part of one: see `RunForked`.
+RECORDED, ASK, LIVE = "recorded", "ask", "live"
+POLICIES = (RECORDED, ASK, LIVE)
+
+
+# The form of the runs of folders.
+CONVERSATION = "conversation"
+
 
 class Terms(NamedTuple):
-    """What the retries of a run changed: its definition, and limits of its budget."""
+    """What retries and forks of a run changed: its definition, and limits of its budget."""
 
     pin: Pin | None
     budget: Mapping[str, float]
 
 
 def terms_of(events: Sequence[Event], state: RunState | None) -> Terms:
-    """What retries changed, up to a snapshot and after it."""
+    """What retries and forks changed, up to a snapshot and after it."""
     terms = Terms(state.pin, state.budget) if state else Terms(None, {})
     for event in events:
-        if isinstance(event.data, RunRetried):
-            fact = event.data
+        fact = event.data
+        if isinstance(fact, RunRetried):
             terms = Terms(fact.pin or terms.pin, {**terms.budget, **fact.budget})
+        elif isinstance(fact, RunForked):
+            terms = terms._replace(pin=fact.pin or terms.pin)
     return terms
 
 
@@ -72,11 +82,31 @@ def raised_budget(budget: RunBudget, raised: Mapping[str, float]) -> RunBudget:
         raise UsageError(f"The budget cannot be {said}. Count in whole numbers.") from None
 
 
-def undriven(log: Appends, clock: Clock, run: RunKey, fence: int) -> Journal:
-    """The journal of a run of which nothing is decided here: its facts are masked already."""
+async def replacement(definitions: Definitions, started: RunStarted, source: str) -> LoadedWorkflow:
+    """The definition at a path, which replaces that of a run of a folder.
+
+    Raises:
+        DefinitionError: it does not pass its check.
+        UsageError: it is a run of a board or a flow.
+    """
+    if started.form != CONVERSATION:
+        raise UsageError(
+            f"{started.workflow!r} is not a folder. Boards and flows continue with the code of the "
+            "program that continues their runs."
+        )
+    return await definitions.load(source)
+
+
+def undriven(
+    log: Appends, clock: Clock, run: RunKey, fence: int | None, position: int = 0
+) -> Journal:
+    """The journal of a run of which nothing is decided here, and nothing known before a position:
+    its facts are masked already."""
     form = Undriven("")
     bare = LoadedWorkflow(form, {}, "", "", files={}, code={})
-    journal = Journal(log, clock, bare, fresh(run, form), secrets=None)
+    state = fresh(run, form)
+    state.position = position
+    journal = Journal(log, clock, bare, state, secrets=None)
     journal.fence = fence
     return journal
 
@@ -101,9 +131,10 @@ async def retry(
         asked.by,
         ranges(redo.voided),
         _since(asked),
-        _changed(started, asked.loaded) or before.changed_code,
-        pin=_pin(asked.loaded),
+        changed_files(started, asked.loaded) or before.changed_code,
+        pin=pin_of(asked.loaded),
         budget=asked.budget,
+        tools=asked.tools,
     )
     journal.catch_up(stored)
     journal.record(f"retried@{stored[-1].seq}", fact, asked.by)
@@ -112,8 +143,24 @@ async def retry(
     await journal.commit()
 
 
+def as_policy(tools: object) -> str:
+    """A policy for calls that touch the world, as a program gives it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if tools not in POLICIES:
+        raise UsageError(f"`tools` is one of {', '.join(POLICIES)}, not {tools!r}.")
+    return str(tools)
+
+
 def as_request(
-    since: object, at: object, budget: Mapping[str, float] | None, by: str
+    since: object,
+    at: object,
+    budget: Mapping[str, float] | None,
+    by: str,
+    *,
+    tools: object = None,
 ) -> RetryRequest:
     """A request as a program gives it.
 
@@ -126,7 +173,9 @@ def as_request(
         since = as_count(since, "`since`")
     position = None if at is None else as_count(at, "`at`")
     limits = _limits(budget or {})
-    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits)
+    is_whole = since is None and position is None
+    policy = (LIVE if is_whole else ASK) if tools is None else as_policy(tools)
+    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits, tools=policy)
 
 
 def _limits(given: Mapping[str, float]) -> dict[str, float]:
@@ -204,7 +253,8 @@ def _since(asked: RetryRequest) -> str:
     return f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since}"
 
 
-def _pin(loaded: LoadedWorkflow | None) -> Pin | None:
+def pin_of(loaded: LoadedWorkflow | None) -> Pin | None:
+    """The pin of a definition that replaces that of a run."""
     if loaded is None:
         return None
     return Pin(
@@ -217,7 +267,7 @@ def _pin(loaded: LoadedWorkflow | None) -> Pin | None:
     )
 
 
-def _changed(started: RunStarted, loaded: LoadedWorkflow | None) -> tuple[str, ...]:
+def changed_files(started: RunStarted, loaded: LoadedWorkflow | None) -> tuple[str, ...]:
     """The files of a definition, and of its code, that differ from those of the run."""
     if loaded is None:
         return ()

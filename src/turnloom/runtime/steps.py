@@ -40,7 +40,7 @@ from turnloom.runtime.around.selection import ChoiceRequest
 from turnloom.runtime.calls import Call, Caller, Parked, opened, park
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.user_code import ask_user_code
-from turnloom.runtime.world import CallFailed, RecordedError
+from turnloom.runtime.world import CallFailed
 from turnloom.variables.spec import Context
 
 # Seconds that a step may take to build a request, or to apply an answer.
@@ -129,15 +129,16 @@ class Steps:
         if step.undoes:
             code, seconds, wide = node.compensate, node.undo_seconds, node.undo_takes_context
         callee = StepCallee(function_of(code), state, about, takes_context=wide)
-        call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         id = f"{key}/a{step.attempt}"
+        caller = Caller(key, f"step:{about.step}", seconds, effect=id)
+        call = Call(self._journal, caller, callee)
         left = f"{id}/left"
 
         async def effect() -> Sequence[Fact]:
             charge = charge_of(step.number, step.attempt, step.turn)
             try:
                 given = await in_time(self._journal, charge, call.carry_out({}))
-                change = self.states.read(given, state, lambda: self.state(written))
+                change = self._read(given, state, lambda: self.state(written))
             except Exception as error:
                 raise CallFailed(error, [*call.facts(left)]) from error
             return [*call.facts(id), outcome_of(step, node, change, {})]
@@ -156,6 +157,16 @@ class Steps:
             raise
         self.settle(step)
         return self._journal.complete(id, [*writes, made])[-1]
+
+    def _read(self, given: Any, state: Any, shown: Callable[[], Any]) -> StateChange:
+        """The change that a step made, or that is recorded of another run.
+
+        Raises:
+            InvalidUpdate: it is none.
+        """
+        if isinstance(given, StateChange):
+            return given._replace(fields=opened(self._journal, given.fields))
+        return self.states.read(given, state, shown)
 
     def _reduced(self, step: Step, node: StepNode, written: Mapping[str, Json], came: Fact) -> Fact:
         """The outcome of a step with the fields that code reduces.
@@ -394,6 +405,6 @@ def _sure(answer: Any) -> float | None:
 
 def error_parts(error: Exception) -> tuple[str, str]:
     """The name and message of a step's error; those of a turn are already recorded."""
-    if isinstance(error, TurnFailed | RecordedError):
+    if isinstance(error, TurnFailed):
         return error.name, str(error)
     return error_name(error), error_text(error)

@@ -53,6 +53,15 @@ class RetryCommand(ConversingCommand):
         list[str] | None,
         typer.Option(metavar="NAME=LIMIT", help="Raise a limit, as tokens=50000; may be repeated."),
     ] = None
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            callback=as_text,
+            help="Calls made again, with other arguments: `ask` before each, `recorded` refuses "
+            "them; `live` makes all calls. By default `ask` with --from and --at, else `live`.",
+        ),
+    ] = None
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry every failed run, instead of one.")
     ] = False
@@ -118,7 +127,7 @@ class RetryCommand(ConversingCommand):
     async def _retry(self, app: Loom, run: str) -> None:
         part, limits = _part(self.from_), _limits(self.budget or ())
         handle = app.handle(run, app_id=self.app_id)
-        await handle.retry(part, at=self.at, folder=self.folder, budget=limits)
+        await handle.retry(part, at=self.at, folder=self.folder, budget=limits, tools=self.tools)
 
 
 def _before(events: Sequence[Event]) -> Sequence[Event]:
