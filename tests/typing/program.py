@@ -428,6 +428,11 @@ async def draft(app: t.Loom) -> None:
         await handle.retry("no such step", folder=None, budget={"tokens": 10_000}, by="ann")
     except t.UsageError:
         pass
+    try:
+        fork = await run.fork(1, answer="no", values={}, folder=None, tools="recorded", by="ann")
+        assert_type(fork, t.Run[Draft])
+    except t.UsageError:
+        pass
     assert isinstance((await (await app.resume(run.id)).outcome()).state, Draft)
     await explained(app, run.id)
 

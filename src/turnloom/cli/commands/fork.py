@@ -3,10 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Annotated
 
 import typer
 
+from turnloom.agents.events import QuestionAnswered, UserText
 from turnloom.agents.logic.folding import open_questions
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
@@ -19,6 +21,11 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import RunForked
 from turnloom.log.logic import standing, started_of
 from turnloom.log.spec import Event
+from turnloom.variables.events import ContextChanged, TimerSet
+
+
+# The kinds of events that come with the beginning of a fork.
+_BEGINNING = (ContextChanged.kind, QuestionAnswered.kind, UserText.kind, TimerSet.kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +106,9 @@ class ForkCommand(ConversingCommand):
 
 def _before(events: Sequence[Event]) -> Sequence[Event]:
     """What a fork shares with its original, and its own beginning."""
-    last = max(event.seq for event in events if event.kind == RunForked.kind)
-    return [event for event in events if event.seq <= last]
+    forked = max(n for n, event in enumerate(events) if event.kind == RunForked.kind)
+    rest = takewhile(lambda event: event.kind in _BEGINNING, events[forked + 1 :])
+    return [*events[: forked + 1], *rest]
 
 
 def _values(said: Sequence[str]) -> dict[str, Json]:
