@@ -78,7 +78,7 @@ async def test_another_answer_leads_to_steps_that_are_asked_for(loom: Loom) -> N
     done.clear()
     fork = await run.fork(at, answer="22F")
     position = at
-    for given in ("allow", {"result": {"paid": 99}}, "allow"):
+    for given in ("allow", {"decision": "replace", "result": {"paid": 99}}, "allow"):
         position = (await at_rest(fork, position)).seq
         await fork.answer(None, given)
     assert (await fork.outcome()).state == Trip(seat="22F", paid=99, notes=["checked"])

@@ -41,6 +41,7 @@ FEW = [
     "lines_of_an_order_are_batched",
     "message_hooks_killed",
     "tools_side_by_side_killed",
+    "tools_side_by_side_on_a_board",
     "what_agents_see_of_a_board",
 ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
-from tests.support.world import at_rest
+from tests.support.world import Refitted, at_rest
 from turnloom import (
     Answer,
     DefinitionError,
@@ -20,6 +20,9 @@ from turnloom import (
     UnknownRun,
     UsageError,
 )
+from turnloom.adapters.sqlite import SqliteStore
+from turnloom.runtime.logic import codec
+from turnloom.testing import Killed
 
 DESK = {
     "orchestrator.yaml": "{initial_agent: Clerk, human_in_the_loop: true}",
@@ -137,7 +140,7 @@ async def test_equal_calls_have_the_recorded_result(loom: Loom, run: Run) -> Non
     ("answer", "said", "count"),
     [
         ("allow", "silk is sold.", 1),
-        ({"result": "silk is lent"}, "silk is lent.", 0),
+        ({"decision": "replace", "result": "silk is lent"}, "silk is lent.", 0),
     ],
 )
 async def test_another_call_is_put_to_the_user(
@@ -261,3 +264,41 @@ async def test_another_process_drives_a_fork(folder: Path, tmp_path: Path) -> No
             await again.answer(None, answer)
             assert (await again.finished()).kind == "run.finished"
     assert sold == {"tea": 1, "silk": 1}
+
+
+class Dying:
+    """A log whose process ends around a branch."""
+
+    def __init__(self, log: Any, *, before: bool) -> None:
+        self._log = log
+        self._before = before
+
+    async def branch(self, *args: Any) -> Any:
+        if not self._before:
+            await self._log.branch(*args)
+        raise Killed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_kill_leaves_the_whole_fork_or_none(
+    folder: Path, tmp_path: Path, before: bool
+) -> None:
+    store = SqliteStore(tmp_path / "desk.db", codec())
+    async with Loom(store=store, engine=clerk) as loom:
+        run = await loom.start(folder)
+        at = (await at_rest(run)).seq
+    async with Loom(
+        store=Refitted(store, log=Dying(store.log, before=before)), engine=clerk
+    ) as loom:
+        with pytest.raises(Killed):
+            await loom.handle(run.id).fork(at, answer="tea", values={"tone": "cool"}, tools="live")
+    async with Loom(store=store, engine=clerk) as loom:
+        forks = [each.run for each in await loom.runs() if each.run != run.id]
+        assert len(forks) == (not before)
+        for fork in forks:
+            assert (await (await loom.resume(fork)).finished()).kind == "run.finished"
+            assert (await loom.explain.variable(fork, "tone")).value == "cool"
+    await store.aclose()

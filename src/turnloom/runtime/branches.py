@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import anyio
+
 from turnloom.agents.spec import Question
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import (
@@ -39,15 +41,15 @@ from turnloom.runtime.originals import (
     requests,
 )
 from turnloom.runtime.retrying import RECORDED
-from turnloom.runtime.spec import ALLOW, EFFECT, REFUSE
+from turnloom.runtime.spec import ALLOW, EFFECT, REFUSE, REPLACE
 from turnloom.runtime.world import CallResult, DeliveryVerdict, EffectRefused, GivenResult
 
 # The answer to the question whether an effect may be performed.
 _SCHEMA: Json = {
     "type": ["string", "object"],
     "pattern": f"^({ALLOW}|{REFUSE})$",
-    "properties": {"result": {}},
-    "required": ["result"],
+    "properties": {"decision": {"enum": [ALLOW, REFUSE, REPLACE]}, "result": {}},
+    "required": ["decision"],
     "additionalProperties": False,
 }
 
@@ -62,6 +64,8 @@ class RunBranch:
         assert journal.state.origin is not None
         self._of, self._at = journal.state.origin
         self._original: Original | None = None
+        self._reading = anyio.Lock()
+        self._is_read = False
         self._calls: list[RecordedCall] = []
         self._sent: list[str] = []
         self._assigned: dict[str, RecordedCall | None] = {}
@@ -86,12 +90,11 @@ class RunBranch:
         if found is not None and self._has_same_answers(found, effect):
             return found.result
         answer = self._permission(effect, what)
-        if answer == ALLOW:
+        if answer["decision"] == ALLOW:
             return None
-        given = as_object(answer)
-        if given is None:
-            raise EffectRefused(f"{what!r} was not called. {self._why()}")
-        return GivenResult(given["result"])
+        if answer["decision"] == REPLACE:
+            return GivenResult(answer.get("result"))
+        raise EffectRefused(f"{what!r} was not called. {self._why()}")
 
     async def judge_delivery(self, effect: str, request: str, what: str) -> DeliveryVerdict:
         """What becomes of a delivery to another run.
@@ -103,7 +106,8 @@ class RunBranch:
         if request in self._sent:
             self._sent.remove(request)
             return "recorded"
-        return "live" if self._permission(effect, what) == ALLOW else "refused"
+        is_allowed = self._permission(effect, what)["decision"] == ALLOW
+        return "live" if is_allowed else "refused"
 
     async def original(self) -> Original:
         """The events of the original before and after the point."""
@@ -116,8 +120,12 @@ class RunBranch:
     async def _read(self) -> None:
         """Read the original's calls, and leave out those that stood in for others before this
         process."""
-        if self._original is not None:
-            return
+        async with self._reading:  # calls begin side by side
+            if not self._is_read:
+                await self._read_calls()
+                self._is_read = True
+
+    async def _read_calls(self) -> None:
         form, original = self._journal.workflow, await self.original()
         self._calls, self._sent = recorded_calls(form, original), deliveries(original)
         events = standing(await self._log.read(self._journal.run))
@@ -151,7 +159,7 @@ class RunBranch:
         known = [answered.value for _, answered in found.result.dialogue]
         return known[: len(given)] == given
 
-    def _permission(self, effect: str, what: str) -> Json:
+    def _permission(self, effect: str, what: str) -> dict[str, Json]:
         """The answer to the question whether an effect may be performed.
 
         Raises:
@@ -159,20 +167,19 @@ class RunBranch:
         """
         journal, state = self._journal, self._journal.state
         if state.tools == RECORDED or state.cancel or not journal.workflow.has_people:
-            return REFUSE
+            return {"decision": REFUSE}
         is_kept = scope_of(state, effect) is not None or effect.startswith("chat/")
         key = effect if is_kept else f"chat/{effect}"
         id = in_life(f"{key}{ASK}{ALLOW}", state.life)
         answered = answer_to(journal, id)
         if answered is not None:
-            return answered.value
+            return as_object(answered.value) or {"decision": answered.value}
         raise Parked(self._question(id, effect, what))
 
     def _question(self, id: str, effect: str, what: str) -> Question:
         intent = self._journal.recorded(f"{effect}?")
         payload: dict[str, Json] = {
-            "prompt": f"{self._not_done()} Call {what!r} now? Answer `{ALLOW}` or `{REFUSE}`, or "
-            'give a result in its place: {"result": …}.',
+            "prompt": f"{self._not_done()} Allow {what!r}, refuse it, or replace it by a result?",
         }
         arguments = getattr(intent, "arguments", None)
         if arguments is not None:

@@ -171,7 +171,7 @@ class Wake(msgspec.Struct, frozen=True, tag="wake"):
 
 # The tool that asks whether a fork may act, and the answers that it takes.
 EFFECT = "effect"
-ALLOW, REFUSE = "allow", "refuse"
+ALLOW, REFUSE, REPLACE = "allow", "refuse", "replace"
 
 
 # The messages that an inbox holds.

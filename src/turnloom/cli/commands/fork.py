@@ -23,7 +23,6 @@ from turnloom.log.logic import standing, started_of
 from turnloom.log.spec import Event
 from turnloom.variables.events import ContextChanged, TimerSet
 
-
 # The kinds of events that come with the beginning of a fork.
 _BEGINNING = (ContextChanged.kind, QuestionAnswered.kind, UserText.kind, TimerSet.kind)
 
