@@ -7,7 +7,7 @@ from itertools import count
 
 from turnloom.agents.logic.answers import answer_id, may_answer, misanswer
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_count, as_name, as_string
+from turnloom.kernel.arguments import as_count, as_name, as_one_of, as_string
 from turnloom.kernel.values import Json, preview
 from turnloom.log.events import ENDS, RunFailed, RunForked, RunStarted
 from turnloom.log.logic import started_of
@@ -226,6 +226,8 @@ def as_fork_request(
     Raises:
         UsageError: it is none.
     """
+    if values is not None:
+        as_one_of(values, Mapping, "`values`")
     given = {as_string(name, "`values`"): value for name, value in (values or {}).items()}
     for name, value in {**given, "answer": answer}.items():
         if not is_json(value):

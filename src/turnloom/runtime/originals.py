@@ -1,7 +1,7 @@
 """The calls and deliveries of a run, as its log has them, for a run that repeats a part of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnloom.agents.events import (
@@ -78,7 +78,9 @@ def before_retry(events: Sequence[Event], retry: int) -> Original:
 def requests(form: Form, events: Iterable[Event]) -> Iterator[tuple[str, str]]:
     """The calls that events begin, by key, and what each requests."""
     progress: Any = form.begin()
-    folds = form.folds if isinstance(form, FlowForm) else {}
+    folds: Mapping[type, Callable[[Any, Any], None]] = (
+        form.folds if isinstance(form, FlowForm) else {}
+    )
     for event in events:
         if event.id.endswith("?") and (request := request_of(event.data, progress)):
             yield event.id.removesuffix("?"), request

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
-from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
+from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of, as_string
 from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
@@ -149,9 +149,10 @@ def as_policy(tools: object) -> str:
     Raises:
         UsageError: it is none.
     """
-    if tools not in POLICIES:
-        raise UsageError(f"`tools` is one of {', '.join(POLICIES)}, not {tools!r}.")
-    return str(tools)
+    policy = as_string(tools, "`tools`")
+    if policy not in POLICIES:
+        raise UsageError(f"`tools` is one of {', '.join(POLICIES)}, not {policy!r}.")
+    return policy
 
 
 def as_request(
