@@ -269,6 +269,8 @@ __all__ = [
     "ContextRefused",
     "ContextSuppressed",
     "EffectDone",
+    "Pin",
+    "TurnDigest",
     "Event",
     "Fact",
     "FlowStopped",

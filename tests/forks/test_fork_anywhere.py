@@ -16,6 +16,7 @@ LEFT_OUT = {
     "runs_cancelled_during_turns": "a cancellation comes from outside",
     "one_of_two_is_chosen_on_a_board": "a selection learns",
     "a_correlation_goes_on": "artifacts come from outside",
+    "a_garden_killed": "time passes in another way",
     "a_question_that_expires": "time passes in another way",
     "objects_made_again_after_a_kill": "objects of a process are not on record",
     "clerks_chosen_by_what_is_known_of_them": "a selection learns",
