@@ -405,6 +405,6 @@ def _sure(answer: Any) -> float | None:
 
 def error_parts(error: Exception) -> tuple[str, str]:
     """The name and message of a step's error; those of a turn are already recorded."""
-    if isinstance(error, TurnFailed):
+    if isinstance(error, TurnFailed | RecordedError):
         return error.name, str(error)
     return error_name(error), error_text(error)
