@@ -40,7 +40,7 @@ from turnloom.runtime.around.selection import ChoiceRequest
 from turnloom.runtime.calls import Call, Caller, Parked, opened, park
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.user_code import ask_user_code
-from turnloom.runtime.world import CallFailed
+from turnloom.runtime.world import CallFailed, RecordedError
 from turnloom.variables.spec import Context
 
 # Seconds that a step may take to build a request, or to apply an answer.

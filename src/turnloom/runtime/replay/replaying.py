@@ -19,6 +19,7 @@ from turnloom.runtime.boards import UNTAKEN, end_untaken
 from turnloom.runtime.drive.intake import park, resting
 from turnloom.runtime.drive.live import RunResources
 from turnloom.runtime.drive.loop import Loop
+from turnloom.runtime.forking import FORK
 from turnloom.runtime.logic import fresh
 from turnloom.runtime.replay.idle import IdleSelector, run_until_over
 from turnloom.runtime.replay.reading import (
@@ -64,7 +65,7 @@ async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     done = events[: record.position]
     turns = sum(isinstance(event.data, TurnFinished) for event in done)
     return ReplayedRun(
-        events[0].run,
+        events[-1].run,
         started.workflow,
         started.form,
         len(events),
@@ -89,7 +90,7 @@ class _Replayer:
         staff = {name: self._recorded(each) for name, each in loaded.staff.items()}
         loaded = replace(loaded, staff=staff)
         first = record.events[0]
-        run = RunKey(first.data.tenant, first.run)
+        run = RunKey(first.data.tenant, self._record.stored[-1].run)
         clock = RecordedClock(record)
         journal = JournalReader(
             cast(Any, None),
@@ -165,6 +166,9 @@ class _Replayer:
             life = self._journal.state.life
             self._loaded, self._journal = self._read(self._log.retried[life - 1])
             self._journal.catch_up(self._record.stored[: self._record.position])
+        while (given := self._record.next) is not None and given.actor == FORK:
+            change = fact_of(self._journal, given)
+            self._journal.record(given.id, change, FORK, derives=given.data.name != "chat_id")
         self._live = self._open()
         for id, each in redo.facts:
             self._journal.record(id, each)
