@@ -83,6 +83,7 @@ async def test_another_answer_leads_to_steps_that_are_asked_for(loom: Loom) -> N
         await fork.answer(None, given)
     assert (await fork.outcome()).state == Trip(seat="22F", paid=99, notes=["checked"])
     assert done == {"choose": 1, "check": 1}
+    assert (await loom.history.replay(fork.id)).divergence is None
 
 
 async def test_failures_and_compensations_are_as_recorded(loom: Loom) -> None:

@@ -158,6 +158,7 @@ async def test_another_call_is_put_to_the_user(
     assert (await fork.finished()).kind == "run.finished"
     assert (await texts(loom, fork))[-1] == said
     assert sold["silk"] == count
+    assert (await loom.history.replay(fork.id)).divergence is None
 
 
 async def test_a_refused_call_fails(loom: Loom, run: Run) -> None:
