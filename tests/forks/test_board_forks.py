@@ -91,6 +91,8 @@ async def test_a_fork_and_its_original_do_not_see_each_other(loom: Loom) -> None
     second = await fork.fork(await position(loom, fork.id, "turn.finished"))
     assert (await second.finished()).kind == "run.finished"
     assert seen["bill"][-1] == ["a box"]
+    for each in (fork, second):
+        assert (await loom.history.replay(each.id)).divergence is None
 
 
 async def test_nothing_is_forwarded_that_was_not_allowed(loom: Loom) -> None:

@@ -11,7 +11,7 @@ from turnloom.agents.events import TurnFinished
 from turnloom.agents.spec import Answer, Task
 from turnloom.board.events import ArtifactPublished
 from turnloom.kernel.threads import UserCalls, counted, on_behalf_of
-from turnloom.log.events import RunPaused, RunRetried, RunStarted
+from turnloom.log.events import RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runs.retries import Redo
@@ -90,7 +90,7 @@ class _Replayer:
         staff = {name: self._recorded(each) for name, each in loaded.staff.items()}
         loaded = replace(loaded, staff=staff)
         first = record.events[0]
-        run = RunKey(first.data.tenant, self._record.stored[-1].run)
+        run = RunKey(first.data.tenant, first.run)
         clock = RecordedClock(record)
         journal = JournalReader(
             cast(Any, None),
@@ -161,6 +161,8 @@ class _Replayer:
         if isinstance(fact, RunRetried):
             redo = self._redo(fact)
             fact = msgspec.structs.replace(fact, voided=ranges(redo.voided))
+        if isinstance(fact, RunForked):  # ids are derived from the id of the run
+            self._journal.state.run = event.run
         self._journal.record(event.id, fact, event.actor)
         if isinstance(fact, RunRetried):
             life = self._journal.state.life
