@@ -53,6 +53,7 @@ from turnloom.conversation.events import (
 from turnloom.flow.events import (
     ApprovalDecided,
     BranchTaken,
+    FlowRewound,
     FlowStopped,
     ForkFailed,
     ForkJoined,
@@ -226,6 +227,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["loop.ended"], LoopEnded]
     | Event[Literal["approval.decided"], ApprovalDecided]
     | Event[Literal["flow.stopped"], FlowStopped]
+    | Event[Literal["flow.rewound"], FlowRewound]
     | Event[Literal["selection.made"], SelectionMade]
     | Event[Literal["selection.judged"], SelectionJudged]
     | Event[Literal["budget.reserved"], BudgetReserved]
@@ -271,6 +273,7 @@ __all__ = [
     "EffectDone",
     "Event",
     "Fact",
+    "FlowRewound",
     "FlowStopped",
     "ForkFailed",
     "ForkJoined",

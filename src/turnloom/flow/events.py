@@ -44,7 +44,8 @@ class StepStarted(Fact, frozen=True):
 class StepCompleted(Fact, frozen=True):
     """A step changed the fields in `update`; `reduced` has the new values of fields whose reducer
     is user code. `cached` means that the result came from the cache, and the step did not run;
-    `said` has the messages that its agent keeps in a thread."""
+    `said` has the messages that its agent keeps in a thread. `kept`: the result is that of
+    execution `number` before a retry."""
 
     kind: ClassVar[str] = "step.completed"
     recorded: ClassVar[frozenset[str]] = frozenset({"said"})
@@ -60,6 +61,7 @@ class StepCompleted(Fact, frozen=True):
     cached: bool = False
     thread: str = ""
     said: tuple[Message, ...] = ()
+    kept: bool = False
 
 
 class StepRetried(Fact, frozen=True):
@@ -78,7 +80,8 @@ class StepRetried(Fact, frozen=True):
 
 class StepFailed(Fact, frozen=True):
     """A step failed after its last attempt; `handler` is the path that handles it, if any. `what`
-    names what failed if it was not a step, such as the condition of a loop."""
+    names what failed if it was not a step, such as the condition of a loop. `kept`: it failed
+    before a retry."""
 
     kind: ClassVar[str] = "step.failed"
     recorded: ClassVar[frozenset[str]] = frozenset({"message", "stack"})
@@ -94,6 +97,7 @@ class StepFailed(Fact, frozen=True):
     handler: str = ""
     at: datetime | None = None
     what: str = ""
+    kept: bool = False
 
 
 class StepRecovered(Fact, frozen=True):
@@ -219,7 +223,7 @@ class LoopEnded(Fact, frozen=True):
 
 class ApprovalDecided(Fact, frozen=True):
     """An approver decided, deferred, or did not answer in time; `path` is taken then, and `to` is
-    asked next."""
+    asked next. `kept`: the decision was made before a retry."""
 
     kind: ClassVar[str] = "approval.decided"
     recorded: ClassVar[frozenset[str]] = frozenset({"option", "instructions"})
@@ -233,6 +237,7 @@ class ApprovalDecided(Fact, frozen=True):
     path: str = ""
     to: str = ""
     strand: str = ""
+    kept: bool = False
 
 
 class FlowStopped(Fact, frozen=True):
@@ -243,3 +248,17 @@ class FlowStopped(Fact, frozen=True):
     cause: str
     error: str
     message: str
+
+
+class FlowRewound(Fact, frozen=True):
+    """A flow is walked again from its start, because steps of it were compensated.
+
+    `state` is the initial state, `kept` has the positions of the results and decisions that still
+    count, by place, and `undone` the scopes of interrupted steps that were compensated: these begin
+    anew, other interrupted ones continue.
+    """
+
+    kind: ClassVar[str] = "flow.rewound"
+    state: dict[str, Json]
+    kept: dict[str, int] = {}
+    undone: tuple[str, ...] = ()

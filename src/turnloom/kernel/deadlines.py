@@ -42,6 +42,22 @@ async def in_time(call: Coroutine[Any, Any, T], seconds: float | None) -> T:
     return going.result()
 
 
+async def uninterrupted(call: Coroutine[Any, Any, T]) -> T:
+    """Await a call to its end, also if the caller is cancelled meanwhile; the cancellation is
+    raised after it."""
+    going = asyncio.create_task(call)
+    cancelled: asyncio.CancelledError | None = None
+    while not going.done():
+        try:
+            await asyncio.wait((going,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        _retrieve(going)
+        raise cancelled
+    return going.result()
+
+
 async def _ended(going: "asyncio.Task[Any]", seconds: float | None) -> bool:
     """Wait for a task to end, for `seconds` at most; whether it did."""
     loop = asyncio.get_running_loop()

@@ -85,11 +85,15 @@ class Form(Protocol):
         ...
 
     def redo(
-        self, events: Sequence[Event], stop: Event | None, since: int | str | None
+        self,
+        events: Sequence[Event],
+        stop: Event | None,
+        since: int | str | None = None,
+        at: int | None = None,
     ) -> Redo | None:
         """What a retry of an ended run does again: what failed (`stop` is the event that stopped
-        the run, if one did), or everything since a turn, by number, or a step, by name. None if
-        there is no such thing."""
+        the run, if one did), everything since a turn, by number, or a step, by name, or everything
+        after a position. None if there is no such thing."""
         ...
 
 

@@ -1,6 +1,6 @@
 """What a run that ended does again when it is retried."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from turnloom.agents.events import (
@@ -24,6 +24,9 @@ from turnloom.variables.events import TimerExpired
 # Errors of turns whose last answer was at fault: the model is asked again.
 BAD_ANSWERS = ("TooManyMistakes", "TooManyRounds", "AnswerCutOff", "AnswerRefused")
 
+# The actor of what is recorded with a retry.
+RETRY = "retry"
+
 # The error of a hook that a cancelled run gave up.
 GIVEN_UP = "Cancelled"
 
@@ -41,31 +44,38 @@ _ARRIVED = (
 
 
 class Redo(NamedTuple):
-    """What a retry changes: the positions of the events that no longer count, and facts that are
-    recorded after it."""
+    """What a retry changes: the positions of the events that no longer count, and what is recorded
+    after it: facts, and timers, in seconds."""
 
     voided: Set[int]
     facts: Facts = ()
+    timers: Mapping[str, float] = {}
 
 
 def redo_turns(
-    events: Sequence[Event], stop: Event | None, since: int | str | None = None
+    events: Sequence[Event],
+    stop: Event | None,
+    since: int | str | None = None,
+    at: int | None = None,
 ) -> Redo | None:
-    """What a retry does again: everything since a turn; or else the turns that failed or were cut
-    off, without their completed calls, and what stopped the run at event `stop`."""
+    """What a retry does again: everything since a turn, or after a position; or else the turns that
+    failed or were cut off, without their completed calls, and what stopped the run at event
+    `stop`."""
+    if at is not None:
+        return redo_after(events, at)
     if since is not None:
         before = turn_position(events, since) if isinstance(since, int) else None
         return None if before is None else redo_after(events, before)
-    voided = {seq for fact in _failed(events) for seq in _end_of(events, fact)}
+    voided = {seq for fact in _failed(events) for seq in end_of_turn(events, fact)}
     if stop is not None:
         working = {f"t{number}" for number in _open_at(events, stop)}
         later = [event for event in events if event.seq >= stop.seq]
-        voided |= {event.seq for event in later if not _stands(event, stop, working)}
+        voided |= {event.seq for event in later if not stands_after_stop(event, stop, working)}
         voided |= _settled(events, stop)
     if not voided:
         return None
     voided.add(events[-1].seq)  # the end of the run
-    return Redo(_with_derived(events, voided))
+    return Redo(with_derived(events, voided))
 
 
 def _failed(events: Sequence[Event]) -> list[TurnFinished]:
@@ -115,7 +125,7 @@ def _open_at(events: Sequence[Event], stop: Event) -> Set[int]:
     return found
 
 
-def _stands(event: Event, stop: Event, working: Set[str]) -> bool:
+def stands_after_stop(event: Event, stop: Event, working: Set[str]) -> bool:
     """Whether an event after the stop of a run still counts."""
     fact = event.data
     if event is stop:
@@ -129,7 +139,7 @@ def _stands(event: Event, stop: Event, working: Set[str]) -> bool:
     return event.id.partition("/")[0] in working
 
 
-def _end_of(events: Sequence[Event], ended: TurnFinished) -> Iterator[int]:
+def end_of_turn(events: Sequence[Event], ended: TurnFinished) -> Iterator[int]:
     """The events of a turn that failed which do not count when it is entered again."""
     prefix = f"t{ended.turn}/"
     turn = [event for event in events if event.id.startswith(prefix)]
@@ -168,7 +178,7 @@ def _settled(events: Sequence[Event], stop: Event) -> Set[int]:
     return {event.seq for event in events if event.id in (f"{key}/spent", f"{key}/scarcity")}
 
 
-def _with_derived(events: Iterable[Event], voided: Set[int]) -> Set[int]:
+def with_derived(events: Iterable[Event], voided: Set[int]) -> Set[int]:
     """Positions, and those of what was derived from the events there."""
     ids = {event.id for event in events if event.seq in voided}
     derived = {

@@ -82,7 +82,11 @@ class Undriven:
         return True
 
     def redo(
-        self, events: Sequence[Event], stop: Event | None, since: int | str | None
+        self,
+        events: Sequence[Event],
+        stop: Event | None,
+        since: int | str | None = None,
+        at: int | None = None,
     ) -> Redo | None:
         """Nothing."""
         return None

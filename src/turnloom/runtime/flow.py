@@ -11,6 +11,7 @@ import msgspec
 from turnloom.agents.spec import Question, RunState
 from turnloom.errors import InvalidUpdate, PlanChanged, TurnloomError
 from turnloom.flow.events import (
+    ApprovalDecided,
     BranchTaken,
     ForkJoined,
     LoopEnded,
@@ -47,12 +48,12 @@ from turnloom.flow.spec.steps import AgentStep, Execution, PathResult, Retry, St
 from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, canonical, error_text, writable
-from turnloom.log.logic import in_life
+from turnloom.log.logic import in_life, standing
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Cross, Work
 from turnloom.runtime.calls import Waiting, as_json, ask, opened
 from turnloom.runtime.drive.live import LiveRun
-from turnloom.runtime.journal import Journal
+from turnloom.runtime.journal import Journal, idempotency_key
 from turnloom.runtime.ports import Entropy
 from turnloom.runtime.steps import Steps, completed, error_parts
 from turnloom.runtime.user_code import ask_condition, ask_user_code, without_callers
@@ -377,6 +378,8 @@ class FlowRuntime:
         self._crossings = Branching(live.journal, form, self._steps)
         self._caching = ResultCache(live.journal, form, live.means.results)
         self._past: dict[int, StepExecution] = {}
+        # Results from before a retry, by their positions in the log.
+        self._kept: dict[int, Fact] = {}
 
     @property
     def _progress(self) -> Progress:
@@ -400,6 +403,8 @@ class FlowRuntime:
                 await self._crossings.branch(strand, node)
             case ForkNode() as node if strand.status == "forked":
                 self._crossings.join(strand, node)
+            case _ if place_of(self._plan, strand) in self._progress.kept:
+                await self._take_over(strand)
             case StepNode() as node:
                 return await self._enter(strand, node)
             case ForkNode(join=StepNode() as node):
@@ -409,6 +414,25 @@ class FlowRuntime:
             case other:
                 raise AssertionError(f"a strand does not stay at {other!r}")
         return None
+
+    async def _take_over(self, strand: Strand) -> None:
+        """Record again how a step or an approval ended before a retry."""
+        place = place_of(self._plan, strand)
+
+        async def effect() -> Sequence[Fact]:
+            if not self._kept:
+                events = await self._live.means.log.read(self._journal.run)
+                seqs = {*self._progress.kept.values()}
+                self._kept = {each.seq: each.data for each in events if each.seq in seqs}
+            return (self._kept[self._progress.kept[place]],)
+
+        (fact,) = await self._journal.perform(f"{place}/kept", effect)
+        assert isinstance(fact, StepCompleted | StepFailed | ApprovalDecided)
+        if isinstance(fact, StepCompleted):
+            fields = opened(self._journal, fact.update)
+            reduced = self._steps.reduce(strand.state, [fields])
+            fact = msgspec.structs.replace(fact, update=fields, reduced=reduced)
+        self._journal.record(f"{place}/kept", msgspec.structs.replace(fact, kept=True))
 
     async def _enter(self, strand: Strand, node: StepNode) -> Action | None:
         """Begin a step, unless its state is invalid or its result is cached."""
@@ -499,14 +523,15 @@ class FlowRuntime:
         """The execution that a step compensates, if it compensates one."""
         if not step.undoes:
             return None
-        done, run = self._done(step), self._journal.state.run
+        done = self._done(step)
         if done.number not in self._past:
             undoing = self._progress.undoing
             assert undoing is not None
             events = await self._live.means.log.read(self._journal.run)
             numbers = {each.number for each in undoing.left}
-            self._past = find_executions(self._form, events, numbers)
-        past, key = self._past[done.number], f"{run}/s{done.number}"
+            self._past = find_executions(self._form, standing(events), numbers)
+        past = self._past[done.number]
+        key = f"{self._journal.state.run}/{in_life(f's{done.number}', past.life)}"
         return Execution(
             self._form.step_at(done).name,
             done.attempt,
@@ -532,7 +557,7 @@ class FlowRuntime:
             run,
             step.node,
             step.attempt,
-            f"{run}/s{step.number}/a{step.attempt}",
+            f"{idempotency_key(self._journal, f's{step.number}')}/a{step.attempt}",
             failure=undoing.failure if undoing is not None else handled,
             paths=self._results(strand) if strand and not step.undoes else (),
             approvals={**progress.approvals},

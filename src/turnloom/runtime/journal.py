@@ -16,11 +16,13 @@ from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
 from turnloom.errors import Conflict
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.deadlines import uninterrupted
 from turnloom.kernel.values import preview
 from turnloom.log.events import RunForked, RunRetried
 from turnloom.log.logic import in_life, plain_id, standing
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent, RunKey
+from turnloom.runs.retries import RETRY
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
@@ -316,11 +318,11 @@ class Journal:
         """Record a fact and store it at once, shielded from cancellation."""
         self.record(id, fact)
         with anyio.CancelScope(shield=True):
-            await self.commit()
+            await uninterrupted(self.commit())
 
     @property
     def last(self) -> str:
-        """The kind of the last event."""
+        """The kind of the last event; what was recorded with a retry is part of it."""
         return self._last
 
     async def commit(self) -> None:
@@ -378,7 +380,7 @@ class Journal:
             evolve(self.workflow, self.state, event)
             if FOLLOWS not in event.id:
                 self._cause = event.seq
-            self._note(event.kind)
+            self._note(event)
         if self.objects:
             self._rewritten.update(name for name, _ in self.objects)
             self._forget_rewritten()
@@ -412,14 +414,14 @@ class Journal:
         elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpiredFact):
             for tell in self.on_closed:
                 tell()
-        self._note(event.kind)
+        self._note(event)
         return event
 
-    def _note(self, kind: str) -> None:
-        self._last = kind
-        if kind in _BEGINNINGS:
+    def _note(self, event: Event) -> None:
+        self._last = event.kind
+        if event.kind in _BEGINNINGS or event.actor == RETRY:
             self.is_begun_anew = True
-        elif self.is_begun_anew and kind not in _WITH_THEM:
+        elif self.is_begun_anew and event.kind not in _WITH_THEM:
             self.is_begun_anew = False
 
     def _accept(self, event: Event, id: str) -> Event:

@@ -136,8 +136,13 @@ class MailDelivery:
     async def _appears(self, run: RunKey, id: str, after: int) -> None:
         async with aclosing(self._stores.log.subscribe(run, after)) as events:
             async for event in events:
-                if event.id == id or event.kind in ENDS:
+                if event.id == id or (event.kind in ENDS and await self._is_last(run, event)):
                     return
+
+    async def _is_last(self, run: RunKey, event: Event) -> bool:
+        """Whether nothing follows an event: an ended run may have been retried."""
+        ends = await self._stores.log.ends(run)
+        return ends is None or ends[1].seq == event.seq
 
     async def watch(self) -> None:
         """Rouse runs that get mail from other processes, also after an outage of the store."""

@@ -9,7 +9,7 @@ from turnloom.agents.logic.folding import open_questions
 from turnloom.agents.spec import Question
 from turnloom.errors import NotYours, QuestionExpired, TurnloomError, UsageError
 from turnloom.kernel.values import Json
-from turnloom.log.events import ENDS, RunPaused
+from turnloom.log.events import ENDS, RunPaused, RunRetried
 from turnloom.log.logic import standing
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
@@ -136,8 +136,10 @@ class Questions:
         if not first:
             return []
         # It paused for the oldest question, so all of them are after that.
-        found = open_questions(await self._log.read(run, (last.cause or 1) - 1))
-        if any(each.id == first for each in found):
+        events = await self._log.read(run, (last.cause or 1) - 1)
+        found = open_questions(events)
+        is_retried = any(isinstance(event.data, RunRetried) for event in events)
+        if not is_retried and any(each.id == first for each in found):
             return found
         return open_questions(standing(await self._log.read(run)))
 

@@ -8,18 +8,20 @@ from turnloom.agents.spec import RunState
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
 from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of, as_string
+from turnloom.kernel.durations import later
 from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import branching
 from turnloom.log.spec import Event, RunKey
 from turnloom.runs.form import Form
-from turnloom.runs.retries import Redo, redo_after
+from turnloom.runs.retries import RETRY, Redo
 from turnloom.runs.undriven import Undriven
 from turnloom.runtime.journal import Appends, Journal
 from turnloom.runtime.logic import evolve, fresh
 from turnloom.runtime.ports import Definitions
 from turnloom.runtime.spec import LoadedWorkflow, RetryRequest
+from turnloom.variables.events import TimerSet
 
 # What becomes of calls that touch the world, in a run that repeats a part of one: see `RunForked`.
 RECORDED, ASK, LIVE = "recorded", "ask", "live"
@@ -138,8 +140,7 @@ async def retry(
     )
     journal.catch_up(stored)
     journal.record(f"retried@{stored[-1].seq}", fact, asked.by)
-    for id, each in redo.facts:
-        journal.record(id, each)
+    record_redo(journal, redo, stored[-1].seq)
     await journal.commit()
 
 
@@ -153,6 +154,15 @@ def as_policy(tools: object) -> str:
     if policy not in POLICIES:
         raise UsageError(f"`tools` is one of {', '.join(POLICIES)}, not {policy!r}.")
     return policy
+
+
+def record_redo(journal: Journal, redo: Redo, end: int) -> None:
+    """Record what follows a retry of a run that had ended at a position."""
+    for id, each in redo.facts:
+        journal.record(id, each, RETRY)
+    for timer, seconds in redo.timers.items():
+        due = later(journal.time.now(), seconds)
+        journal.record(f"{timer}/set@{end}", TimerSet(timer, due), RETRY)
 
 
 def as_request(
@@ -210,12 +220,12 @@ async def _redo(
     Raises:
         UsageError: there is nothing of that kind.
     """
+    end = None
     if asked.at is not None:
         end = await branching(log, "A retry at an event").batch_end(run, asked.at)
         if end == events[-1].seq:
             raise UsageError(f"Nothing of run {run.id!r} came after event {asked.at}.")
-        return redo_after(events, end)
-    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), asked.since)
+    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), asked.since, end)
     if redo is not None:
         return redo
     if asked.since is None:

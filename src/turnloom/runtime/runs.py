@@ -21,7 +21,7 @@ from turnloom.errors import (
     UsageError,
     WorkflowGone,
 )
-from turnloom.flow.events import StateGiven, StepCompensated, StepCompleted
+from turnloom.flow.events import FlowRewound, StateGiven, StepCompensated, StepCompleted
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.folding import TIMEOUT
 from turnloom.flow.logic.migrating import LOST, undoable_in
@@ -94,16 +94,20 @@ async def give_up(
 
 def _lost(events: Sequence[Event], plan: str) -> Iterator[StepCompensated]:
     """Completed steps that have a compensation which did not run, the last one first."""
-    undoable, facts = undoable_in(plan), [event.data for event in events]
-    undone = {fact.place for fact in facts if isinstance(fact, StepCompensated)}
-    for fact in reversed(facts):
-        if not isinstance(fact, StepCompleted) or fact.cached or fact.step not in undoable:
-            continue
-        if fact.place not in undone:
-            message = f"The code is not there that makes up for step {fact.step!r}."
-            yield StepCompensated(
-                fact.step, fact.place, fact.number, "", error=LOST, message=message
-            )
+    undoable, completed = undoable_in(plan), dict[str, StepCompleted]()
+    for event in events:
+        match event.data:
+            case StepCompleted(cached=False, step=step, place=place) as fact if step in undoable:
+                completed[place] = fact
+            case StepCompensated(place=place):
+                completed.pop(place, None)
+            case FlowRewound(kept=kept):
+                completed = {place: each for place, each in completed.items() if place in kept}
+            case _:
+                pass
+    for fact in reversed(completed.values()):
+        message = f"The code is not there that makes up for step {fact.step!r}."
+        yield StepCompensated(fact.step, fact.place, fact.number, "", error=LOST, message=message)
 
 
 class FlowStart(NamedTuple):

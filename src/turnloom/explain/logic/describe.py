@@ -132,7 +132,7 @@ def _hook_ended(fact: hooks.LifecycleToolResult) -> str:
 def _changed(fact: flow.StepCompleted) -> str:
     """Describe the changes of a step, and its confidence if that is low."""
     what = f"changed {data(fact.update)}" if fact.update else "changed nothing"
-    known = ", from the cache" if fact.cached else ""
+    known = ", from the cache" if fact.cached else ", before the retry" if fact.kept else ""
     unsure = f", confidence too low: {fact.confidence}" if fact.is_unsure else ""
     return f"{what}{known}{unsure}"
 
@@ -377,6 +377,11 @@ def _run_forked(fact: runs.RunForked) -> str:
     return f"{what}{changed}{values}, tools: {fact.tools}"
 
 
+def _rewound(fact: flow.FlowRewound) -> str:
+    kept = ", ".join(fact.kept)
+    return f"the flow starts again{f', with the results of {kept}' if kept else ''}"
+
+
 # Descriptions of all facts; a test compares the keys with the kinds in the log.
 WORDS: Words = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
@@ -476,6 +481,7 @@ WORDS: Words = {
     flow.LoopEnded: lambda fact: f"{fact.place} ended after pass {fact.passes}: {fact.reason}",
     flow.ApprovalDecided: _decided,
     flow.FlowStopped: lambda fact: f"the flow stops: {fault(fact)}",
+    flow.FlowRewound: _rewound,
     guards.SelectionMade: _selected,
     guards.SelectionJudged: _judged,
     guards.BudgetReserved: lambda fact: f"{fact.call} may use {amounts(fact.amounts)}",

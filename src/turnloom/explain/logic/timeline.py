@@ -448,15 +448,17 @@ def _on_step_ended(rows: Rows, event: Event, fact: Any) -> None:
 
 
 def _on_completed(rows: Rows, event: Event, fact: flow.StepCompleted) -> None:
-    if fact.cached:  # the step did not begin
+    if fact.cached or fact.kept:  # the step did not begin
         rows.add(event.id, event, "step", step_name(fact), note=outcome(fact))
-    _on_step_ended(rows, event, fact)
+    if not fact.kept:
+        _on_step_ended(rows, event, fact)
 
 
 def _on_step_failed(rows: Rows, event: Event, fact: flow.StepFailed) -> None:
-    if not fact.number:  # the step did not begin
+    if fact.kept or not fact.number:  # the step did not begin
         rows.add(event.id, event, "step", fact.place, note=outcome(fact))
-    _on_step_ended(rows, event, fact)
+    if not fact.kept:
+        _on_step_ended(rows, event, fact)
 
 
 def _described_as(what: str) -> Any:
@@ -490,6 +492,7 @@ FLOW_HANDLERS: Handlers = {
     flow.LoopEnded.kind: _described_as("loop"),
     flow.ApprovalDecided.kind: _described_as("approval"),
     flow.FlowStopped.kind: _described_as("stop"),
+    flow.FlowRewound.kind: _described_as("rewind"),
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from turnloom.agents.events import QuestionExpiredFact, TurnStarted
@@ -18,6 +19,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.flow.events import (
     ApprovalDecided,
+    FlowRewound,
     FlowStopped,
     ForkFailed,
     ForkOpened,
@@ -32,11 +34,12 @@ from turnloom.flow.events import (
 from turnloom.flow.logic.approvals import decided
 from turnloom.flow.logic.endings import CANCELLED, FAILED, TIMED_OUT
 from turnloom.flow.logic.folding import APPROVALS, Folding
+from turnloom.flow.logic.retrying import redo_flow
 from turnloom.flow.logic.states import StateModel
 from turnloom.flow.logic.walking import (
-    MAIN,
     children,
     failed,
+    first_progress,
     is_handled,
     node_of,
     part_of,
@@ -46,7 +49,6 @@ from turnloom.flow.spec.nodes import ApprovalNode, FlowPlan, ForkNode, StepNode
 from turnloom.flow.spec.progress import (
     CompensationState,
     CompletedStep,
-    Frame,
     Progress,
     Step,
     Strand,
@@ -56,7 +58,6 @@ from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Begin, Cross, Facts, Finish, Record, Work
 from turnloom.runs.form import Rest
-from turnloom.runs.retries import Redo
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -80,11 +81,6 @@ class FlowParts:
     toolkit: Toolkit = field(default_factory=Toolkit)
 
 
-def redo_flow(events: Sequence[Event], stop: Event | None, since: int | str | None) -> Redo | None:
-    """Nothing: flows cannot be retried yet."""
-    return None
-
-
 class FlowForm:
     """The form of a flow's runs."""
 
@@ -93,7 +89,6 @@ class FlowForm:
     products: Mapping[str, Products] = {}
     message_hooks: tuple[MessageHook, ...] = ()
     progress = Progress
-    redo = staticmethod(redo_flow)
 
     def __init__(self, plan: FlowPlan, around: FlowParts) -> None:
         self.plan = plan
@@ -108,10 +103,11 @@ class FlowForm:
         self.toolkit = around.toolkit
         self._folding = Folding(plan, self.states)
         self.folds: Mapping[type, Callable[[Any, Any], None]] = self._folding.folds
+        self.redo = partial(redo_flow, plan, self.folds)
 
     def begin(self) -> Progress:
         """The progress at the start of the main path."""
-        return Progress({"": Strand("", frames=[Frame(MAIN)])}, {"": None})
+        return first_progress()
 
     def evolve(self, state: RunState, event: Event) -> None:
         """Fold an event into the progress of the flow, and into the open steps."""
@@ -268,6 +264,8 @@ class FlowForm:
                 return Record(((f"{place}/fork", ForkOpened(fork.name, place, paths, strand.id)),))
             case ApprovalNode() as node if strand.asking and strand.asking.status != "open":
                 return Record((self._decided(strand, node, place),))
+            case StepNode() | ForkNode() if place in progress.kept:
+                return Cross(strand.id)
             case StepNode() as node if not _is_crossed(strand, node):
                 return self.begin_step(state, strand, node)
             case ForkNode(join=StepNode() as node) if not _is_crossed(strand, node):
@@ -327,6 +325,14 @@ def _on_stopped(state: RunState, fact: FlowStopped) -> None:
         state.failure = Failure(fact.error, fact.message)
 
 
+def _on_rewound(state: RunState, fact: FlowRewound) -> None:
+    """Close the steps that begin anew, and their turns."""
+    for scope in fact.undone:
+        closed = state.scopes.pop(scope, None)
+        if closed is not None and scope.startswith("t"):
+            state.open.pop(closed.number, None)
+
+
 # The folds of facts into the state that every form shares.
 _SHARED: dict[type, Callable[[RunState, Any], None]] = {
     StepStarted: _on_started,
@@ -335,6 +341,7 @@ _SHARED: dict[type, Callable[[RunState, Any], None]] = {
     StepSkipped: _on_ended,
     StepCompensated: _on_ended,
     FlowStopped: _on_stopped,
+    FlowRewound: _on_rewound,
 }
 
 

@@ -13,6 +13,7 @@ from turnloom.agents.events import (
 from turnloom.flow.events import (
     ApprovalDecided,
     BranchTaken,
+    FlowRewound,
     FlowStopped,
     ForkFailed,
     ForkJoined,
@@ -34,6 +35,7 @@ from turnloom.flow.logic.approvals import APPROVED, DEFERRED, EXPIRED
 from turnloom.flow.logic.endings import rescue, stop
 from turnloom.flow.logic.states import StateModel
 from turnloom.flow.logic.walking import (
+    MAIN,
     advance,
     again,
     children,
@@ -46,14 +48,18 @@ from turnloom.flow.logic.walking import (
     loop_of,
     open_fork,
     place_of,
+    reopen,
     settle,
     state_of,
     step_of,
 )
 from turnloom.flow.spec.nodes import FlowPlan
 from turnloom.flow.spec.progress import (
+    CompletedStep,
     DecisionRecord,
+    Frame,
     OpenApproval,
+    OpenNode,
     Progress,
     Step,
     StepFailure,
@@ -92,6 +98,7 @@ class Folding:
             LoopEnded: self._on_loop_ended,
             ApprovalDecided: self._on_decided,
             FlowStopped: self._on_stopped,
+            FlowRewound: self._on_rewound,
             QuestionAsked: self._on_asked,
             QuestionAnswered: self._on_answered,
             QuestionExpiredFact: self._on_expired,
@@ -123,7 +130,7 @@ class Folding:
         if not fact.undoes:
             strand = progress.strands[fact.strand]
             strand.step, strand.attempt, strand.status = fact.number, fact.attempt, "busy"
-            step.done = done_at(self._plan, strand)
+            step.done = done_at(self._plan, strand, fact.number, fact.attempt)
 
     def _on_effect(self, progress: Progress, fact: EffectDone) -> None:
         scope = fact.call.partition("/")[0]
@@ -144,9 +151,11 @@ class Folding:
             strand.deltas.append(fact.update)
         if fact.thread:
             progress.threads.setdefault(fact.thread, []).extend(fact.said)
-        done, node = done_at(self._plan, strand), step_of(self._plan, strand)
+        progress.kept.pop(fact.place, None)
+        done = done_at(self._plan, strand, fact.number, fact.attempt)
+        node = step_of(self._plan, strand)
         if done is not None and not fact.cached:  # a cached step did not run
-            progress.completed.append(done)
+            self._compensate_later(progress, done)
         forget(progress, strand)
         if fact.is_unsure and node is not None and node.on_low_confidence is not None:
             frame = strand.frames[-1]
@@ -159,6 +168,16 @@ class Folding:
             )
         else:
             advance(self._plan, progress, strand)
+        if progress.undoing is not None:
+            rescue(self._plan, progress, progress.undoing)
+
+    def _compensate_later(self, progress: Progress, done: CompletedStep) -> None:
+        """Keep a step for compensation; in a stopped flow, it is the next one."""
+        undoing = progress.undoing
+        if undoing is None:
+            progress.completed.append(done)
+        elif not undoing.is_handled and done not in undoing.left:
+            undoing.left.insert(0, done)
 
     def _on_retried(self, progress: Progress, fact: StepRetried) -> None:
         step = progress.steps[fact.number]
@@ -167,7 +186,8 @@ class Folding:
     def _on_failed(self, progress: Progress, fact: StepFailed) -> None:
         progress.steps.pop(fact.number, None)
         strand = progress.strands[fact.strand]
-        done = done_at(self._plan, strand) if fact.attempt else None
+        progress.kept.pop(fact.place, None)
+        done = done_at(self._plan, strand, fact.number, fact.attempt) if fact.attempt else None
         strand.broken = strand.broken or done
         strand.step = strand.attempt = 0
         failure = failure_of(fact)
@@ -196,10 +216,7 @@ class Folding:
     def _on_skipped(self, progress: Progress, fact: StepSkipped) -> None:
         step, undoing = progress.steps.pop(fact.number, None), progress.undoing
         if step is not None and step.acted and step.done is not None:
-            if undoing is None:
-                progress.completed.append(step.done)
-            elif step.done not in undoing.left:
-                undoing.left.insert(0, step.done)
+            self._compensate_later(progress, step.done)
         if undoing is not None:
             rescue(self._plan, progress, undoing)
 
@@ -239,6 +256,7 @@ class Folding:
                     strand.deltas.append(delta)
             child.status = "joined"
         strand.status = "ready"
+        reopen(self._plan, progress, strand)
 
     def _on_passed(self, progress: Progress, fact: LoopPassed) -> None:
         strand = progress.strands[fact.strand]
@@ -251,37 +269,38 @@ class Folding:
 
     def _on_asked(self, progress: Progress, fact: QuestionAsked) -> None:
         strand = self.asking(progress, fact.question)
-        if strand is None:
+        if not isinstance(strand, Strand):
             return
         asked = strand.asking or OpenApproval()
         strand.asking = OpenApproval(asked.level, fact.question, asked.number + 1, fact.due)
         strand.status = "waiting"
 
-    def asking(self, progress: Progress, question: str) -> Strand | None:
-        """The strand that waits for an approval, by its question."""
+    def asking(self, progress: Progress, question: str) -> Strand | OpenNode | None:
+        """The strand that waits for an approval, by its question; what was left open there, if the
+        flow was rewound and has not come to it again."""
         if not question.startswith(APPROVALS):
             return None
         place = question.removeprefix(APPROVALS).rpartition("#")[0]
         for strand in progress.strands.values():
             if strand.frames and place_of(self._plan, strand) == place:
                 return strand
-        return None
+        return progress.left.get(place)
 
     def _on_answered(self, progress: Progress, fact: QuestionAnswered) -> None:
-        strand = self.asking(progress, fact.question)
-        if strand is not None and strand.asking is not None:
-            strand.asking.answer, strand.asking.by = fact.value, fact.by
-            strand.asking.status, strand.status = "answered", "ready"
+        where = self.asking(progress, fact.question)
+        if where is not None and where.asking is not None:
+            where.asking.answer, where.asking.by = fact.value, fact.by
+            where.asking.status, where.status = "answered", "ready"
 
     def _on_expired(self, progress: Progress, fact: QuestionExpiredFact) -> None:
-        strand = self.asking(progress, fact.question)
-        if strand is not None and strand.asking is not None:
-            strand.asking.status, strand.status = EXPIRED, "ready"
+        where = self.asking(progress, fact.question)
+        if where is not None and where.asking is not None:
+            where.asking.status, where.status = EXPIRED, "ready"
 
     def _on_decided(self, progress: Progress, fact: ApprovalDecided) -> None:
         strand = progress.strands[fact.strand]
-        asked = strand.asking
-        assert asked is not None
+        asked = strand.asking or OpenApproval()  # a decision from before a retry has no question
+        progress.kept.pop(fact.place, None)
         if fact.outcome == DEFERRED:
             asked.status, asked.answer = "open", None
             return
@@ -309,12 +328,35 @@ class Folding:
         if fact.timer == TIMEOUT:
             progress.is_late = True
         elif fact.timer.startswith(RETRY):
-            step = progress.steps.get(int(fact.timer.removeprefix(RETRY)))
+            number = int(fact.timer.removeprefix(RETRY))
+            step = progress.steps.get(number)
             if step is not None and step.strand in progress.strands:
                 progress.strands[step.strand].status = "ready"
+            for left in progress.left.values():
+                if left.step is not None and left.step.number == number:
+                    left.status = "ready"
 
     def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
         stop(self._plan, progress, fact)
+
+    def _on_rewound(self, progress: Progress, fact: FlowRewound) -> None:
+        """Go back to the start; what was interrupted, and not compensated, waits at its place."""
+        for strand in progress.strands.values():
+            step = progress.steps.get(strand.step)
+            if step is not None or strand.asking is not None:
+                place = place_of(self._plan, strand)
+                progress.left[place] = OpenNode(strand.status, step, strand.asking)
+        progress.left = {
+            place: each
+            for place, each in progress.left.items()
+            if each.step is None or f"s{each.step.number}" not in fact.undone
+        }
+        root = Strand("", frames=[Frame(MAIN)], state={**fact.state})
+        progress.strands, progress.going = {"": root}, {"": None}
+        progress.failed, progress.steps, progress.completed = [], {}, []
+        progress.approvals, progress.threads = {}, {}
+        progress.kept = {**fact.kept}
+        settle(self._plan, progress, root)
 
 
 # The prefix of the ids of approvals' questions.

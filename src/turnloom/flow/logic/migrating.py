@@ -10,6 +10,7 @@ from turnloom.agents.events import EffectDone, ToolReturned
 from turnloom.agents.spec import RunState
 from turnloom.errors import InvalidUpdate
 from turnloom.flow.events import (
+    FlowRewound,
     FlowStopped,
     StateGiven,
     StepCompensated,
@@ -177,6 +178,7 @@ class SalvageForm(FlowForm):
             StepSkipped: self._on_skipped,
             StepCompensated: self._on_compensated,
             FlowStopped: self._on_stopped,
+            FlowRewound: self._on_rewound,
         }
 
     def begin(self) -> SalvageProgress:
@@ -286,6 +288,14 @@ class SalvageForm(FlowForm):
         left = [*own, *(each for each in cut_off if each not in own), *reversed(progress.completed)]
         failure = StepFailure("", fact.error, fact.message)
         progress.undoing = CompensationState(failure, fact.cause, progress.begun, left)
+
+    def _on_rewound(self, progress: SalvageProgress, fact: FlowRewound) -> None:
+        """Forget the steps that were compensated; the changes of the others are recorded again."""
+        progress.completed = [each for each in progress.completed if each.place in fact.kept]
+        progress.broken = {}
+        for scope in fact.undone:
+            progress.steps.pop(int(scope[1:]) if scope.startswith("s") else 0, None)
+        progress.strands[""].state = {**fact.state}
 
 
 def _lose(progress: Progress, done: CompletedStep) -> Record:

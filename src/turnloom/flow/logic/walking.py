@@ -19,6 +19,11 @@ from turnloom.flow.spec.progress import CompletedStep, Frame, Progress, StepFail
 MAIN, FAILURE = "main", "failure"
 
 
+def first_progress() -> Progress:
+    """The progress at the start of the main path."""
+    return Progress({"": Strand("", frames=[Frame(MAIN)])}, {"": None})
+
+
 def node_of(plan: FlowPlan, strand: Strand) -> Node | None:
     """The node that a strand is at; None at the end of a path."""
     frame = strand.frames[-1]
@@ -71,6 +76,8 @@ def settle(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
                 number=1,
             )
         if node is not None:
+            if not isinstance(node, ForkNode):  # a fork opens its paths first
+                reopen(plan, progress, strand)
             return
         placed = plan.paths[frame.path]
         if placed.part == "handler":
@@ -82,6 +89,17 @@ def settle(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
         else:
             strand.frames.pop()
             strand.frames[-1].at += 1
+
+
+def reopen(plan: FlowPlan, progress: Progress, strand: Strand) -> None:
+    """Continue what was open at the node of a strand before the flow was rewound."""
+    left = progress.left.pop(place_of(plan, strand), None) if progress.left else None
+    if left is None:
+        return
+    strand.status, strand.asking = left.status, left.asking
+    if left.step is not None:
+        strand.step, strand.attempt = left.step.number, left.step.attempt
+        progress.steps[left.step.number] = left.step
 
 
 def end(progress: Progress, strand: Strand) -> None:
@@ -139,15 +157,13 @@ def children(progress: Progress, strand: Strand, place: str) -> list[Strand]:
     return found
 
 
-def done_at(plan: FlowPlan, strand: Strand) -> CompletedStep | None:
-    """The step that a strand is at, for its compensation, if it has one."""
+def done_at(plan: FlowPlan, strand: Strand, number: int, attempt: int) -> CompletedStep | None:
+    """An execution of the step that a strand is at, for its compensation, if it has one."""
     frame, step = strand.frames[-1], step_of(plan, strand)
     if step is None or step.compensate is None:
         return None
     place = place_of(plan, strand)
-    return CompletedStep(
-        place, strand.id, frame.path, frame.at, number=strand.step, attempt=strand.attempt
-    )
+    return CompletedStep(place, strand.id, frame.path, frame.at, number=number, attempt=attempt)
 
 
 def step_of(plan: FlowPlan, strand: Strand) -> StepNode | None:

@@ -114,6 +114,15 @@ class Step(msgspec.Struct):
     done: CompletedStep | None = None
 
 
+class OpenNode(msgspec.Struct):
+    """What was open at a place when the flow was rewound: a step, or an approval, and the status of
+    its strand."""
+
+    status: str
+    step: Step | None = None
+    asking: OpenApproval | None = None
+
+
 class CompensationState(msgspec.Struct):
     """Compensation of a stopped run: the failure and cause, the last step before it, the steps left
     to compensate, in order, and whether the flow's path for failures has begun."""
@@ -129,7 +138,9 @@ class Progress(msgspec.Struct):
     """The flow's part of a run's state.
 
     `going` and `failed` index the strands that have not ended, and those that failed, so that the
-    next action is found without visiting all strands.
+    next action is found without visiting all strands. After a flow was rewound, `kept` has the
+    positions of results and decisions that are taken over at their places, and `left` what was open
+    there.
     """
 
     strands: dict[str, Strand] = {}
@@ -142,6 +153,8 @@ class Progress(msgspec.Struct):
     threads: dict[str, list[Message]] = {}
     undoing: CompensationState | None = None
     is_late: bool = False
+    kept: dict[str, int] = {}
+    left: dict[str, OpenNode] = {}
 
 
 S_co = TypeVar("S_co", bound=BaseModel, default=BaseModel, covariant=True)

@@ -173,6 +173,7 @@ class Loop:
             if isinstance(action, Finish) and self._tasks:
                 if not action.at_once:
                     return False  # work in progress ends first
+                await self._journal.commit()
                 await self._tasks.stop()
             await self._do(action)
         except Waiting:
@@ -238,13 +239,18 @@ class Loop:
 
     async def _cut_off(self) -> bool:
         """Interrupt work that is over; returns whether there was any."""
-        over = [work for work in self._form.work(self._state) if work.is_over]
-        if over:
-            await self._tasks.drop([work.key for work in over])
-            await self._journal.world.reach(RUN)
-            for work in over:
-                await self._cut(work)
-        return bool(over)
+        if not self._over():
+            return False
+        await self._journal.commit()  # a task must not be cancelled while it stores something
+        over = self._over()  # work may have ended meanwhile
+        await self._tasks.drop([work.key for work in over])
+        await self._journal.world.reach(RUN)
+        for work in over:
+            await self._cut(work)
+        return True
+
+    def _over(self) -> list[Work]:
+        return [work for work in self._form.work(self._state) if work.is_over]
 
     async def _cut(self, work: Work) -> None:
         await self._half.cut_off(work)

@@ -91,10 +91,11 @@ class RecordedComponent:
         self._record = record
 
     async def around_turn(self, ctx: TurnContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Run the turn, and raise the error with which it ended."""
-        await call_next()
-        error = self._record.error_of(f"t{ctx.turn}")
-        if error:
+        """Run the turn, unless they did not, and raise the error with which it ended."""
+        turn = f"t{ctx.turn}"
+        if not self._record.error_of(turn, only=True):
+            await call_next()
+        if error := self._record.error_of(turn):
             name, _, message = error.partition(": ")
             raise Quit(name, message)
 

@@ -42,6 +42,9 @@ from turnloom.runtime.world import RUN, CallFailed, RecordedError, RecordedFailu
 # Facts with which another process begins.
 BOUNDARIES = (RunResumed, StateMigrated, RunRetried, RunForked)
 
+# How ids of events begin with which a turn ends, after the turn's own.
+ENDING = ("end", "spent", "scarcity", "after_agent", "loop")
+
 # The error of a turn that took too long.
 LATE = "TimeoutError: It took over"
 
@@ -259,9 +262,9 @@ class RecordedWorld:
         finally:
             self._answers.pop(scope, None)
 
-    def error_of(self, turn: str) -> str:
-        """The error with which a turn will end."""
-        place = self._place(f"{turn}/end")
+    def error_of(self, turn: str, *, only: bool = False) -> str:
+        """The error with which a turn will end; `only` if nothing else of it comes before that."""
+        place = None if only and not self._is_ending(turn) else self._place(f"{turn}/end")
         end = None if place is None else self.events[place].data
         return end.error if isinstance(end, TurnFinished) else ""
 
@@ -333,7 +336,7 @@ class RecordedWorld:
         elif isinstance(event.data, IN_CALLS):
             self.journal.record(event.id, fact_of(self.journal, event), event.actor)
         elif not self._fail(event):
-            self._let_end()
+            self._let_end(event)
 
     def _expire(self, event: Event) -> bool:
         """Let the deadline of the work expire that the next event belongs to."""
@@ -343,6 +346,12 @@ class RecordedWorld:
                 limit.reschedule(asyncio.get_running_loop().time())
                 return True
         return False
+
+    def _is_ending(self, turn: str) -> bool:
+        """Whether the log has only the end of a turn from here on."""
+        rest = itertools.islice(self.events, self.position, None)
+        own = next((event.id for event in rest if _is_in(turn, event.id)), "")
+        return own.removeprefix(f"{turn}/").startswith(ENDING)
 
     def _fail(self, event: Event) -> bool:
         """Let the turn fail of which the log has only the end; returns whether there is one."""
@@ -361,11 +370,11 @@ class RecordedWorld:
         limit.reschedule(asyncio.get_running_loop().time())
         return True
 
-    def _let_end(self) -> None:
-        """Let work continue that does not wait for an effect; without any, the drive was
-        interrupted here, and the next one decides."""
+    def _let_end(self, event: Event) -> None:
+        """Let work continue that does not wait for an effect; without any, or before a message, the
+        drive was interrupted here, and the next one decides."""
         gate = next((each for each in self._gates if not each.key), None)
-        if gate is not None:
+        if gate is not None and not is_mail(event):
             gate.open()
         else:
             self.end()

@@ -33,7 +33,7 @@ from turnloom.runtime.replay.reading import (
 from turnloom.runtime.replay.record import BOUNDARIES, RecordedWorld, Stopped
 from turnloom.runtime.replay.secrets import fact_of, known_secrets
 from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun
-from turnloom.runtime.retrying import stop_of
+from turnloom.runtime.retrying import record_redo, stop_of
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.variables.events import ContextLoaded
 from turnloom.variables.logic.resolution import resolve_again
@@ -172,8 +172,7 @@ class _Replayer:
             change = fact_of(self._journal, given)
             self._journal.record(given.id, change, FORK, derives=given.data.name != "chat_id")
         self._live = self._open()
-        for id, each in redo.facts:
-            self._journal.record(id, each)
+        record_redo(self._journal, redo, event.seq - 1)
 
     def _redo(self, fact: RunRetried) -> Redo:
         """What a retry does again, decided again; of a cut at an event, as the log has it."""
@@ -189,7 +188,7 @@ class _Replayer:
         """Take the first facts as the log has them."""
         journal, record = self._journal, self._record
         while (event := record.next) is not None and _is_first(event):
-            journal.record(event.id, self._first(fact_of(journal, event)), event.actor)
+            journal.record(event.id, self._first(event), event.actor)
         if event is None:
             return
         if event.id == _COLLECTS:
@@ -199,10 +198,11 @@ class _Replayer:
             if record.next is not None and record.next.data == UNTAKEN:
                 end_untaken(journal)
 
-    def _first(self, fact: Fact) -> Fact:
+    def _first(self, event: Event) -> Fact:
         """A first fact; values of variables are made again, as far as the log has their source."""
+        fact = event.data
         if not isinstance(fact, ContextLoaded):
-            return fact
+            return fact_of(self._journal, event)
         variables = self._loaded.workflow.variables
         values = tuple(resolve_again(variables, each) for each in fact.values)
         return ContextLoaded(values)
