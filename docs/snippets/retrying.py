@@ -1,54 +1,57 @@
-"""A run that failed is retried: what was compensated is done anew, the rest stands."""
+"""Failures are recorded and retried on request; a loop is stopped."""
 
 import asyncio
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from turnloom import Flow, Loom, StepContext
-
-CARD = {"valid": False}
+from turnloom import Loom, LoopLimit, ReactionFailed, Task, artifact_type
 
 
-class Order(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    room: str = ""
-    paid: bool = False
+@artifact_type
+class Ticket(BaseModel):
+    number: int
 
 
-async def check_in(order: Order) -> None:
-    print("check in")
+class Printer:
+    """An engine that can run out of paper."""
 
+    def __init__(self) -> None:
+        self.has_paper = False
 
-async def book(order: Order, ctx: StepContext) -> dict[str, Any]:
-    print("book", ctx.idempotency_key.partition("/")[2])
-    return {"room": "12"}
-
-
-async def free(order: Order, ctx: StepContext) -> dict[str, Any]:
-    assert ctx.undoes is not None
-    print("free", ctx.undoes.idempotency_key.partition("/")[2])
-    return {"room": ""}
-
-
-async def pay(order: Order) -> dict[str, Any]:
-    if not CARD["valid"]:
-        raise PermissionError("the card is refused")
-    return {"paid": True}
-
-
-STAY = Flow("stay", Order).start_with(check_in).then(book, compensate=free).finally_(pay)
+    async def __call__(self, task: Task) -> Ticket:
+        if not self.has_paper:
+            raise RuntimeError("no paper")
+        print(f"{task.agent} takes turn {task.turn}")
+        return Ticket(number=task.inputs[0].payload["number"] + 1)
 
 
 async def main() -> None:
+    printer = Printer()
     async with Loom(store="memory") as app:
-        run = await app.start(STAY, Order())
-        print((await run.outcome()).status)
-        CARD["valid"] = True
-        await run.retry()
-        outcome = await run.outcome()
-        print(outcome.status, outcome.state)
+        board = app.board("seats")
+        board.agent("usher").consumes(Ticket).publishes(Ticket).with_engines(printer)
+        await board.publish(Ticket(number=7))
+        errors = await board.run_until_idle(raise_errors=False)
+        printer.has_paper = True
+        for failed in errors.exceptions if errors else ():
+            if isinstance(failed, ReactionFailed):
+                print(f"{failed.agent} failed in turn {failed.turn}")
+                await board.retry(failed)
+        await board.run_until_idle()
+
+        endless = app.board("endless", max_turns=3)
+        (
+            endless.agent("echo")
+            .consumes(Ticket)
+            .publishes(Ticket)
+            .prevent_self_trigger(False)
+            .with_engines(printer)
+        )
+        await endless.publish(Ticket(number=0))
+        try:
+            await endless.run_until_idle()
+        except* LoopLimit as group:
+            print(group.exceptions[0])
 
 
 asyncio.run(main())

@@ -19,6 +19,7 @@ from tests.flow.ledgers import (
     undisturbed,
     undoing,
 )
+from tests.flow.scenes import Work, note
 from tests.support.timed import Timed
 from turnloom import Flow, Guards, Loom, Outcome, Path, RunBudget, StepContext, UsageError
 
@@ -293,3 +294,11 @@ async def test_a_path_fails_while_another_stores_an_effect(app: Loom) -> None:
         run = await app.start(racing(ledger, waits % 10), Trip())
         async with asyncio.timeout(60):
             assert (await run.outcome()).status == "failed"
+
+
+async def test_a_flow_is_not_retried_with_a_folder(tmp_path: FilePath) -> None:
+    async with Loom(store="memory") as app:
+        run = await app.start(Flow("work", Work).start_with(note("a")).finally_(note("b")))
+        await run.finished()
+        with pytest.raises(UsageError, match="not a run of a folder"):
+            await run.retry(1, folder=tmp_path)

@@ -45,6 +45,8 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return structs_of(kind)
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return st.tuples(*map(values_of, arguments))
     if origin is tuple:
         return st.lists(values_of(arguments[0]), max_size=3).map(tuple)
     if origin in (dict, Mapping):

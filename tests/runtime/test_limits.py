@@ -208,7 +208,7 @@ async def test_a_trace_in_the_log_is_masked(
         await run.finished()
         parts = app._open()
         driver = parts.runs._driver
-        live = await driver._thaw(run._key)
+        live, _ = await driver._thaw(run._key)
         driver._hidden[run._key] = live.journal.secrets
         try:
             raise RuntimeError(f"key {PASSWORD}")

@@ -67,8 +67,7 @@ class Forks:
             UsageError: it cannot be forked there, or not so.
         """
         if source is not None:
-            first, _ = await ends_of(self._log, origin)
-            loaded = await replacement(self._definitions, first.data, source)
+            loaded = await replacement(self._log, self._definitions, origin, source)
             asked = replace(asked, loaded=loaded)
         run = await self._begin(origin, asked)
         await self._wake(run)

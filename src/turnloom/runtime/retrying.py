@@ -12,7 +12,7 @@ from turnloom.kernel.durations import later
 from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.service import branching
+from turnloom.log.service import branching, ends_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runs.form import Form
 from turnloom.runs.retries import RETRY, Redo
@@ -26,10 +26,6 @@ from turnloom.variables.events import TimerSet
 # What becomes of calls that touch the world, in a run that repeats a part of one: see `RunForked`.
 RECORDED, ASK, LIVE = "recorded", "ask", "live"
 POLICIES = (RECORDED, ASK, LIVE)
-
-
-# The form of the runs of folders.
-CONVERSATION = "conversation"
 
 
 class Terms(NamedTuple):
@@ -84,17 +80,21 @@ def raised_budget(budget: RunBudget, raised: Mapping[str, float]) -> RunBudget:
         raise UsageError(f"The budget cannot be {said}. Count in whole numbers.") from None
 
 
-async def replacement(definitions: Definitions, started: RunStarted, source: str) -> LoadedWorkflow:
+async def replacement(
+    log: EventLog, definitions: Definitions, run: RunKey, source: str
+) -> LoadedWorkflow:
     """The definition at a path, which replaces that of a run of a folder.
 
     Raises:
         DefinitionError: it does not pass its check.
+        UnknownRun: there is no such run.
         UsageError: it is a run of a board or a flow.
     """
-    if started.form != CONVERSATION:
+    first, _ = await ends_of(log, run)
+    if not first.data.files:  # declared in code
         raise UsageError(
-            f"{started.workflow!r} is not a folder. Boards and flows continue with the code of the "
-            "program that continues their runs."
+            f"Run {run.id!r} is not a run of a folder. Boards and flows continue with the code of "
+            "the program that continues them."
         )
     return await definitions.load(source)
 

@@ -340,8 +340,8 @@ class Runs:
             UsageError: it has not ended, or there is nothing to do again.
         """
         if source is not None:
-            first, _ = await self._ends(run)
-            loaded = await replacement(self._world.definitions, first.data, source)
+            world = self._world
+            loaded = await replacement(world.stores.log, world.definitions, run, source)
             asked = replace(asked, loaded=loaded)
         self.following.clear_error(run)
         await self._driver.retry(run, asked)

@@ -17,7 +17,7 @@ from turnloom.agents.events import (
     QuestionAsked,
     TurnFinished,
 )
-from turnloom.agents.spec import Question
+from turnloom.agents.logic.folding import question_of
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.flow.events import (
     StateMigrated,
@@ -193,7 +193,7 @@ class RecordedWorld:
             event = self.next
             assert event is not None
             if isinstance(event.data, QuestionAsked):
-                raise Parked(_question(event.data))
+                raise Parked(question_of(event.data, 0))
             if _is_meanwhile(event, key, scope):
                 self.journal.record(event.id, fact_of(self.journal, event), event.actor)
                 continue
@@ -449,20 +449,6 @@ def _is_meanwhile(event: Event, key: str, scope: str) -> bool:
         return True
     return event.id in (f"{key}/exceeded", f"{key}/window") or (
         scope == key and event.id.startswith(f"{key}/")
-    )
-
-
-def _question(fact: QuestionAsked) -> Question:
-    return Question(
-        fact.question,
-        fact.prompt,
-        fact.to,
-        fact.tool,
-        payload=fact.payload,
-        component=fact.component,
-        display=fact.display,
-        schema=fact.schema,
-        due=fact.due,
     )
 
 
