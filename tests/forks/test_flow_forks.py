@@ -101,5 +101,5 @@ async def test_refused_steps_fail(loom: Loom) -> None:
     fork = await run.fork(at, answer="22F", tools="recorded")
     end = await fork.finished()
     assert end.kind == "run.failed" and "EffectRefused" in end.data.message
-    with pytest.raises(Exception, match="not a folder"):
+    with pytest.raises(Exception, match="not a run of a folder"):
         await run.fork(at, folder="elsewhere")

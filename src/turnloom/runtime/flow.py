@@ -468,6 +468,8 @@ class FlowRuntime:
     async def run(self, work: Work) -> None:
         """Take a step to its end."""
         step = self._progress.steps[work.number]
+        if self._is_given_up(step):
+            return  # it is cut off
         node = self._node(step)
         try:
             strand = state_of(self._progress, step.strand)
@@ -485,7 +487,14 @@ class FlowRuntime:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
             await self._journal.world.reach(work.key)
-            self._failures.attempt(step, node, error)
+            if self._is_given_up(step):
+                await self.cut_off(work)
+            else:
+                self._failures.attempt(step, node, error)
+
+    def _is_given_up(self, step: Step) -> bool:
+        """Whether the fork of a step has failed meanwhile."""
+        return not step.undoes and step.strand not in self._progress.strands
 
     async def cut_off(self, work: Work) -> None:
         """Record that a step was interrupted."""
