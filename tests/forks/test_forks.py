@@ -174,6 +174,11 @@ async def test_a_refused_call_fails(loom: Loom, run: Run) -> None:
         events = await loom.history.events(each.id)
         (failed,) = [event.data for event in events if event.kind == "tool.failed"]
         assert failed.error == "EffectRefused"
+    again = await fork.fork(await position(loom, fork, "tool.called"))  # it is not on record
+    await asked(again, at)
+    await again.answer(None, "allow")
+    await again.finished()
+    assert sold == {"tea": 1, "silk": 1}
 
 
 async def test_values_are_set_and_seen(loom: Loom, run: Run) -> None:

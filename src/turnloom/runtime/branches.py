@@ -46,11 +46,16 @@ from turnloom.runtime.world import CallResult, DeliveryVerdict, EffectRefused, G
 
 # The answer to the question whether an effect may be performed.
 _SCHEMA: Json = {
-    "type": ["string", "object"],
-    "pattern": f"^({ALLOW}|{REFUSE})$",
-    "properties": {"decision": {"enum": [ALLOW, REFUSE, REPLACE]}, "result": {}},
-    "required": ["decision"],
-    "additionalProperties": False,
+    "description": f'{ALLOW}, {REFUSE}, or {{"decision": "{REPLACE}", "result": …}}',
+    "anyOf": [
+        {"enum": [ALLOW, REFUSE]},
+        {
+            "type": "object",
+            "properties": {"decision": {"enum": [ALLOW, REFUSE, REPLACE]}, "result": {}},
+            "required": ["decision"],
+            "additionalProperties": False,
+        },
+    ],
 }
 
 
@@ -179,7 +184,7 @@ class RunBranch:
     def _question(self, id: str, effect: str, what: str) -> Question:
         intent = self._journal.recorded(f"{effect}?")
         payload: dict[str, Json] = {
-            "prompt": f"{self._not_done()} Allow {what!r}, refuse it, or replace it by a result?",
+            "prompt": f"{self._not_done()} Allow {what!r}?",
         }
         arguments = getattr(intent, "arguments", None)
         if arguments is not None:
@@ -197,10 +202,7 @@ class RunBranch:
         """Why nothing stands in for an effect, and what to do."""
         if self._journal.state.tools != RECORDED and self._journal.workflow.has_people:
             return "It was refused."
-        return (
-            f"{self._not_done()} Recorded results only stand in for equal calls; with `--tools "
-            "live`, calls are made."
-        )
+        return f"`--tools live` makes such calls. {self._not_done()}"
 
     def board(self, artifacts: ArtifactStore) -> ArtifactStore:
         """The board as the run sees it: a fork's is that of the cut, with what the fork

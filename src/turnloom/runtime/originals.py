@@ -38,7 +38,7 @@ from turnloom.log.spec import Event, Fact
 from turnloom.reaction.events import ArtifactForwarded, ArtifactReceived, RunOpened
 from turnloom.runs.form import Form
 from turnloom.runs.retries import GIVEN_UP
-from turnloom.runtime.world import CallResult, RecordedError
+from turnloom.runtime.world import CallResult, EffectRefused, RecordedError
 from turnloom.variables.events import ContextChanged
 
 # Separates the key of a call from the numbers of its questions.
@@ -192,6 +192,8 @@ def _error(ended: Fact) -> RecordedError | None:
     match ended:
         case LifecycleToolError(error=error) if error == GIVEN_UP:
             return None
+        case _ if getattr(ended, "error", "") == EffectRefused.__name__:
+            return None  # it was not made
         case ToolFailed() | MessageHookFailed() | LifecycleToolError():
             return RecordedError(ended.error, ended.message, ended.stack)
         case StepFailed():

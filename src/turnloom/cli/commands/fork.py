@@ -21,6 +21,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import RunForked
 from turnloom.log.logic import standing, started_of
 from turnloom.log.spec import Event
+from turnloom.runtime.retrying import ASK
 from turnloom.variables.events import ContextChanged, TimerSet
 
 # The kinds of events that come with the beginning of a fork.
@@ -60,10 +61,10 @@ class ForkCommand(ConversingCommand):
         typer.Option(
             metavar="POLICY",
             callback=as_text,
-            help="Calls that the run did not make: `ask` before each, `recorded` refuses them; "
-            "`live` makes all calls.",
+            help="Calls that the run did not make: `ask` before each (without a terminal, they are "
+            "refused), `recorded` refuses them; `live` makes all calls.",
         ),
-    ] = "ask"
+    ] = ASK
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Fork the run, follow the fork, and say how to continue."""
@@ -77,7 +78,7 @@ class ForkCommand(ConversingCommand):
             answer=self._answer(events),
             values=_values(self.set_ or ()),
             folder=self.folder,
-            tools=self.tools,
+            tools=self.policy(self.tools),
         )
         if not (self.quiet or self.json):
             terminal.show(joined("Run ", (fork.id, "bold"), f" is a fork of run {run}."))
