@@ -26,7 +26,7 @@ from turnloom.flow.events import (
 )
 from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
 from turnloom.flow.logic.executions import StepExecution, find_executions
-from turnloom.flow.logic.flowing import STOPPED, FlowForm
+from turnloom.flow.logic.flowing import STOPPED, FlowForm, is_given_up
 from turnloom.flow.logic.folding import APPROVALS, RETRY
 from turnloom.flow.logic.migrating import is_current, migrate, migrate_all
 from turnloom.flow.logic.plans import step_text
@@ -468,8 +468,6 @@ class FlowRuntime:
     async def run(self, work: Work) -> None:
         """Take a step to its end."""
         step = self._progress.steps[work.number]
-        if self._is_given_up(step):
-            return  # it is cut off
         node = self._node(step)
         try:
             strand = state_of(self._progress, step.strand)
@@ -487,14 +485,10 @@ class FlowRuntime:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
             await self._journal.world.reach(work.key)
-            if self._is_given_up(step):
+            if is_given_up(self._progress, step):
                 await self.cut_off(work)
             else:
                 self._failures.attempt(step, node, error)
-
-    def _is_given_up(self, step: Step) -> bool:
-        """Whether the fork of a step has failed meanwhile."""
-        return not step.undoes and step.strand not in self._progress.strands
 
     async def cut_off(self, work: Work) -> None:
         """Record that a step was interrupted."""

@@ -70,8 +70,6 @@ class Append(StoreWrite[Sequence[Event]]):
             or run_end.status != self._status
             or not run_end.position == run_end.known == self._expected
             or not run_end.ids.isdisjoint(self._ids)
-            or run_end.shared
-            and run_end.taken(self._ids)
         ):
             return False
         self._insert(writer, run_end)
@@ -160,17 +158,15 @@ class BeginBranch(Append):
             if segments_of(writer.connection, existing.n) != segments:
                 raise run_exists(self._run.id)
             return self._stored_batch(writer, existing)
-        inherited = writer.ids_until(self._origin, origin, self._expected)
-        if taken := {each for ids in inherited for each in self._ids & ids}:
+        if taken := writer.taken_until(origin, self._expected, self._ids):
             raise Conflict(f"Run {self._run.id!r} already has an event {min(taken)!r}.")
         for each in self._side_writes:
             each.apply(writer)
         run_end = self._begin(writer, origin.n, segments)
         run_end.digest = digest
-        run_end.position = run_end.known = self._expected
-        run_end.shared = inherited
+        run_end.position = self._expected
         self._insert(writer, run_end)
-        run_end.status = self._status
+        writer.run_ends.forget(self._run)  # its inherited ids are looked up when it is continued
         return self._events
 
     def _begin(self, writer: Writer, origin: int, segments: Sequence[SharedSpan]) -> RunEnd:
