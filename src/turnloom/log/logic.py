@@ -188,6 +188,12 @@ def run_exists(run: str) -> Conflict:
     return Conflict(f"Run {run!r} exists already. Choose another id.")
 
 
+def listed_first(first: Event, run: str, begun: datetime) -> Event:
+    """The first event of a run as a log lists it: that of a branch has the time at which the branch
+    began."""
+    return first if first.run == run else msgspec.structs.replace(first, at=begun)
+
+
 def is_chosen(which: RunFilter, first: Event, last: Event) -> bool:
     """Whether a filter chooses the run that begins and ends with these events."""
     started = first.data if isinstance(first.data, RunStarted) else None

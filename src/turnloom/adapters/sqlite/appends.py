@@ -10,6 +10,7 @@ from turnloom.adapters.sqlite.branches import SharedSpan, cut_after, segments_of
 from turnloom.adapters.sqlite.listing import BegunRun, begun_run, ended_at
 from turnloom.adapters.sqlite.run_ends import RunEnd
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
+from turnloom.board.logic.rows import microseconds
 from turnloom.errors import Conflict, LeaseLost, UnknownRun
 from turnloom.log.logic import Codec, check_batch, run_exists, status_of
 from turnloom.log.spec import Event, RunKey
@@ -170,8 +171,9 @@ class BeginBranch(Append):
         return self._events
 
     def _begin(self, writer: Writer, origin: int, segments: Sequence[SharedSpan]) -> RunEnd:
-        """Add the run: it is found by the workflow, the user and the start of its origin."""
-        workflow, user, started = writer.execute(queries.FOUND_BY, (origin,)).fetchone()
+        """Add the run: it is found by the workflow and the user of its origin."""
+        workflow, user = writer.execute(queries.FOUND_BY, (origin,)).fetchone()
+        started = microseconds(self._events[0].at)
         begun = BegunRun(workflow, user, started, self._status, ended=self._ended)
         run_end = writer.begin_run(self._run, begun)
         rows = [(run_end.n, *segment) for segment in segments]
