@@ -125,7 +125,9 @@ async def test_a_fork_shares_the_past_and_takes_another_answer(loom: Loom, run: 
     assert events[:at] == before[:at]
     assert (events[at].kind, events[at].data.of, events[at].data.at) == ("run.forked", run.id, at)
     assert (await loom.explain.variable(fork.id, "chat_id")).value == fork.id
-    assert {each.run for each in await loom.runs()} == {run.id, fork.id}
+    begun = {each.run: each.started for each in await loom.runs()}
+    assert begun == {run.id: before[0].at, fork.id: events[at].at}
+    assert [each.run for each in await loom.runs(since=events[at].at)] == [fork.id]
 
 
 async def test_equal_calls_have_the_recorded_result(loom: Loom, run: Run) -> None:
@@ -249,6 +251,7 @@ async def test_a_fork_goes_on_with_a_changed_folder(loom: Loom, run: Run, tmp_pa
     events = await loom.history.events(fork.id)
     (forked,) = [event.data for event in events if event.kind == "run.forked"]
     assert forked.changed == ("agents.yaml",)
+    assert (await loom.history.replay(fork.id)).divergence is None
     definition = await loom.history.definition(fork.id)
     assert "Sell." in definition.files["agents.yaml"]
 
