@@ -138,8 +138,10 @@ if TYPE_CHECKING:
     from turnloom.errors import WriteRefused as WriteRefused
     from turnloom.events import RunEnd as RunEnd
     from turnloom.events import RunEvent as RunEvent
+    from turnloom.explain.spec.blame import BlameExplained as BlameExplained
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
+    from turnloom.explain.spec.diff import TurnDiff as TurnDiff
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
     from turnloom.explain.spec.replay import Replay as Replay
@@ -361,10 +363,12 @@ _NAMES = {
         "RunEnd",
         "RunEvent",
     ),
+    "turnloom.explain.spec.blame": ("BlameExplained",),
     "turnloom.explain.spec.board": (
         "ConsumptionExplained",
         "OfferExplained",
     ),
+    "turnloom.explain.spec.diff": ("TurnDiff",),
     "turnloom.explain.spec.explanations": (
         "Explanation",
         "RouteExplanation",

@@ -1,5 +1,6 @@
 """Explanations of runs and their parts."""
 
+from turnloom.explain.spec.blame import BlameExplained, TextOrigin, TextPlace
 from turnloom.explain.spec.board import (
     ArrivedArtifact,
     ArtifactEntry,
@@ -12,6 +13,13 @@ from turnloom.explain.spec.board import (
     OfferExplained,
     ProviderEntry,
     WakeReason,
+)
+from turnloom.explain.spec.diff import (
+    ChangeCause,
+    SegmentChange,
+    TurnDiff,
+    TurnPlace,
+    WordChange,
 )
 from turnloom.explain.spec.explanations import Explanation, RouteExplanation
 from turnloom.explain.spec.replay import DifferentField, Divergence, Replay, ReplayedEvent
@@ -72,6 +80,14 @@ from turnloom.explain.spec.variable import (
 )
 
 __all__ = [
+    "BlameExplained",
+    "TextOrigin",
+    "TextPlace",
+    "ChangeCause",
+    "SegmentChange",
+    "TurnDiff",
+    "TurnPlace",
+    "WordChange",
     "AbsentVariable",
     "AddedTextEntry",
     "ArrivedArtifact",

@@ -425,12 +425,9 @@ async def draft(app: t.Loom) -> None:
     handle = app.handle(run.id)
     assert_type(handle, t.Run[BaseModel])
     try:
-        await handle.retry("no such step", folder=None, budget={"tokens": 10_000}, by="ann")
-    except t.UsageError:
-        pass
-    try:
-        fork = await run.fork(1, answer="no", values={}, folder=None, tools="recorded", by="ann")
+        fork = await run.fork(2, values={}, folder=None, tools="recorded", by="ann")
         assert_type(fork, t.Run[Draft])
+        await handle.retry("no such step", folder=None, budget={"tokens": 10_000}, by="ann")
     except t.UsageError:
         pass
     assert isinstance((await (await app.resume(run.id)).outcome()).state, Draft)
@@ -446,8 +443,11 @@ async def explained(app: t.Loom, run: str) -> None:
     turn = await explain.turn(run, 1)
     assert_type(turn, t.TurnExplained)
     assert await explain.turn(run, 1, agent=turn.agent) == turn
+    assert_type(await explain.diff(run, 1, 1, other_run=run, agent=turn.agent), t.TurnDiff)
+    assert_type(await explain.blame(run, "no such text"), t.BlameExplained)
     timeline = await explain.timeline(run)
     assert_type(timeline, t.Timeline)
+    assert_type(await explain.page(run), str)
     variable = await explain.variable(run, "user_id", at=3)
     assert_type(variable, t.VariableExplained)
     state = await history.state(run, at=3)

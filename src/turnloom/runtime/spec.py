@@ -165,6 +165,15 @@ class ForkRequest:
         return self.answer is None and not self.values and self.loaded is None
 
 
+class Renewal(NamedTuple):
+    """A workflow whose plan has changed: as it was, to fold logs and not to act, and as it is;
+    `changed` names what differs."""
+
+    before: "LoadedWorkflow"
+    present: "LoadedWorkflow"
+    changed: tuple[str, ...]
+
+
 class Wake(msgspec.Struct, frozen=True, tag="wake"):
     """A request to continue a run that its driver gave back unfinished."""
 

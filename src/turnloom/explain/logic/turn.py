@@ -293,7 +293,7 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     Raises:
         UsageError: there is no such turn.
     """
-    started, artifacts = _find(events, number, agent), ArtifactHistory(events)
+    started, artifacts = find_turn(events, number, agent), ArtifactHistory(events)
     own = _events_of(events, started)
     taken = next((event for event in own if isinstance(event.data, ArtifactConsumed)), None)
     inputs = artifacts.whole(taken.data.artifacts) if taken else ()
@@ -320,8 +320,12 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     )
 
 
-def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
-    """Find the event that began the turn."""
+def find_turn(events: Sequence[Event], number: int, agent: str | None = None) -> Event:
+    """Find the event that began a turn; with `agent`, count only its turns.
+
+    Raises:
+        UsageError: there is no such turn.
+    """
     started = [event for event in events if isinstance(event.data, TurnStarted)]
     of_agent = [event for event in started if agent in (None, event.data.agent)]
     if agent is not None and not of_agent:
