@@ -38,6 +38,7 @@ class Size(msgspec.Struct, frozen=True):
     crowd_turns: int
     followed: tuple[int, int]
     resumed: tuple[int, ...]
+    forked: tuple[int, int]
     boards: tuple[int, int]
     shelves: tuple[int, int]
     bystanders: tuple[int, ...]
@@ -59,6 +60,7 @@ FULL = Size(
     crowd_turns=20,
     followed=(200, 200),
     resumed=(100, 4500, 5000),  # before and after a snapshot is due
+    forked=(100, 10_000),
     boards=(10_000, 1_000_000),
     shelves=(0, 100_000),
     bystanders=(0, 50, 200),
@@ -79,6 +81,7 @@ QUICK = Size(
     crowd_turns=3,
     followed=(5, 5),
     resumed=(10, 20, 40),
+    forked=(10, 40),
     boards=(500, 2_000),
     shelves=(0, 1_000),
     bystanders=(0, 5, 20),

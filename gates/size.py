@@ -21,6 +21,7 @@ LAZY = ("src/turnloom/__init__.py", "src/turnloom/app/", "src/turnloom/cli/")
 # and test support.
 EXEMPT_FILES: dict[str, str] = {}
 EXEMPT_CLASSES: dict[str, str] = {
+    "src/turnloom/app/run.py:Run": "the handle of a run: one method for each thing done with it",
     "src/turnloom/reaction/spec/builder.py:AgentBuilder": "a builder: one method per declaration",
 }
 EXEMPT_IMPORTS: dict[str, str] = {

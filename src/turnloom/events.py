@@ -102,6 +102,7 @@ from turnloom.log.events import (
     RunCancelled,
     RunFailed,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunRetried,
@@ -146,6 +147,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["run.paused"], RunPaused]
     | Event[Literal["run.resumed"], RunResumed]
     | Event[Literal["run.retried"], RunRetried]
+    | Event[Literal["run.forked"], RunForked]
     | Event[Literal["run.finished"], RunFinished]
     | Event[Literal["run.failed"], RunFailed]
     | Event[Literal["cancel.requested"], CancelRequested]
@@ -314,6 +316,7 @@ __all__ = [
     "RunEvent",
     "RunFailed",
     "RunFinished",
+    "RunForked",
     "RunOpened",
     "RunPaused",
     "RunResumed",

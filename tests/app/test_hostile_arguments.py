@@ -65,7 +65,7 @@ class Scene:
     async def thing(self, owner: type, method: str) -> Any:
         """What a method is called on; that which ends something, on a new one."""
         if owner is Run:
-            if method == "retry":
+            if method in ("retry", "fork"):
                 return self.talk
             return await self.app.start(self.flow) if method == "cancel" else self.run
         if owner is Board:
@@ -96,6 +96,7 @@ class Scene:
             "Run.answer": {"question": None, "value": "approve"},
             "Run.listening": {"listener": print},
             "Run.retry": {"since": 1},
+            "Run.fork": {"at": 1},
             "Board.agent": {"name": "Ann"},
             "Board.value": {"type": "Order", "payload": {}},
             "Board.publish": value,

@@ -200,3 +200,31 @@ async def test_a_sibling_is_stopped_before_code_says_how_the_flow_continues() ->
     assert events[-1].kind == "run.finished"
     assert [each.step for each in every(events, "step.skipped")] == ["slow"]
     assert "too late" not in str([each.update for each in every(events, "step.completed")])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_step_ends_just_after_its_fork_failed(fails: bool) -> None:
+    """Its result does not count; what it did is made up for when the run fails."""
+    for waits in range(6):
+        failed = asyncio.Event()
+
+        async def late(state: Notes, ctx: Any, waits: int = waits) -> Any:
+            await failed.wait()  # noqa: B023 - it runs before the next iteration
+            for _ in range(waits):
+                await asyncio.sleep(0)
+            if fails:
+                raise ValueError("too late")
+            return {"said": ["late"]}
+
+        async def breaks(state: Notes, ctx: Any) -> Any:
+            failed.set()  # noqa: B023
+            raise ValueError("broken")
+
+        late.__name__, breaks.__name__ = "late", "breaks"
+        paths = Path().then(late, compensate=undo("late")), Path(breaks)
+        broken = Path(note("one")).fork(*paths, join=note("never"), name="broken")
+        broken.on_failure(Path(note("rescue")))
+        events = await log_of(flow().fork(broken, Path(note("two")), join=bad()))
+        assert events[-1].kind == "run.failed" and only(events, "flow.stopped")
+        is_late = any(each.step == "late" for each in every(events, "step.completed"))
+        assert ("fork.0/broken.0/late" in undone(events)) == is_late

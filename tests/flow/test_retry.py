@@ -238,7 +238,7 @@ async def test_everything_since_a_step(app: Loom, since: str, again: list[str]) 
     run = await app.start(packing(ledger), Trip())
     before = await run.outcome()
     first = len(ledger.entries)
-    await run.retry(since)
+    await run.retry(since, tools="live")
     assert (await run.outcome()).state == before.state
     assert done(ledger)[first:] == [f"{what}{part}" for what in again for part in "ab"]
     assert ledger.entries[-1][2] not in [key for _, _, key in ledger.entries[:first]]
@@ -262,7 +262,7 @@ async def test_since_a_step_after_a_compensation(app: Loom) -> None:
     await travel(run)
     for _ in range(2):
         first = len(ledger.entries)
-        await run.retry("pack")
+        await run.retry("pack", tools="live")
         assert (await travel(run)).status == "finished"
         assert "pack0a" in done(ledger)[first:]
         assert ("order0a" in done(ledger)[first:]) == (first == 6)

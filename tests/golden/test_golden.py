@@ -18,6 +18,7 @@ from turnloom.runtime.logic import FACTS
 UNPLAYED = {
     "state.migrated": "a scene has one model of its state",
     "run.retried": "what a retry does is in tests/runtime/test_retry.py",
+    "run.forked": "what a fork does is in tests/forks",
     "flow.rewound": "what a retry of a flow does is in tests/flow/test_retry.py",
     "artifact.refused": "only a publish of another process under the same id is refused so late",
 }

@@ -155,7 +155,7 @@ async def test_a_cancelled_run_goes_on(loom: Loom, folder: Path) -> None:
 async def test_everything_since_a_turn_is_done_again(loom: Loom, folder: Path) -> None:
     run = await loom.start(folder)
     await run.finished()
-    await run.retry(2)
+    await run.retry(2, tools="live")
     assert (await run.finished()).kind == "run.finished"
     assert await texts(loom, run) == SAID
     assert done["Buyer 1.0"] == done["buy 1a"] == 1
@@ -164,6 +164,21 @@ async def test_everything_since_a_turn_is_done_again(loom: Loom, folder: Path) -
     keys = [event.id for event in events if event.kind == "tool.called"]
     assert len(keys) == len(set(keys)) == 6
     assert (await loom.explain.turn(run.id, 3)).agent == "Buyer"
+
+
+@pytest.mark.parametrize("part", [{"since": 2}, {"at": 20}])
+async def test_equal_calls_are_not_made_again(
+    loom: Loom, folder: Path, part: dict[str, int]
+) -> None:
+    run = await loom.start(folder)
+    await run.finished()
+    tools = ("buy 1a", "buy 1b", "buy 3a", "buy 3b", "unlock", "sweep", "close")
+    before = [done[each] for each in tools]
+    await run.retry(**part)
+    assert (await run.finished()).kind == "run.finished"
+    assert await texts(loom, run) == SAID
+    assert [done[each] for each in tools] == before
+    assert done["Teller 2.0"] == 2
 
 
 async def test_it_goes_on_in_another_process(folder: Path, tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ class World:
     documents: Any = field(default_factory=FakeDocuments)
     engine: Any = None
     collections: Mapping[type, Any] = field(default_factory=dict[type, Any])
+    patience: float = PATIENCE
 
     def app(self, kill: Kill | None = None, *, skips: bool = False, **settings: Any) -> Loom:
         """An app of a program that has just started."""
@@ -154,7 +155,7 @@ class World:
         acting = asyncio.ensure_future(script(app))
         dying = asyncio.ensure_future(log.died.wait())
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self.patience):
                 await asyncio.wait({acting, dying}, return_when=asyncio.FIRST_COMPLETED)
             if not log.died.is_set():
                 acting.result()

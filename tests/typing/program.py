@@ -425,6 +425,8 @@ async def draft(app: t.Loom) -> None:
     handle = app.handle(run.id)
     assert_type(handle, t.Run[BaseModel])
     try:
+        fork = await run.fork(2, values={}, folder=None, tools="recorded", by="ann")
+        assert_type(fork, t.Run[Draft])
         await handle.retry("no such step", folder=None, budget={"tokens": 10_000}, by="ann")
     except t.UsageError:
         pass

@@ -104,6 +104,7 @@ class Run(Generic[S_co]):
         at: int | None = None,
         folder: "str | PathLike[str] | None" = None,
         budget: "Mapping[str, float] | None" = None,
+        tools: str | None = None,
         by: str = "local",
     ) -> None:
         """Make it continue after it failed, was cancelled, or finished: from what failed. What
@@ -111,7 +112,9 @@ class Run(Generic[S_co]):
 
         `since` does everything again from a turn (its number) or a step (its name), `at` everything
         after the events that were stored together with event `at`. `folder` is a changed definition
-        to continue with; `budget` raises limits, as in `{"tokens": 50_000}`.
+        to continue with; `budget` raises limits, as in `{"tokens": 50_000}`. `tools` says what
+        becomes of calls that are made again, as in `fork`: `ask` after `since` or `at`, otherwise
+        `live`.
 
         Raises:
             DefinitionError: the changed definition does not pass its check.
@@ -120,9 +123,40 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.retrying import as_request
 
-        given = as_request(since, at, budget, by)
+        given = as_request(since, at, budget, by, tools=tools)
         source = None if folder is None else as_path(folder, "`folder`")
         await self._serve().retry(self._key, given, source)
+
+    async def fork(
+        self,
+        at: int,
+        *,
+        answer: "Json" = None,
+        values: "Mapping[str, Json] | None" = None,
+        folder: "str | PathLike[str] | None" = None,
+        tools: str = "ask",
+        by: str | None = None,
+    ) -> "Run[S_co]":
+        """Begin another run with its events up to event `at`, and those stored together with it;
+        the run itself is not touched.
+
+        `answer` is the answer to the question that is open there, `values` are variables to set,
+        and `folder` is a changed definition. Models are asked anew. Tools, hooks and steps: a call
+        that equals one that this run made after event `at` has its recorded result; another one is
+        put to the run's user (`tools="ask"`), refused (`recorded`), or made (`live`: all are made).
+        `by` is the person who forks and answers, by default the run's user.
+
+        Raises:
+            DefinitionError: the changed definition does not pass its check.
+            UnknownRun: there is no such run.
+            UsageError: it cannot be forked there, or not so.
+        """
+        from turnloom.runtime.forking import as_fork_request
+
+        asked = as_fork_request(at, answer, values, tools=tools, by=by)
+        source = None if folder is None else as_path(folder, "`folder`")
+        runs = self._serve()
+        return Run(await runs.forks.fork(self._key, asked, source), runs, self._serve)
 
     async def holder(self) -> "Holder | None":
         """The process that drives it, and whether that process responds; None if no process does,

@@ -26,6 +26,7 @@ from turnloom.explain.logic.flow_routes import is_flow
 from turnloom.flow.events import StepFailed
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Event
+from turnloom.runtime.retrying import ASK, RECORDED
 
 
 @runtime_checkable
@@ -82,6 +83,11 @@ class ConversingCommand(StoredRunsCommand):
     def _is_scripted(self) -> bool:
         """Whether the workflow's scripted user answers, and not a person."""
         return self.unattended or not is_attended()
+
+    def policy(self, tools: str) -> str:
+        """What becomes of calls that touch the world: if no person is here to be asked, those that
+        would be asked for are refused."""
+        return RECORDED if tools == ASK and self._is_scripted() else tools
 
     def _tell_players(self, loaded: Definition, terminal: Terminal) -> None:
         """Name the agents that a script plays, and say how to use a model."""

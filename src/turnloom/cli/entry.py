@@ -47,6 +47,7 @@ COMMANDS = {
     "log": "LogCommand",
     "resume": "ResumeCommand",
     "retry": "RetryCommand",
+    "fork": "ForkCommand",
     "answer": "AnswerCommand",
     "questions": "QuestionsCommand",
     "cancel": "CancelCommand",

@@ -42,7 +42,7 @@ from turnloom.hooks.events import (
     MessageHooked,
     MessageHookFailed,
 )
-from turnloom.log.events import RunResumed, RunRetried
+from turnloom.log.events import RunForked, RunResumed, RunRetried
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.spec import Delta
 from turnloom.variables.events import (
@@ -80,6 +80,7 @@ _TOLD = (
     RouteDecided,
     RunResumed,
     RunRetried,
+    RunForked,
     *TROUBLES,
     ContextChanged,
     LifecycleToolResult,

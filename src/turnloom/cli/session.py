@@ -17,7 +17,7 @@ from turnloom.errors import TurnloomError
 from turnloom.kernel.values import Json, as_data
 from turnloom.log.events import ENDS, CancelRequested, RunPaused
 from turnloom.log.spec import Event
-from turnloom.runtime.spec import Delivery
+from turnloom.runtime.spec import EFFECT, Delivery
 
 T = TypeVar("T")
 
@@ -53,12 +53,12 @@ class ScriptedUser:
         return questions[0]
 
     async def answer(self, question: Question, number: int) -> GivenValue | None:
-        """The line of that number, if there is one.
+        """The line of that number, if there is one. Scripts do not say whether a fork may act.
 
         Raises:
             TurnloomError: it does not answer the question.
         """
-        lines = await self._lines()
+        lines = await self._lines() if question.tool != EFFECT else ()
         if number >= len(lines):
             return None
         if problem := misanswer(question, lines[number]):
@@ -122,9 +122,9 @@ class Session:
         match event.data:
             case QuestionAsked() as asked:
                 self._open[asked.question] = question_of(asked, event.seq)
-            case QuestionAnswered(question=id):
+            case QuestionAnswered(question=id, tool=tool):
                 self._open.pop(id, None)
-                self._answered += 1
+                self._answered += tool != EFFECT
             case QuestionExpiredFact(question=id):
                 self._open.pop(id, None)
             case CancelRequested():

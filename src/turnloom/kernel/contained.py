@@ -18,17 +18,21 @@ class Interrupted(BaseException):
     """Ends the process's work at once. Nothing may handle this."""
 
 
-class Quit(Exception):
-    """User code tried to exit or to cancel itself; `name` is the exception that it raised."""
+class NamedError(Exception):
+    """An error that stands for another one, whose `name` it has."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
         self.name = name
 
 
+class Quit(NamedError):
+    """User code tried to exit or to cancel itself; `name` is the exception that it raised."""
+
+
 def error_name(error: Exception) -> str:
     """The name of an error raised by user code."""
-    return error.name if isinstance(error, Quit) else type(error).__name__
+    return error.name if isinstance(error, NamedError) else type(error).__name__
 
 
 def bare(error: Exception, depth: int = 8) -> Exception:

@@ -71,7 +71,8 @@ class RunRetried(Fact, frozen=True):
     `voided` are ranges of positions: the events in them stay in the log, but no longer count.
     `since` names the turn, step or event from which the run is done again; empty: what failed.
     `pin` is the new definition, if it was changed, and `changed` names the files or steps that
-    differ. `budget` raises limits of the run's budget.
+    differ. `budget` raises limits of the run's budget. `tools` says what becomes of calls that it
+    makes again: see `RunForked`.
     """
 
     kind: ClassVar[str] = "run.retried"
@@ -82,6 +83,29 @@ class RunRetried(Fact, frozen=True):
     changed: tuple[str, ...] = ()
     pin: Pin | None = None
     budget: Mapping[str, float] = {}
+    tools: str = "live"
+
+
+class RunForked(Fact, frozen=True):
+    """A run began with the events of the run `of` up to position `at`, the last of which was
+    recorded at `since`.
+
+    `tools` says what becomes of calls that touch the world: `live` ones are made; otherwise a call
+    that equals one of the original has its recorded result, and another one is refused
+    (`recorded`), or put to the run's user (`ask`). `pin` and `changed` are as in `RunRetried`;
+    `values` names the variables that were set.
+    """
+
+    kind: ClassVar[str] = "run.forked"
+    recorded: ClassVar[frozenset[str]] = frozenset({"of"})
+    of: str
+    at: int
+    by: str
+    since: datetime
+    tools: str = "ask"
+    changed: tuple[str, ...] = ()
+    pin: Pin | None = None
+    values: tuple[str, ...] = ()
 
 
 class RunFinished(Fact, frozen=True):

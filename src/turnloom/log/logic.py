@@ -8,7 +8,7 @@ import msgspec
 
 from turnloom.errors import Conflict, UnknownKind, UsageError
 from turnloom.kernel.values import as_object
-from turnloom.log.events import ENDS, Pin, RunPaused, RunRetried, RunStarted
+from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.spec import UNREADABLE, Event, Fact, RunFilter, Unreadable
 
 # Converts the data of an event from one version to the next.
@@ -59,7 +59,7 @@ def started_of(events: Sequence[Event]) -> RunStarted:
     started = events[0].data
     assert isinstance(started, RunStarted)
     for event in events:
-        if isinstance(event.data, RunRetried) and event.data.pin is not None:
+        if isinstance(event.data, RunRetried | RunForked) and event.data.pin is not None:
             started = repinned(started, event.data.pin)
     return started
 
@@ -186,6 +186,12 @@ def no_position(run: str, seq: int, end: int) -> UsageError:
 def run_exists(run: str) -> Conflict:
     """The refusal to begin a run that exists."""
     return Conflict(f"Run {run!r} exists already. Choose another id.")
+
+
+def listed_first(first: Event, run: str, begun: datetime) -> Event:
+    """The first event of a run as a log lists it: that of a branch has the time at which the branch
+    began."""
+    return first if first.run == run else msgspec.structs.replace(first, at=begun)
 
 
 def is_chosen(which: RunFilter, first: Event, last: Event) -> bool:

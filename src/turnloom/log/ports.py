@@ -105,8 +105,8 @@ class BranchingLog(Protocol):
         The shared events are not copied. They are read as they are, and their `run` is the one that
         recorded them. Their ids are taken in the branch, their artifacts are not stored again, and
         whatever the origin appends later does not belong to the branch. In `runs`, the branch
-        stands where it was begun, and its first event is that of the origin. The same branch again,
-        with the same ids, is returned as stored.
+        stands where it was begun, and its first event is that of the origin, at the time of the
+        branch's first own event. The same branch again, with the same ids, is returned as stored.
 
         Raises:
             UnknownRun: the origin does not exist.

@@ -69,21 +69,24 @@ class ArtifactsGiven(Fact, frozen=True):
 
 
 class RunOpened(Fact, frozen=True):
-    """A run was started for a collected set."""
+    """A run was started for a collected set; or was not, in a fork: it is `refused`."""
 
     kind: ClassVar[str] = "run.opened"
     recorded: ClassVar[frozenset[str]] = frozenset({"run", "artifacts"})
     run: str
     artifacts: tuple[str, ...]
+    refused: bool = False
 
 
 class ArtifactForwarded(Fact, frozen=True):
-    """An artifact was forwarded to the run that collects for a subscription."""
+    """An artifact was forwarded to the run that collects for a subscription; or was not, in a fork:
+    it is `refused`."""
 
     kind: ClassVar[str] = "artifact.forwarded"
     recorded: ClassVar[frozenset[str]] = frozenset({"artifact"})
     artifact: str
     subscription: str
+    refused: bool = False
 
 
 class JoinExpired(Fact, frozen=True):

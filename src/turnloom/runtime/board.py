@@ -21,6 +21,7 @@ from turnloom.guards.spec import Selection
 from turnloom.kernel.contained import error_name
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import as_data, canonical, error_text
+from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.reaction.events import (
     ArtifactForwarded,
@@ -53,11 +54,12 @@ from turnloom.runs.brief import (
 )
 from turnloom.runtime.agent_turns import AgentTurns
 from turnloom.runtime.around.selection import ChoiceRequest, Selections
-from turnloom.runtime.calls import as_json, opened
+from turnloom.runtime.calls import Parked, as_json, opened, park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery
 from turnloom.runtime.journal import Journal
+from turnloom.runtime.originals import forwarding, opening
 from turnloom.runtime.user_code import ask_condition, ask_user_code
-from turnloom.runtime.world import RUN
+from turnloom.runtime.world import RUN, DeliveryVerdict
 
 # Seconds that a predicate or a join key may take.
 DEADLINE = 5.0
@@ -209,27 +211,47 @@ class BoardRuntime(AgentTurns):
                 await (
                     journal.commit()
                 )  # store that the artifacts are taken before the run is opened
-                opened = RunOpened(run, tuple(artifact.id for artifact in artifacts))
+                ids = tuple(artifact.id for artifact in artifacts)
 
                 async def open_run() -> Sequence[Fact]:
-                    await self._post.open(self._form.name, action, journal.state.run)
-                    return (opened,)
+                    what = f"start a run of {action.agent}"
+                    verdict = await self._judge(f"set/{run}/opened", opening(ids), what)
+                    if verdict == "live":
+                        await self._post.open(self._form.name, action, journal.state.run)
+                    return (RunOpened(run, ids, verdict == "refused"),)
 
-                await journal.perform(f"set/{run}/opened", open_run)
-                journal.record(f"set/{run}/opened", opened)
+                await self._deliver(f"set/{run}/opened", open_run)
             case Forward(artifact=artifact, subscription=to):
                 await journal.commit()  # store the artifact here before another run collects it
-                forwarded = ArtifactForwarded(artifact.id, to)
+                key = f"forward/{artifact.id}/{to}"
 
                 async def forward() -> Sequence[Fact]:
-                    await self._post.deliver(self._form.name, action)
-                    return (forwarded,)
+                    verdict = await self._judge(key, forwarding(artifact, to), f"forward to {to}")
+                    if verdict == "live":
+                        await self._post.deliver(self._form.name, action)
+                    return (ArtifactForwarded(artifact.id, to, verdict == "refused"),)
 
-                await journal.perform(f"forward/{artifact.id}/{to}", forward)
-                journal.record(f"forward/{artifact.id}/{to}", forwarded)
+                await self._deliver(key, forward)
             case _:
                 raise AssertionError(f"a board does not decide on {action!r}")
         return None
+
+    async def _deliver(self, key: str, effect: Effect) -> None:
+        """Deliver something to another run, and record it.
+
+        Raises:
+            Waiting: a person is asked whether to do so.
+        """
+        try:
+            (fact,) = await self._journal.perform(key, effect)
+        except Parked as parked:
+            park(self._journal, parked.question)
+        self._journal.record(key, fact)
+
+    async def _judge(self, key: str, request: str, what: str) -> DeliveryVerdict:
+        """What becomes of a delivery: in a fork, it may have to be allowed."""
+        origin = self._journal.origin
+        return "live" if origin is None else await origin.judge_delivery(key, request, what)
 
     @property
     def _post(self) -> RunDelivery:

@@ -63,14 +63,15 @@ class Correlations:
         return _generation(self._board, seed, number if is_going else number + 1), is_going
 
     async def _is_its_own(self, correlation: str, plan: str) -> bool:
-        """Whether a correlation is the id of a run that was started without one and is open."""
+        """Whether a correlation is the id of a run that was started without one, or of a fork, and
+        is open."""
         ends = await self._log.ends(RunKey(self._tenant, correlation))
         if ends is None:
             return False
         first, last = ends
         return (
             (first.data.workflow, first.data.definition) == (self._board, plan)
-            and first.data.correlation == correlation
+            and (first.data.correlation == correlation or first.run != correlation)
             and last.kind not in ENDS
         )
 

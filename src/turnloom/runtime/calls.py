@@ -15,7 +15,6 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, NoReturn, TypeVar, cast, get_args
 
 import msgspec
@@ -23,29 +22,22 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from turnloom.agents.events import (
     EffectDone,
-    ModelRetried,
     QuestionAnswered,
     QuestionAsked,
     QuestionExpiredFact,
 )
-from turnloom.agents.logic.model_errors import without_keys
+from turnloom.agents.logic.answers import answer_id
 from turnloom.agents.spec import (
     ASKING,
     SELECTOR,
-    Answer,
     Callee,
     Display,
-    Engine,
     Question,
-    Task,
-    ToolSchema,
 )
-from turnloom.assembly.logic.labels import together
 from turnloom.assembly.spec.sources import Assembly, VariableSource
-from turnloom.board.spec import Artifact, Audience, Visibility
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_seconds, as_string
+from turnloom.kernel.arguments import as_string
 from turnloom.kernel.contained import Interrupted, Quit, called, contained, error_name
 from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
@@ -55,6 +47,7 @@ from turnloom.log.spec import Fact
 from turnloom.runtime.journal import Journal, idempotency_key
 from turnloom.runtime.logic import scope_of
 from turnloom.runtime.spec import LoadedWorkflow
+from turnloom.runtime.world import CallResult, GivenResult, RecordedError
 from turnloom.variables.events import ContextChanged, ContextMissed
 from turnloom.variables.logic.exposure import names_of
 from turnloom.variables.logic.triggers import value_at
@@ -77,12 +70,13 @@ class Parked(Interrupted):
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The caller: the key of the call, the writer of its changes, its timeout, and values that only
-    it sees."""
+    it sees. `effect` is the key under which its intent is recorded, if it touches the world."""
 
     key: str
     writer: str
     timeout: float | None
     shown: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    effect: str = ""
 
 
 class Call:
@@ -101,6 +95,7 @@ class Call:
         self._asked = 0
         self._answers: list[tuple[str, Json]] = []
         self._doing: set[str] = set()
+        self._notes: Sequence[Fact] = ()
         held = _held(journal, caller.shown)
         self.draft = DraftValues(held, caller.writer, after.draft if after else None)
 
@@ -143,9 +138,48 @@ class Call:
         self.question = self._unanswered()
         if self.question is not None:
             raise Parked(self.question)
+        origin = self._journal.origin
+        if origin is not None and self._caller.effect:
+            result = await origin.judge(self._caller.effect, self._caller.writer)
+            if result is not None:
+                return self._play(result)
         ASKING.set(self)
         with contained():
             return await self._callee(arguments, Context(self.draft, self))
+
+    def _play(self, result: CallResult | GivenResult) -> Any:
+        """Do what a recorded call did, and return its result, or what a person gave instead.
+
+        Raises:
+            RecordedError: it failed.
+        """
+        if isinstance(result, GivenResult):
+            return result.value
+        for number, (asked, answered) in enumerate(result.dialogue):
+            self._repeat(f"{self._caller.key}/ask.{number}", asked, answered)
+        for write in result.writes:
+            if not write.removed:
+                self.draft.write(write.name, opened(self._journal, write.value))
+            elif write.name in [*self.draft.names()]:
+                self.draft.remove(write.name)
+        self._notes = result.notes
+        if result.error is not None:
+            raise self._opened(result.error)
+        is_json = not isinstance(result.value, tuple)  # a step's change is opened where it is read
+        return opened(self._journal, result.value) if is_json else result.value
+
+    def _repeat(self, key: str, asked: QuestionAsked, answered: QuestionAnswered) -> None:
+        """Record a question and its answer as another run has them, unless they are here."""
+        journal, id = self._journal, in_life(key, self._journal.state.life)
+        if journal.recorded(id) is None:
+            journal.record(id, msgspec.structs.replace(asked, question=id))
+            fact = msgspec.structs.replace(answered, question=id)
+            journal.record(answer_id(id), fact, answered.by)
+
+    def _opened(self, error: RecordedError) -> RecordedError:
+        """A recorded error with secrets in clear."""
+        message, stack = (opened(self._journal, each) for each in (str(error), error.stack))
+        return RecordedError(error.name, message, stack, error.handler)
 
     def _go_on(self) -> None:
         """Raise if the call is parked or closed."""
@@ -171,7 +205,7 @@ class Call:
         self._go_on()
         question = self._make(tool, payload, seconds, display)
         self._asked += 1
-        answered = _answer_to(self._journal, question.id)
+        answered = answer_to(self._journal, question.id)
         if answered is not None:
             self._answers.append((question.tool, answered.value))
             return apart(answered.value)
@@ -258,6 +292,7 @@ class Call:
             if isinstance(fact, ContextChanged) and fact.name in self.draft.made:
                 self._journal.objects[fact.name, by] = self.draft.made[fact.name]
             yield fact
+        yield from self._notes
         for name, trigger in _declared(self._journal) if self._answers else ():
             for tool, answer in self._answers:
                 value = value_at(answer, trigger.response_key)
@@ -292,7 +327,7 @@ def _held(journal: Journal, shown: Mapping[str, Json]) -> HeldValues:
     )
 
 
-def _answer_to(journal: Journal, question: str) -> QuestionAnswered | None:
+def answer_to(journal: Journal, question: str) -> QuestionAnswered | None:
     """The recorded answer to a question of an open turn, or of a hook of the run."""
     state, scope = journal.state, scope_of(journal.state, question)
     facts = [event.data for event in scope.recorded.values()] if scope else state.chat.values()
@@ -493,96 +528,3 @@ class ConcurrentCalls:
     def _tell(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-async def ask_engine(engine: Engine, task: Task) -> Answer:
-    """The answer of an engine.
-
-    Raises:
-        Quit: it exited the program, or cancelled itself.
-        Exception: whatever it raises.
-    """
-    with contained():
-        return await engine(task)
-
-
-class BoardReads:
-    """The artifacts that an engine reads on the board during one call."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, Visibility] = {}
-        self._is_over = False
-
-    def note(self, artifacts: Sequence[Artifact]) -> None:
-        """Note artifacts before they are returned.
-
-        Raises:
-            UsageError: the call is over, so nothing would say what was made of them.
-        """
-        if self._is_over:
-            raise UsageError("The call that this board was for is over. Use that of the next task.")
-        self._seen |= {each.id: each.visibility for each in artifacts}
-
-    def end(self) -> None:
-        """Refuse further reads."""
-        self._is_over = True
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the artifacts that were read."""
-        return tuple(self._seen)
-
-    @property
-    def visibility(self) -> Audience:
-        """The audience that may see all of them."""
-        return together(self._seen.values())
-
-
-class Retries:
-    """Records the attempts of one model call that fail and are followed by another."""
-
-    def __init__(self, journal: Journal, key: str, task: Task, engine: str) -> None:
-        self._journal: Journal | None = journal
-        self._key = key
-        self._identity = (task.turn, task.agent, engine)
-
-    async def note(self, error: str, message: str, pause: float) -> None:
-        """Store a failed attempt and the seconds until the next one.
-
-        Raises:
-            UsageError: the call is over, or the pause is not a number.
-        """
-        journal = self._journal
-        if journal is None:
-            raise UsageError("The call of this task is over. Do not ask its model again.")
-        seconds = as_seconds(pause, "`pause` of a retry") or 0.0
-        text = without_keys(writable(str(message)))
-        fact = ModelRetried(*self._identity, writable(str(error)), text, round(seconds, 3))
-        # Attempts of a process that is gone count too.
-        ids = (f"{self._key}/retry.{number}" for number in count())
-        await journal.put(next(id for id in ids if journal.recorded(id) is None), fact)
-
-    def end(self) -> None:
-        """Record nothing more, and let go of the run: an engine may keep the task."""
-        self._journal = None
-
-
-class EngineCallee:
-    """An engine that takes the run's variables, as a callee."""
-
-    may_ask = True
-
-    def __init__(self, engine: Engine, task: Task) -> None:
-        self.schema = ToolSchema(task.agent, "", {})
-        self._engine = engine
-        self._task = task
-
-    async def __call__(self, arguments: Mapping[str, Json], context: Context) -> Any:
-        """The answer of the engine."""
-        return await self._engine(msgspec.structs.replace(self._task, variables=context))
-
-
-def engine_call(journal: Journal, key: str, engine: Engine, task: Task) -> Call:
-    """The call of an engine that takes the run's variables; the agent is the writer of its
-    changes."""
-    return Call(journal, Caller(key, f"agent:{task.agent}", None), EngineCallee(engine, task))

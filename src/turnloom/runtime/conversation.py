@@ -51,8 +51,8 @@ from turnloom.runtime.around.guards import (
     window_of,
 )
 from turnloom.runtime.around.selection import ChoiceRequest
-from turnloom.runtime.calls import Retries, ask_engine
 from turnloom.runtime.drive.live import LiveRun, RunResources
+from turnloom.runtime.engine_calls import Retries, ask_engine
 from turnloom.runtime.journal import Diverged, Journal
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ReadOnlyValues

@@ -26,7 +26,7 @@ from turnloom.flow.events import (
 )
 from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
 from turnloom.flow.logic.executions import StepExecution, find_executions
-from turnloom.flow.logic.flowing import STOPPED, FlowForm
+from turnloom.flow.logic.flowing import STOPPED, FlowForm, is_given_up
 from turnloom.flow.logic.folding import APPROVALS, RETRY
 from turnloom.flow.logic.migrating import migrate, migrate_all
 from turnloom.flow.logic.plans import step_text
@@ -485,7 +485,10 @@ class FlowRuntime:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a step raises is recorded
             await self._journal.world.reach(work.key)
-            self._failures.attempt(step, node, error)
+            if is_given_up(self._progress, step):
+                await self.cut_off(work)
+            else:
+                self._failures.attempt(step, node, error)
 
     async def cut_off(self, work: Work) -> None:
         """Record that a step was interrupted."""

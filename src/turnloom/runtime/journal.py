@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 import anyio
 import msgspec
 
-from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpiredFact
+from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpiredFact, UserText
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
@@ -18,7 +18,7 @@ from turnloom.errors import Conflict
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.deadlines import uninterrupted
 from turnloom.kernel.values import preview
-from turnloom.log.events import RunRetried
+from turnloom.log.events import RunForked, RunRetried
 from turnloom.log.logic import in_life, plain_id, standing
 from turnloom.log.ports import Clock, Effect
 from turnloom.log.spec import Event, Fact, Intent, RunKey
@@ -26,7 +26,7 @@ from turnloom.runs.retries import RETRY
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
-from turnloom.runtime.world import PRESENT, World
+from turnloom.runtime.world import PRESENT, RunOrigin, World
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
 from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
@@ -36,6 +36,10 @@ F = TypeVar("F", bound=Fact)
 
 # Characters of a value shown in the program's log, unless its definition sets `max_chars`.
 PREVIEW = 80
+
+# The kinds of events that begin a run anew, and of those that may come with them.
+_BEGINNINGS = frozenset({RunForked.kind, RunRetried.kind})
+_WITH_THEM = frozenset({ContextChanged.kind, QuestionAnswered.kind, UserText.kind, TimerSet.kind})
 
 # Separates, in the id of an event, its cause from what was derived from it.
 FOLLOWS = ">"
@@ -148,6 +152,9 @@ class Journal:
         self.clock = clock
         self.time = BatchTime(clock)
         self.world: World = PRESENT
+        self.origin: RunOrigin | None = None
+        # Whether the run was forked or retried, and nothing happened since.
+        self.is_begun_anew = False
         self._stored = state.position
         self._error: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
@@ -380,6 +387,7 @@ class Journal:
             if FOLLOWS not in event.id:
                 self._cause = event.seq
             self._last = event
+            self._note(event)
         if self.objects:
             self._rewritten.update(name for name, _ in self.objects)
             self._forget_rewritten()
@@ -418,7 +426,14 @@ class Journal:
             for tell in self.on_closed:
                 tell()
         self._last = event
+        self._note(event)
         return event
+
+    def _note(self, event: Event) -> None:
+        if event.kind in _BEGINNINGS or event.actor == RETRY:
+            self.is_begun_anew = True
+        elif self.is_begun_anew and event.kind not in _WITH_THEM:
+            self.is_begun_anew = False
 
     def _accept(self, event: Event, id: str) -> Event:
         """Add an event to the batch, to be stored under an id; returns the event that takes

@@ -7,6 +7,7 @@ import msgspec
 
 from turnloom.agents import events as agents
 from turnloom.agents.logic.folding import FOLDS as AGENT_FOLDS
+from turnloom.agents.logic.folding import postponed
 from turnloom.agents.spec import Failure, OpenTurn, RunState
 from turnloom.assembly import events as assembly
 from turnloom.assembly.logic.frames import texts_of
@@ -35,6 +36,7 @@ FACTS = (
     runs.CancelRequested,
     runs.RunCancelled,
     runs.RunRetried,
+    runs.RunForked,
     variables.ContextLoaded,
     variables.ContextChanged,
     variables.ContextRefused,
@@ -313,6 +315,20 @@ def _on_retried(state: RunState, event: Event) -> None:
     state.ending = ""
     state.pin = fact.pin or state.pin
     state.budget = {**state.budget, **fact.budget}
+    state.tools, state.origin = fact.tools, (state.run, event.seq)
+    state.status = "paused" if state.questions else "running"
+
+
+def _on_forked(state: RunState, event: Event) -> None:
+    """Continue as another run. The time before it began does not count against its deadlines."""
+    fact: runs.RunForked = event.data
+    state.pin = fact.pin or state.pin
+    state.tools, state.origin = fact.tools, (fact.of, fact.at)
+    if state.correlation:
+        state.correlation = state.run
+    idle = event.at - fact.since
+    state.timers = {name: due + idle for name, due in state.timers.items()}
+    state.questions = postponed(state.questions, idle)
     state.status = "paused" if state.questions else "running"
 
 
@@ -358,6 +374,7 @@ _FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     runs.RunFailed: _status("failed"),
     runs.RunCancelled: _status("cancelled"),
     runs.RunRetried: _on_retried,
+    runs.RunForked: _on_forked,
     runs.CancelRequested: _on_cancel,
     lifecycle.LifecycleToolCall: _on_hook,
     variables.ContextLoaded: _on_loaded,

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from turnloom.agents.spec import RunState
 from turnloom.errors import PlanChanged, UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
-from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
+from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of, as_string
 from turnloom.kernel.durations import later
-from turnloom.log.events import ENDS, Pin, RunPaused, RunRetried, RunStarted
+from turnloom.log.events import ENDS, Pin, RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import Clock, EventLog
-from turnloom.log.service import branching
+from turnloom.log.service import branching, ends_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runs.form import Form
 from turnloom.runs.retries import RETRY, Redo
@@ -23,21 +23,27 @@ from turnloom.runtime.ports import Definitions
 from turnloom.runtime.spec import LoadedWorkflow, RetryRequest
 from turnloom.variables.events import TimerSet
 
+# What becomes of calls that touch the world, in a run that repeats a part of one: see `RunForked`.
+RECORDED, ASK, LIVE = "recorded", "ask", "live"
+POLICIES = (RECORDED, ASK, LIVE)
+
 
 class Terms(NamedTuple):
-    """What the retries of a run changed: its definition, and limits of its budget."""
+    """What retries and forks of a run changed: its definition, and limits of its budget."""
 
     pin: Pin | None
     budget: Mapping[str, float]
 
 
 def terms_of(events: Sequence[Event], state: RunState | None) -> Terms:
-    """What retries changed, up to a snapshot and after it."""
+    """What retries and forks changed, up to a snapshot and after it."""
     terms = Terms(state.pin, state.budget) if state else Terms(None, {})
     for event in events:
-        if isinstance(event.data, RunRetried):
-            fact = event.data
+        fact = event.data
+        if isinstance(fact, RunRetried):
             terms = Terms(fact.pin or terms.pin, {**terms.budget, **fact.budget})
+        elif isinstance(fact, RunForked):
+            terms = terms._replace(pin=fact.pin or terms.pin)
     return terms
 
 
@@ -74,11 +80,35 @@ def raised_budget(budget: RunBudget, raised: Mapping[str, float]) -> RunBudget:
         raise UsageError(f"The budget cannot be {said}. Count in whole numbers.") from None
 
 
-def undriven(log: Appends, clock: Clock, run: RunKey, fence: int) -> Journal:
-    """The journal of a run of which nothing is decided here: its facts are masked already."""
+async def replacement(
+    log: EventLog, definitions: Definitions, run: RunKey, source: str
+) -> LoadedWorkflow:
+    """The definition at a path, which replaces that of a run of a folder.
+
+    Raises:
+        DefinitionError: it does not pass its check.
+        UnknownRun: there is no such run.
+        UsageError: it is a run of a board or a flow.
+    """
+    first, _ = await ends_of(log, run)
+    if not first.data.files:  # declared in code
+        raise UsageError(
+            f"Run {run.id!r} is not a run of a folder. Boards and flows continue with the code of "
+            "the program that continues them."
+        )
+    return await definitions.load(source)
+
+
+def undriven(
+    log: Appends, clock: Clock, run: RunKey, fence: int | None, position: int = 0
+) -> Journal:
+    """The journal of a run of which nothing is decided here, and nothing known before a position:
+    its facts are masked already."""
     form = Undriven("")
     bare = LoadedWorkflow(form, {}, "", "", files={}, code={})
-    journal = Journal(log, clock, bare, fresh(run, form), secrets=None)
+    state = fresh(run, form)
+    state.position = position
+    journal = Journal(log, clock, bare, state, secrets=None)
     journal.fence = fence
     return journal
 
@@ -106,14 +136,27 @@ async def retry(
         asked.by,
         ranges(redo.voided),
         _since(asked.since, end),
-        tuple(sorted({*changed, *_changed(started, asked.loaded)})) or before.changed_code,
-        pin=_pin(asked.loaded),
+        tuple(sorted({*changed, *changed_files(started, asked.loaded)})) or before.changed_code,
+        pin=pin_of(asked.loaded),
         budget=asked.budget,
+        tools=asked.tools,
     )
     journal.catch_up(stored)
     journal.record(f"retried@{stored[-1].seq}", fact, asked.by)
     record_redo(journal, redo, stored[-1].seq)
     await journal.commit()
+
+
+def as_policy(tools: object) -> str:
+    """A policy for calls that touch the world, as a program gives it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    policy = as_string(tools, "`tools`")
+    if policy not in POLICIES:
+        raise UsageError(f"`tools` is one of {', '.join(POLICIES)}, not {policy!r}.")
+    return policy
 
 
 async def _definitions(
@@ -154,7 +197,12 @@ def record_redo(journal: Journal, redo: Redo, end: int) -> None:
 
 
 def as_request(
-    since: object, at: object, budget: Mapping[str, float] | None, by: str
+    since: object,
+    at: object,
+    budget: Mapping[str, float] | None,
+    by: str,
+    *,
+    tools: object = None,
 ) -> RetryRequest:
     """A request as a program gives it.
 
@@ -167,7 +215,9 @@ def as_request(
         since = as_count(since, "`since`")
     position = None if at is None else as_count(at, "`at`")
     limits = _limits(budget or {})
-    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits)
+    is_whole = since is None and position is None
+    policy = (LIVE if is_whole else ASK) if tools is None else as_policy(tools)
+    return RetryRequest(as_name(by, "`by`"), since, position, budget=limits, tools=policy)
 
 
 def _limits(given: Mapping[str, float]) -> dict[str, float]:
@@ -253,7 +303,8 @@ def _since(since: int | str | None, at: int | None) -> str:
     return f"turn {since}" if isinstance(since, int) else f"step {since}"
 
 
-def _pin(loaded: LoadedWorkflow | None) -> Pin | None:
+def pin_of(loaded: LoadedWorkflow | None) -> Pin | None:
+    """The pin of a definition that replaces that of a run."""
     if loaded is None:
         return None
     return Pin(
@@ -266,7 +317,7 @@ def _pin(loaded: LoadedWorkflow | None) -> Pin | None:
     )
 
 
-def _changed(started: RunStarted, loaded: LoadedWorkflow | None) -> tuple[str, ...]:
+def changed_files(started: RunStarted, loaded: LoadedWorkflow | None) -> tuple[str, ...]:
     """The files of a definition, and of its code, that differ from those of the run."""
     if loaded is None:
         return ()

@@ -44,13 +44,14 @@ from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
 from turnloom.runtime.drive.plans import pin, plan_of
 from turnloom.runtime.following import Subscriptions
+from turnloom.runtime.forking import Forks
 from turnloom.runtime.journal import telling
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
 from turnloom.runtime.observers import Observers
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
 from turnloom.runtime.questions import Questions
-from turnloom.runtime.retrying import undriven
+from turnloom.runtime.retrying import replacement, undriven
 from turnloom.runtime.spec import (
     Delivery,
     LoadedWorkflow,
@@ -167,7 +168,7 @@ class RuntimePorts:
 
 class Runs:
     """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
-    process drives a run, and `questions` are those that are open."""
+    process drives a run, `questions` are those that are open, and `forks` begins forks."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
@@ -188,6 +189,14 @@ class Runs:
         serves = self._posting.serves
         self._mailing = MailDelivery(
             world.stores, world.scheduler, self._driver, declares, serves=serves
+        )
+        self.forks = Forks(
+            world.stores,
+            chance,
+            world.definitions,
+            self._context,
+            observe=observe,
+            wake=self._mailing.wake,
         )
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
@@ -335,14 +344,10 @@ class Runs:
             RunBusy: another process drives it.
             UsageError: it has not ended, or there is nothing to do again.
         """
-        first, _ = await self._ends(run)
         if source is not None:
-            if not first.data.files:  # declared in code
-                raise UsageError(
-                    f"Run {run.id!r} is not a run of a folder. Boards and flows continue with the "
-                    "code of the program that retries them."
-                )
-            asked = replace(asked, loaded=await self._world.definitions.load(source))
+            world = self._world
+            loaded = await replacement(world.stores.log, world.definitions, run, source)
+            asked = replace(asked, loaded=loaded)
         self.following.clear_error(run)
         await self._driver.retry(run, asked)
         await self._mailing.wake(run)

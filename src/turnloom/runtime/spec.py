@@ -135,13 +135,34 @@ class RetryTurn(msgspec.Struct, frozen=True, tag="retry"):
 class RetryRequest:
     """How to retry an ended run: by default from what failed; or everything `since` a turn (its
     number) or a step (its name), or after the batch `at` a position. `loaded` replaces its
-    definition, and `budget` raises limits."""
+    definition, and `budget` raises limits. `tools` says what becomes of calls that are made
+    again."""
 
     by: str
     since: int | str | None = None
     at: int | None = None
     loaded: "LoadedWorkflow | None" = None
     budget: Mapping[str, float] = field(default_factory=dict[str, float])
+    tools: str = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """How to fork a run: after the batch `at` a position, by a person (by default, its user), with
+    an answer to its open question, variables, and a changed definition. `tools` says what becomes
+    of calls that touch the world."""
+
+    at: int
+    by: str | None = None
+    answer: Json = None
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    tools: str = "ask"
+    loaded: "LoadedWorkflow | None" = None
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the fork begins as the original was at the cut."""
+        return self.answer is None and not self.values and self.loaded is None
 
 
 class Renewal(NamedTuple):
@@ -155,6 +176,11 @@ class Renewal(NamedTuple):
 
 class Wake(msgspec.Struct, frozen=True, tag="wake"):
     """A request to continue a run that its driver gave back unfinished."""
+
+
+# The tool that asks whether a fork may act, and the answers that it takes.
+EFFECT = "effect"
+ALLOW, REFUSE, REPLACE = "allow", "refuse", "replace"
 
 
 # The messages that an inbox holds.

@@ -129,15 +129,16 @@ class Steps:
         if step.undoes:
             code, seconds, wide = node.compensate, node.undo_seconds, node.undo_takes_context
         callee = StepCallee(function_of(code), state, about, takes_context=wide)
-        call = Call(self._journal, Caller(key, f"step:{about.step}", seconds), callee)
         id = f"{key}/a{step.attempt}"
+        caller = Caller(key, f"step:{about.step}", seconds, effect=id)
+        call = Call(self._journal, caller, callee)
         left = f"{id}/left"
 
         async def effect() -> Sequence[Fact]:
             charge = charge_of(step.number, step.attempt, step.turn)
             try:
                 given = await in_time(self._journal, charge, call.carry_out({}))
-                change = self.states.read(given, state, lambda: self.state(written))
+                change = self._read(given, state, lambda: self.state(written))
             except Exception as error:
                 raise CallFailed(error, [*call.facts(left)]) from error
             return [*call.facts(id), outcome_of(step, node, change, {})]
@@ -156,6 +157,16 @@ class Steps:
             raise
         self.settle(step)
         return self._journal.complete(id, [*writes, made])[-1]
+
+    def _read(self, given: Any, state: Any, shown: Callable[[], Any]) -> StateChange:
+        """The change that a step made, or that is recorded of another run.
+
+        Raises:
+            InvalidUpdate: it is none.
+        """
+        if isinstance(given, StateChange):
+            return given._replace(fields=opened(self._journal, given.fields))
+        return self.states.read(given, state, shown)
 
     def _reduced(self, step: Step, node: StepNode, written: Mapping[str, Json], came: Fact) -> Fact:
         """The outcome of a step with the fields that code reduces.

@@ -15,6 +15,7 @@ from turnloom.kernel.marks import neutral
 from turnloom.kernel.threads import in_thread, threads, user_calls
 from turnloom.kernel.values import Json, error_text, preview, writable
 from turnloom.log.spec import Event
+from turnloom.runtime.world import RecordedError
 from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.derivation import DerivationRule, settle
 from turnloom.variables.logic.secrets import Secrets
@@ -135,6 +136,8 @@ LINE = 200
 def stack_of(error: BaseException, secrets: Secrets) -> str:
     """The frames of user code in which an error was raised, masked; empty if our own code raised
     it."""
+    if isinstance(error, RecordedError):
+        return error.stack
     begin = without_callers(error.__traceback__)
     if begin is None:
         return ""

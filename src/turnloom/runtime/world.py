@@ -3,12 +3,16 @@
 from asyncio import timeout
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from turnloom.kernel.contained import Interrupted
+from turnloom.agents.events import QuestionAnswered, QuestionAsked
+from turnloom.board.ports import ArtifactStore
+from turnloom.kernel.contained import Interrupted, NamedError
+from turnloom.kernel.values import Json
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action
+from turnloom.variables.events import ContextChanged
 
 T = TypeVar("T")
 
@@ -25,13 +29,12 @@ class CallFailed(Exception):
         self.facts = facts
 
 
-class RecordedError(Exception):
+class RecordedError(NamedError):
     """An error that is known from the log only: its name, message and stack, and the path that
     handled it."""
 
     def __init__(self, name: str, message: str, stack: str = "", handler: str = "") -> None:
-        super().__init__(message)
-        self.name = name
+        super().__init__(name, message)
         self.stack = stack
         self.handler = handler
 
@@ -42,6 +45,56 @@ class RecordedFailure(Interrupted):
     def __init__(self, error: str) -> None:
         super().__init__(error)
         self.error = error
+
+
+class CallResult(NamedTuple):
+    """What a recorded call left: its questions and their answers, its writes, other facts, and its
+    result or its error."""
+
+    dialogue: Sequence[tuple[QuestionAsked, QuestionAnswered]] = ()
+    writes: Sequence[ContextChanged] = ()
+    notes: Sequence[Fact] = ()
+    value: Any = None
+    error: RecordedError | None = None
+
+
+class GivenResult(NamedTuple):
+    """The result that a person gave for a call."""
+
+    value: Json
+
+
+class EffectRefused(Exception):
+    """A call was not made: the original did not make it, and it was not allowed."""
+
+
+# What becomes of a delivery between runs.
+DeliveryVerdict = Literal["live", "recorded", "refused"]
+
+
+class RunOrigin(Protocol):
+    """What a run that was forked, or is done again, makes of its original."""
+
+    async def judge(self, effect: str, what: str) -> CallResult | GivenResult | None:
+        """What stands in for a call; None if the call is made.
+
+        Raises:
+            Parked: the run's user is asked.
+            EffectRefused: it is not made, and nothing stands in for it.
+        """
+        ...
+
+    async def judge_delivery(self, effect: str, request: str, what: str) -> DeliveryVerdict:
+        """What becomes of a delivery to another run.
+
+        Raises:
+            Parked: the run's user is asked.
+        """
+        ...
+
+    def board(self, artifacts: ArtifactStore) -> ArtifactStore:
+        """The board as the run sees it."""
+        ...
 
 
 class World(Protocol):

@@ -22,6 +22,7 @@ from turnloom.log.logic import (
     check_branch,
     check_cut,
     is_chosen,
+    listed_first,
     no_position,
     run_exists,
 )
@@ -90,6 +91,12 @@ class _Run:
         self.events: list[Event] = origin.events[:cut] if origin else []
         self.ids: set[str] = set()
         self.batch_ends: list[int] = []
+
+    @property
+    def ends(self) -> tuple[Event, Event]:
+        """The first and the last event, as they are listed."""
+        first, last = self.events[0], self.events[-1]
+        return listed_first(first, last.run, self.events[self.cut].at), last
 
     def holds(self, id: str) -> bool:
         """Whether an event has this id."""
@@ -282,7 +289,7 @@ class MemoryLog:
             end = _index_of(listed, runs.runs[before])
         if which == EVERY_RUN:
             newest = (listed[at] for at in range(end - 1, -1, -1))
-            return [(held.events[0], held.events[-1]) for held in islice(newest, limit)]
+            return [held.ends for held in islice(newest, limit)]
         return await _chosen(listed[:end], limit, which)
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
@@ -357,8 +364,8 @@ async def _chosen(runs: Sequence[_Run], limit: int, which: RunFilter) -> list[tu
     for number, held in enumerate(reversed(runs), 1):
         if len(found) >= limit:
             break
-        if is_chosen(which, held.events[0], held.events[-1]):
-            found.append((held.events[0], held.events[-1]))
+        if is_chosen(which, *held.ends):
+            found.append(held.ends)
         if not number % LOOKED_AT:
             await asyncio.sleep(0)
     return found

@@ -10,6 +10,7 @@ from turnloom.adapters.sqlite.branches import SharedSpan, cut_after, segments_of
 from turnloom.adapters.sqlite.listing import BegunRun, begun_run, ended_at
 from turnloom.adapters.sqlite.run_ends import RunEnd
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
+from turnloom.board.logic.rows import microseconds
 from turnloom.errors import Conflict, LeaseLost, UnknownRun
 from turnloom.log.logic import Codec, check_batch, run_exists, status_of
 from turnloom.log.spec import Event, RunKey
@@ -70,8 +71,6 @@ class Append(StoreWrite[Sequence[Event]]):
             or run_end.status != self._status
             or not run_end.position == run_end.known == self._expected
             or not run_end.ids.isdisjoint(self._ids)
-            or run_end.shared
-            and run_end.taken(self._ids)
         ):
             return False
         self._insert(writer, run_end)
@@ -160,22 +159,21 @@ class BeginBranch(Append):
             if segments_of(writer.connection, existing.n) != segments:
                 raise run_exists(self._run.id)
             return self._stored_batch(writer, existing)
-        inherited = writer.ids_until(self._origin, origin, self._expected)
-        if taken := {each for ids in inherited for each in self._ids & ids}:
+        if taken := writer.taken_until(origin, self._expected, self._ids):
             raise Conflict(f"Run {self._run.id!r} already has an event {min(taken)!r}.")
         for each in self._side_writes:
             each.apply(writer)
         run_end = self._begin(writer, origin.n, segments)
         run_end.digest = digest
-        run_end.position = run_end.known = self._expected
-        run_end.shared = inherited
+        run_end.position = self._expected
         self._insert(writer, run_end)
-        run_end.status = self._status
+        writer.run_ends.forget(self._run)  # its inherited ids are looked up when it is continued
         return self._events
 
     def _begin(self, writer: Writer, origin: int, segments: Sequence[SharedSpan]) -> RunEnd:
-        """Add the run: it is found by the workflow, the user and the start of its origin."""
-        workflow, user, started = writer.execute(queries.FOUND_BY, (origin,)).fetchone()
+        """Add the run: it is found by the workflow and the user of its origin."""
+        workflow, user = writer.execute(queries.FOUND_BY, (origin,)).fetchone()
+        started = microseconds(self._events[0].at)
         begun = BegunRun(workflow, user, started, self._status, ended=self._ended)
         run_end = writer.begin_run(self._run, begun)
         rows = [(run_end.n, *segment) for segment in segments]

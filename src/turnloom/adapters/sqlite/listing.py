@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from turnloom.adapters.sqlite import queries
-from turnloom.board.logic.rows import microseconds
+from turnloom.board.logic.rows import EPOCH, TICK, microseconds
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, STATUSES, status_of
 from turnloom.log.spec import Event, RunFilter
@@ -61,12 +61,12 @@ class RunsPage:
 
     def __call__(
         self, reader: sqlite3.Connection, before: int
-    ) -> tuple[list[tuple[str, bytes, bytes]], int | None]:
-        """A page of runs with lower numbers, and the number to continue from if there may be
-        more."""
+    ) -> tuple[list[tuple[str, bytes, bytes, datetime]], int | None]:
+        """A page of runs with lower numbers, with their ends and starts, and the number to continue
+        from if there may be more."""
         rows = reader.execute(self._query, self._values | {"before": before}).fetchall()
         more = rows[-1][0] if rows and len(rows) == self._most else None
-        return list(map(ends_of_row, rows)), more
+        return [(*ends_of_row(ends), _instant(started)) for *ends, started in rows], more
 
 
 def chosen_ends(which: RunFilter, *, unfinished: bool) -> str:
@@ -104,6 +104,10 @@ def ends_of_row(row: tuple[int, str, bytes | None, bytes | None]) -> tuple[str, 
     """A run, the first event of its first batch, and the last of its last one."""
     _, id, first, last = row
     return id, (first or b"").partition(b"\n")[0], (last or b"").rpartition(b"\n")[2]
+
+
+def _instant(started: int) -> datetime:
+    return EPOCH + started * TICK
 
 
 class _StoredEvent(msgspec.Struct):

@@ -19,7 +19,7 @@ from turnloom.adapters.sqlite.writer import StoreWrite
 from turnloom.board.logic.rows import project, rows_of
 from turnloom.errors import LogDamaged, UnknownKind, UnknownRun
 from turnloom.guards.logic.selection import observations
-from turnloom.log.logic import Codec, check_branch, is_chosen
+from turnloom.log.logic import Codec, check_branch, is_chosen, listed_first
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 
 # Greater than the number of any run.
@@ -159,7 +159,10 @@ class SqliteLog:
         at, is_quick = self._number(tenant, before), which == EVERY_RUN
         async with aclosing(self._database.pages(page, at, at_once=is_quick)) as pages:
             async for rows in pages:
-                shown = ((show(first, id), show(last, id)) for id, first, last in rows)
+                shown = (
+                    (listed_first(show(first, id), id, begun), show(last, id))
+                    for id, first, last, begun in rows
+                )
                 chosen = (each for each in shown if is_chosen(which, *each))
                 ends += islice(chosen, limit - len(ends))
                 if len(ends) == limit:

@@ -211,20 +211,22 @@ POSITION_OF = """
     WHERE pos > ?1 << 32 AND pos < (?1 + 1) << 32"""
 SEGMENTS_OF = "SELECT above, upto, source FROM branches WHERE n = ? ORDER BY above"
 ADD_SEGMENT = "INSERT INTO branches (n, above, upto, source) VALUES (?, ?, ?, ?)"
-FOUND_BY = "SELECT workflow, user, started FROM runs WHERE n = ?"
+FOUND_BY = "SELECT workflow, user FROM runs WHERE n = ?"
 # The runs that hold events of a run.
 BRANCHES_OF = """
     SELECT DISTINCT r.id FROM branches b JOIN runs r ON r.n = b.n WHERE b.source = ?"""
 KEEP_IDS = "INSERT OR REPLACE INTO ids VALUES (?, ?, ?)"
 KEPT_IDS = "SELECT known, CAST(data AS BLOB) FROM ids WHERE n = ?"
 # The first batch is NULL if a run lost its beginning.
-_ENDS = """
-    SELECT r.n, r.id, CAST(f.data AS BLOB), CAST(l.data AS BLOB) FROM runs r
+_BOTH_ENDS = "SELECT r.n, r.id, CAST(f.data AS BLOB), CAST(l.data AS BLOB)"
+_OF_RUNS = """
+    FROM runs r
     LEFT JOIN batches f ON f.pos = (
         coalesce((SELECT source FROM branches WHERE n = r.n AND above = 0), r.n) << 32) + 1
     LEFT JOIN batches l ON l.pos = (
         SELECT max(pos) FROM batches WHERE pos > r.n << 32 AND pos < (r.n + 1) << 32)"""
-ENDS_CHOSEN = f"{_ENDS} WHERE r.n IN ({{chosen}}) ORDER BY r.n DESC"
+_ENDS = f"{_BOTH_ENDS} {_OF_RUNS}"
+ENDS_CHOSEN = f"{_BOTH_ENDS}, r.started {_OF_RUNS} WHERE r.n IN ({{chosen}}) ORDER BY r.n DESC"
 CHOSEN = """
     SELECT n FROM runs WHERE tenant = :tenant AND n < :before{conditions}
     ORDER BY n DESC LIMIT :most"""

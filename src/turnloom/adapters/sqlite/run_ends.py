@@ -1,6 +1,6 @@
 """A writer's cache of run ends, so that appends to known runs need no query."""
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 
 from turnloom.log.spec import RunKey
 
@@ -11,12 +11,9 @@ IDS = 500_000
 
 class RunEnd:
     """The position of a run's last event, its status, the digest of its last batch, and the
-    ids of its events up to `known`, which may be less.
+    ids of its events up to `known`, which may be less."""
 
-    The ids in `shared` are also those of branches, and never change.
-    """
-
-    __slots__ = ("digest", "frozen", "ids", "known", "n", "position", "shared", "status")
+    __slots__ = ("digest", "ids", "known", "n", "position", "status")
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -25,25 +22,6 @@ class RunEnd:
         self.digest = b""
         self.known = 0
         self.ids: set[str] = set()
-        self.shared: tuple[Set[str], ...] = ()
-        # How many of the shared ids count as those of this run.
-        self.frozen = 0
-
-    @property
-    def id_count(self) -> int:
-        """The number of ids that are cached for this run."""
-        return len(self.ids) + self.frozen
-
-    def taken(self, ids: Set[str]) -> set[str]:
-        """Those of some ids that are among the known ones."""
-        return {each for each in ids if each in self.ids or any(each in s for s in self.shared)}
-
-    def freeze(self) -> tuple[Set[str], ...]:
-        """The known ids, as sets that never change: a branch shares them."""
-        if self.ids:
-            self.shared, self.frozen = (*self.shared, self.ids), self.id_count
-            self.ids = set()
-        return self.shared
 
 
 class RunEndCache:
@@ -77,9 +55,9 @@ class RunEndCache:
 
     def add_ids(self, run: RunKey, end: RunEnd, ids: Collection[str]) -> None:
         """Add known ids of a run."""
-        self._id_count -= end.id_count
+        self._id_count -= len(end.ids)
         end.ids.update(ids)
-        self._id_count += end.id_count
+        self._id_count += len(end.ids)
         if self._id_count > self._limit:
             self._keep_only(run, end)
 
@@ -97,7 +75,7 @@ class RunEndCache:
         """Drop a run."""
         end = self._ends.pop(run, None)
         if end:
-            self._id_count -= end.id_count
+            self._id_count -= len(end.ids)
 
     def take(self, runs: Iterable[RunKey]) -> dict[RunKey, RunEnd]:
         """Move runs out of the cache, to another writer."""
@@ -111,10 +89,10 @@ class RunEndCache:
         for run, end in ends.items():
             self.forget(run)
             self._ends[run] = end
-            self._id_count += end.id_count
+            self._id_count += len(end.ids)
 
     def _keep_only(self, run: RunKey, end: RunEnd) -> None:
         self._ends.clear()
         self._ends[run] = end
-        self._id_count = end.id_count
+        self._id_count = len(end.ids)
         self._limit = max(self._ids, 2 * self._id_count)

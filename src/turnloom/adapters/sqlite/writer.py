@@ -2,14 +2,15 @@
 
 import sqlite3
 from asyncio import Future
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from os.path import commonprefix
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_BITS, SEQ_MASK, decode_ids, encode_ids, ids_of
-from turnloom.adapters.sqlite.branches import spans
+from turnloom.adapters.sqlite.branches import SharedSpan, spans
 from turnloom.adapters.sqlite.faults import WRITE_ERRORS, is_busy
 from turnloom.adapters.sqlite.listing import BegunRun
 from turnloom.adapters.sqlite.run_ends import RunEnd, RunEndCache
@@ -102,41 +103,62 @@ class Writer:
     def taken(self, run: RunKey, run_end: RunEnd, ids: Set[str]) -> set[str]:
         """Those of some ids that a run has."""
         self._look_up(run, run_end)
-        return run_end.taken(ids)
+        return run_end.ids & ids
 
     def _look_up(self, run: RunKey, run_end: RunEnd) -> None:
         """Look up the ids of a run up to its end, unless they are known."""
-        if not run_end.known:
-            self._recall(run, run_end)
         if run_end.known < run_end.position:
             for ids in self._stored_ids(run_end.n, run_end.known, run_end.position):
                 self.run_ends.add_ids(run, run_end, ids)
             run_end.known = run_end.position
 
-    def ids_until(self, run: RunKey, run_end: RunEnd, at: int) -> tuple[Set[str], ...]:
-        """The ids of a run up to the end of a batch, as sets that never change."""
-        if at == run_end.position:
-            self._look_up(run, run_end)
-            return run_end.freeze()
-        known, ids = self._kept_ids(run_end.n, at)
-        return (ids.union(*self._stored_ids(run_end.n, known, at)),)
+    def taken_until(self, run_end: RunEnd, at: int, ids: Set[str]) -> Set[str]:
+        """Those of some ids that a run has up to the end of a batch. Unless they are known, its ids
+        are searched as text: decoding them takes several times as long."""
+        if run_end.known == run_end.position == at:
+            return run_end.ids & ids
+        mark = commonprefix([encode_ids(id) for id in ids])
+        if not any(mark in data for data in self._texts_with_ids(run_end.n, at)):
+            return frozenset()
+        return ids & set[str]().union(*self._stored_ids(run_end.n, 0, at))
 
-    def _stored_ids(self, n: int, above: int, upto: int) -> Iterator[list[str]]:
-        """The ids of a run's events above a position, up to another; both end a batch."""
+    def _texts_with_ids(self, n: int, at: int) -> Iterator[bytes]:
+        """Texts in which all ids of a run up to the end of a batch stand, maybe among others."""
+        for span in spans(self.connection, n, 0, at):
+            known, data = self._kept(span.source)
+            yield data
+            for rows in self._batches(span._replace(above=max(span.above, known))):
+                yield from rows
+
+    def _stored_ids(self, n: int, above: int, upto: int) -> Iterator[Collection[str]]:
+        """The ids of a run's events above a position, up to another; both end a batch. Those from
+        its beginning on are taken from the kept ones, if there are some."""
         for span in spans(self.connection, n, above, upto):
-            base = span.source << SEQ_BITS
-            found = self.connection.execute(
-                queries.BATCHES_BETWEEN, (base + span.above, base + span.upto)
-            )
-            while rows := found.fetchmany(CHUNK):
-                yield ids_of(b"\n".join(data for (data,) in rows))
+            known, data = (0, b"") if above else self._kept(span.source)
+            if span.above < known <= span.upto and (ids := _decoded(data)) is not None:
+                yield ids
+                span = span._replace(above=known)
+            for rows in self._batches(span):
+                yield ids_of(b"\n".join(rows))
+
+    def _batches(self, span: SharedSpan) -> Iterator[list[bytes]]:
+        """The batches of a span, some at a time."""
+        base = span.source << SEQ_BITS
+        between = (base + span.above, base + span.upto)
+        found = self.connection.execute(queries.BATCHES_BETWEEN, between)
+        while rows := found.fetchmany(CHUNK):
+            yield [data for (data,) in rows]
+
+    def _kept(self, n: int) -> tuple[int, bytes]:
+        """The position up to which ids of a run are kept, and these ids."""
+        return self.execute(queries.KEPT_IDS, (n,)).fetchone() or (0, b"")
 
     def keep_ids(self, run: RunKey) -> None:
         """Store the known ids of a run, so that it need not be read from its beginning."""
         run_end = self.run_ends.get(run)
         if run_end and run_end.known:
-            ids = run_end.ids.union(*run_end.shared)
-            self.execute(queries.KEEP_IDS, (run_end.n, run_end.known, encode_ids(ids)))
+            kept = encode_ids(run_end.ids)
+            self.execute(queries.KEEP_IDS, (run_end.n, run_end.known, kept))
 
     def begin_run(self, run: RunKey, begun: BegunRun) -> RunEnd:
         """Add a run, with a new number and its searchable columns."""
@@ -157,22 +179,6 @@ class Writer:
     def data_version(self) -> int:
         """A number that changes when another connection commits."""
         return self.execute(queries.DATA_VERSION).fetchone()[0]
-
-    def _recall(self, run: RunKey, run_end: RunEnd) -> None:
-        known, ids = self._kept_ids(run_end.n, run_end.position)
-        if known:
-            self.run_ends.add_ids(run, run_end, ids)
-            run_end.known = known
-
-    def _kept_ids(self, n: int, upto: int) -> tuple[int, set[str]]:
-        """The stored ids of a run and the position that they reach, if not beyond another."""
-        kept = self.execute(queries.KEPT_IDS, (n,)).fetchone()
-        if kept and kept[0] <= upto:
-            try:
-                return kept[0], decode_ids(kept[1])
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                pass  # they are read from the events instead
-        return 0, set()
 
     def _transact(
         self, writes: Sequence[StoreWrite[Any]], apply: Callable[[StoreWrite[Any]], None]
@@ -209,3 +215,11 @@ class Writer:
             self.execute(queries.ROLLBACK_ONE)
             write.error = error
         self.execute(queries.RELEASE)
+
+
+def _decoded(data: bytes) -> set[str] | None:
+    """Kept ids; None if they are damaged, so that they are read from the events instead."""
+    try:
+        return decode_ids(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

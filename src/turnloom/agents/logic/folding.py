@@ -1,7 +1,10 @@
 """Folds of turn, message and question events into the state of a run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
+
+import msgspec
 
 from turnloom.agents.events import (
     AgentOutput,
@@ -23,7 +26,7 @@ from turnloom.assembly.spec import Message
 from turnloom.board.spec import Public, Visibility
 from turnloom.kernel.digests import chain_digest
 from turnloom.kernel.values import as_data
-from turnloom.log.events import CancelRequested
+from turnloom.log.events import CancelRequested, RunForked
 from turnloom.log.spec import Event
 
 # Id prefix of the recorded speaker selection, dropped when the next turn starts.
@@ -151,6 +154,14 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
     )
 
 
+def postponed(questions: Mapping[str, Question], by: timedelta) -> dict[str, Question]:
+    """Questions with later deadlines."""
+    return {
+        id: msgspec.structs.replace(each, due=each.due + by) if each.due is not None else each
+        for id, each in questions.items()
+    }
+
+
 def open_questions(events: Iterable[Event]) -> list[Question]:
     """The open questions of a run after these events, oldest first."""
     asked: dict[str, Question] = {}
@@ -161,6 +172,8 @@ def open_questions(events: Iterable[Event]) -> list[Question]:
             asked.pop(event.data.question, None)
         elif isinstance(event.data, CancelRequested):
             asked.clear()
+        elif isinstance(event.data, RunForked):
+            asked = postponed(asked, event.at - event.data.since)
     return [*asked.values()]
 
 

@@ -65,7 +65,9 @@ class RunState(msgspec.Struct):
     - `questions`: open questions, by id; `paused_for` is the one that last paused the run
     - `begun`: a turn or step has begun
     - `unguarded`: guards no longer apply
-    - `life`: how often the run was retried; `pin` and `budget` are what retries changed
+    - `life`: how often the run was retried; `pin` and `budget` are what retries and forks changed
+    - `tools`: what becomes of calls that touch the world; `origin` is the run whose results are
+      used, and the position of the cut; in a retried run, itself and the position of the retry
     - `guards`: the state of the guards, if there are any
     """
 
@@ -106,6 +108,8 @@ class RunState(msgspec.Struct):
     life: int = 0
     pin: Pin | None = None
     budget: dict[str, float] = {}
+    tools: str = "live"
+    origin: tuple[str, int] | None = None
     progress: Any = None
     guards: Any = None
 

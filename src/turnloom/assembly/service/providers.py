@@ -149,7 +149,7 @@ class DefaultCorrelationProvider:
             if id is not None:
                 newest = FilterConfig(correlation_id=id, limit=most, order="-created_at")
                 found += (await _read_others(request, newest))[::-1]
-        found.sort(key=lambda each: each.created_at)
+        found = sorted({each.id: each for each in found}.values(), key=lambda each: each.created_at)
         if self._limit is None or len(found) <= self._limit:
             return found, False
         return found[-self._limit :], True

@@ -19,6 +19,7 @@ from turnloom.explain.logic.describe import describe
 from turnloom.log.events import ENDS, RunPaused, RunRetried
 from turnloom.log.logic import standing, started_of, status_of
 from turnloom.log.spec import Event
+from turnloom.runtime.retrying import ASK, LIVE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,16 @@ class RetryCommand(ConversingCommand):
     budget: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=LIMIT", help="Raise a limit, as tokens=50000; may be repeated."),
+    ] = None
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            callback=as_text,
+            help="Calls made again, with other arguments: `ask` before each (without a terminal, "
+            "they are refused), `recorded` refuses them; `live` makes all calls. By default `ask` "
+            "with --from and --at, else `live`.",
+        ),
     ] = None
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry every failed run, instead of one.")
@@ -117,8 +128,10 @@ class RetryCommand(ConversingCommand):
 
     async def _retry(self, app: Loom, run: str) -> None:
         part, limits = _part(self.from_), _limits(self.budget or ())
+        is_whole = part is None and self.at is None
+        tools = self.policy(self.tools or (LIVE if is_whole else ASK))
         handle = app.handle(run, app_id=self.app_id)
-        await handle.retry(part, at=self.at, folder=self.folder, budget=limits)
+        await handle.retry(part, at=self.at, folder=self.folder, budget=limits, tools=tools)
 
 
 def _before(events: Sequence[Event]) -> Sequence[Event]:

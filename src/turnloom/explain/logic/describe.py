@@ -370,6 +370,13 @@ def _run_retried(fact: runs.RunRetried) -> str:
     return f"{fact.by} retried the run{since}{changed}{budget}"
 
 
+def _run_forked(fact: runs.RunForked) -> str:
+    changed = f", with changes in {', '.join(fact.changed)}" if fact.changed else ""
+    values = f", with other values of {', '.join(fact.values)}" if fact.values else ""
+    what = f"{fact.by} forked run {fact.of} after event {fact.at}"
+    return f"{what}{changed}{values}, tools: {fact.tools}"
+
+
 def _rewound(fact: flow.FlowRewound) -> str:
     kept = ", ".join(fact.kept)
     return f"the flow starts again{f', with the results of {kept}' if kept else ''}"
@@ -381,6 +388,7 @@ WORDS: Words = {
     runs.RunPaused: _paused,
     runs.RunResumed: lambda fact: "resumed",
     runs.RunRetried: _run_retried,
+    runs.RunForked: _run_forked,
     runs.RunFinished: lambda fact: fact.reason,
     runs.RunFailed: lambda fact: f"{fact.error}: {fact.message}",
     runs.RunCancelled: _cancelled,

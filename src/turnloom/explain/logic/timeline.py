@@ -40,7 +40,7 @@ from turnloom.guards import events as guards
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
-from turnloom.log.events import ENDS, RunPaused, RunResumed, RunRetried, RunStarted
+from turnloom.log.events import ENDS, RunForked, RunPaused, RunResumed, RunRetried, RunStarted
 from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
 from turnloom.reaction import events as reaction
@@ -275,6 +275,10 @@ def _on_run_retried(rows: Rows, event: Event, fact: RunRetried) -> None:
     rows.add(event.id, event, "retried", fact.by, note=describe(fact))
 
 
+def _on_run_forked(rows: Rows, event: Event, fact: RunForked) -> None:
+    rows.add(event.id, event, "forked", fact.by, note=describe(fact))
+
+
 # Handlers of events by kind.
 Handlers = Mapping[str, Callable[[Rows, Event, Any], None]]
 
@@ -305,6 +309,7 @@ HANDLERS: Handlers = {
     SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
     RunRetried.kind: _on_run_retried,
+    RunForked.kind: _on_run_forked,
 }
 
 

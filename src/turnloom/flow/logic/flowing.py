@@ -362,6 +362,11 @@ def _is_over(progress: Progress, step: Step) -> bool:
     undoing = progress.undoing
     if undoing is not None and step.number <= undoing.begun:
         return True
+    return is_given_up(progress, step)
+
+
+def is_given_up(progress: Progress, step: Step) -> bool:
+    """Whether the fork that a step belongs to has failed."""
     return not step.undoes and step.strand not in progress.strands
 
 

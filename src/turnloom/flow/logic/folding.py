@@ -147,8 +147,12 @@ class Folding:
                 step.acted = True
 
     def _on_completed(self, progress: Progress, fact: StepCompleted) -> None:
-        progress.steps.pop(fact.number, None)
-        strand = progress.strands[fact.strand]
+        step = progress.steps.pop(fact.number, None)
+        strand = progress.strands.get(fact.strand)
+        if strand is None:  # its fork failed meanwhile: only what it did to the world counts
+            if step is not None and step.done is not None:
+                self._compensate_later(progress, step.done)
+            return
         self._states.apply(strand.state, fact.update, fact.reduced)
         if strand.id and fact.update:
             strand.deltas.append(fact.update)

@@ -13,7 +13,8 @@ from turnloom.kernel.contained import contained, error_name
 from turnloom.kernel.sealed import sealed
 from turnloom.kernel.values import error_text
 from turnloom.runs.brief import TurnOutcome
-from turnloom.runtime.calls import Waiting, ask_engine
+from turnloom.runtime.calls import Waiting
+from turnloom.runtime.engine_calls import ask_engine
 from turnloom.runtime.spec import AgentRuntime
 from turnloom.variables.spec import Context, EffectAccess, VariableAccess
 

@@ -117,7 +117,8 @@ class HookRunner:
         )
 
         async def effect() -> Sequence[Fact]:
-            caller = Caller(key, f"hook:{hook.name}", hook.declared.timeout_s, occasion.shown)
+            seconds, effect = hook.declared.timeout_s, "" if mark else key
+            caller = Caller(key, f"hook:{hook.name}", seconds, occasion.shown, effect=effect)
             call, ended = await self._attempt(hook, caller)
             outcome = self._outcome(_about(hook, occasion), ended, bool(mark))
             if mark:

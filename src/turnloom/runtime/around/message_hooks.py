@@ -13,7 +13,7 @@ from turnloom.kernel.digests import digest
 from turnloom.kernel.marks import neutral
 from turnloom.kernel.values import Json, as_array, as_data, as_object, error_text, preview
 from turnloom.log.spec import Fact
-from turnloom.runtime.calls import Call, Caller, as_json
+from turnloom.runtime.calls import Call, Caller, Parked, as_json, park
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.user_code import stack_of
 from turnloom.variables.spec import Context
@@ -70,7 +70,8 @@ class MessageHooks:
             def args(context: Context, given: tuple[Any, ...] = arguments) -> tuple[Any, ...]:
                 return given
 
-            given = await self._call(f"{key}/message_hook.{number}", (turn, agent), hook, args)
+            place = f"{key}/message_hook.{number}"
+            given = await self._call(place, (turn, agent), hook, args, about=text)
             text = withheld(hook) if given is FAILED else str(_content(given))
         return text
 
@@ -97,7 +98,12 @@ class MessageHooks:
             return seen[-1], read
 
         return await self._call(
-            key, (turn, agent), hook, args, outcome=lambda given: seen[-1].system_message
+            key,
+            (turn, agent),
+            hook,
+            args,
+            about=[system, [dict[str, Json](each) for each in read]],
+            outcome=lambda given: seen[-1].system_message,
         )
 
     async def _read(
@@ -108,7 +114,7 @@ class MessageHooks:
             return ()
         last_only = hook.hook_type == "process_last_received_message"
         shown: Any = current[-1].text if last_only else [_shown(each, who[1]) for each in current]
-        given = await self._call(key, who, hook, lambda context: (shown,))
+        given = await self._call(key, who, hook, lambda context: (shown,), about=shown)
         if last_only:
             if given == neutral(shown):  # unchanged: the result of a hook holds no marks
                 return tuple(current)
@@ -124,30 +130,39 @@ class MessageHooks:
         who: tuple[int, str],
         hook: MessageHook,
         args: Callable[[Context], tuple[Any, ...]],
+        *,
+        about: Json,
         outcome: Callable[[Any], Any] = lambda given: given,
     ) -> Json:
-        """The result of a hook, from the log or by calling it; `FAILED` if it failed, or returned
-        what a hook of its kind cannot return."""
+        """The result of a hook, from the log or by calling it with arguments that are `about`
+        something; `FAILED` if it failed, or returned what a hook of its kind cannot return.
+
+        Raises:
+            Waiting: a person is asked whether to call it.
+        """
         turn, agent = who
-        about = (turn, agent, hook.hook_type, hook.function, hook.filename)
+        which = (turn, agent, hook.hook_type, hook.function, hook.filename)
         number = self._journal.workflow.message_hooks.index(hook)
         callee = _Callee(self._functions[number], args, outcome)
 
         async def effect() -> Sequence[Fact]:
-            caller = Caller(key, f"hook:{hook.function}", DEADLINE)
+            caller = Caller(key, f"hook:{hook.function}", DEADLINE, effect=key)
             call = Call(self._journal, caller, callee)
             try:
                 given = as_json(await call.carry_out({}))
                 _refuse_misfit(hook, given)
-                fact: Fact = MessageHooked(*about, given)
+                fact: Fact = MessageHooked(*which, given)
             except Exception as error:  # noqa: BLE001 - logged, and recorded
                 log.error("message hook %s failed\n%s", hook.function, call.stack(error))
                 stack = stack_of(error, self._journal.secrets)
-                fact = MessageHookFailed(*about, error_name(error), error_text(error), stack)
+                fact = MessageHookFailed(*which, error_name(error), error_text(error), stack)
             return [*call.facts(), fact]
 
-        intent = MessageHookCalled(digest(as_data([key, hook.function])), *about)
-        fact = (await self._journal.once(key, effect, intent=intent))[-1]
+        intent = MessageHookCalled(digest(as_data([hook.function, about])), *which)
+        try:
+            fact = (await self._journal.once(key, effect, intent=intent))[-1]
+        except Parked as parked:
+            park(self._journal, parked.question)
         if isinstance(fact, MessageHooked) and _fits(hook, fact.result):
             return fact.result
         return FAILED

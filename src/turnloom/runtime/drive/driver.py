@@ -34,6 +34,7 @@ from turnloom.log.logic import repinned
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
+from turnloom.runtime.branches import RunBranch
 from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
 from turnloom.runtime.drive.loop import Loop
@@ -48,7 +49,7 @@ from turnloom.runtime.ports import (
     Plans,
     Snapshots,
 )
-from turnloom.runtime.retrying import retry, terms_of, undriven, with_budget
+from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
 from turnloom.runtime.spec import Delta, LoadedWorkflow, RetryRequest
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
@@ -380,6 +381,8 @@ class Driver:
         if not live.driven:
             _check_secrets(journal)
             await _migrate(live)
+        if journal.state.tools != LIVE and journal.origin is None:
+            journal.origin = RunBranch(journal, self._stores.log)
         ours = live.driven or run in self._interrupted
         await self._show_late(run, self._interrupted.pop(run, 0))
         if resume and not ours and _is_cut_off(live):
@@ -443,14 +446,9 @@ class Driver:
             state, missed = None, await log.read(run)
         frozen = state.position if state else 0
         state = state or fresh(run, loaded.workflow, loaded.guards)
-        secrets = await self._secrets(run, loaded, started)
+        secrets = await read_secrets(self._context, run, loaded, started)
         journal = self._journal(loaded, state, secrets, started)
         return LiveRun(journal, loaded, self._means, frozen, began=first.at), missed
-
-    async def _secrets(self, run: RunKey, loaded: LoadedWorkflow, started: RunStarted) -> Secrets:
-        base = base_context(run.id, started)
-        variables = loaded.workflow.variables
-        return secrets_of(await self._context.secrets(variables, base, loaded.database))
 
     def _put_away(self, run: RunKey, live: LiveRun) -> None:
         """Keep a parked run while there is room, and its objects as long as this process."""
@@ -492,14 +490,23 @@ class Driver:
             self._loops[run].rouse()
 
 
+async def read_secrets(
+    context: ContextSource, run: RunKey, loaded: LoadedWorkflow, started: RunStarted
+) -> Secrets:
+    """The secrets of a run, from their sources."""
+    base = base_context(run.id, started)
+    return secrets_of(await context.secrets(loaded.workflow.variables, base, loaded.database))
+
+
 def _is_cut_off(live: LiveRun) -> bool:
     """Whether the last drive of the run was interrupted, or its code changed while it was
     parked."""
     state = live.journal.state
     if state.status == "paused":
         return bool(live.loaded.changed_code)
-    is_begun = not (is_untouched(state) or live.journal.last == RunRetried.kind)
-    return state.status not in ENDED and is_begun
+    if live.journal.is_begun_anew:
+        return bool(live.loaded.changed_code)
+    return state.status not in ENDED and not is_untouched(state)
 
 
 async def _migrate(live: LiveRun) -> None:

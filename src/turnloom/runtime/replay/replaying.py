@@ -11,7 +11,7 @@ from turnloom.agents.events import TurnFinished
 from turnloom.agents.spec import Answer, Task
 from turnloom.board.events import ArtifactPublished
 from turnloom.kernel.threads import UserCalls, counted, on_behalf_of
-from turnloom.log.events import RunPaused, RunRetried, RunStarted
+from turnloom.log.events import RunForked, RunPaused, RunRetried, RunStarted
 from turnloom.log.logic import ranges, standing
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runs.retries import Redo
@@ -19,6 +19,7 @@ from turnloom.runtime.boards import UNTAKEN, end_untaken
 from turnloom.runtime.drive.intake import park, resting
 from turnloom.runtime.drive.live import RunResources
 from turnloom.runtime.drive.loop import Loop
+from turnloom.runtime.forking import FORK
 from turnloom.runtime.logic import fresh
 from turnloom.runtime.replay.idle import IdleSelector, run_until_over
 from turnloom.runtime.replay.reading import (
@@ -64,7 +65,7 @@ async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     done = events[: record.position]
     turns = sum(isinstance(event.data, TurnFinished) for event in done)
     return ReplayedRun(
-        events[0].run,
+        events[-1].run,
         started.workflow,
         started.form,
         len(events),
@@ -160,11 +161,16 @@ class _Replayer:
         if isinstance(fact, RunRetried):
             redo = self._redo(fact)
             fact = msgspec.structs.replace(fact, voided=ranges(redo.voided))
+        if isinstance(fact, RunForked):  # ids are derived from the id of the run
+            self._journal.state.run = event.run
         self._journal.record(event.id, fact, event.actor)
         if isinstance(fact, RunRetried):
             life = self._journal.state.life
             self._loaded, self._journal = self._read(self._log.retried[life - 1])
             self._journal.catch_up(self._record.stored[: self._record.position])
+        while (given := self._record.next) is not None and given.actor == FORK:
+            change = fact_of(self._journal, given)
+            self._journal.record(given.id, change, FORK, derives=given.data.name != "chat_id")
         self._live = self._open()
         record_redo(self._journal, redo, event.seq - 1)
 

@@ -331,6 +331,6 @@ class Gatherer:
         """The board as an agent may read it; `witness` is called with what it returns."""
         clock: Callable[[], datetime] = self._journal.clock.now
         reader, give = self._reader(agent), self._giving(agent)
-        return bind(
-            self._artifacts, self._loaded.types, reader, clock, witness=witness, opened=give
-        )
+        origin = self._journal.origin
+        artifacts = self._artifacts if origin is None else origin.board(self._artifacts)
+        return bind(artifacts, self._loaded.types, reader, clock, witness=witness, opened=give)

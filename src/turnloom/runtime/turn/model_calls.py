@@ -56,21 +56,18 @@ from turnloom.runtime.around.guards import (
 )
 from turnloom.runtime.around.message_hooks import MessageHooks
 from turnloom.runtime.calls import (
-    BoardReads,
     Call,
     Caller,
     ConcurrentCalls,
     Parked,
-    Retries,
     Waiting,
     as_json,
     ask,
-    ask_engine,
-    engine_call,
     opened,
     park,
     side_by_side,
 )
+from turnloom.runtime.engine_calls import BoardReads, Retries, ask_engine, engine_call
 from turnloom.runtime.journal import Diverged, Journal, idempotency_key
 from turnloom.runtime.turn.tools import OfferedTool
 from turnloom.runtime.user_code import stack_of
@@ -486,7 +483,8 @@ class ModelCalls:
         """
         turn, agent, name = self._task.turn, self._task.agent, job.offer.schema.name
         assert job.offer.callee is not None
-        caller = Caller(job.key, f"tool:{name}", within(self._journal, job.offer.timeout))
+        seconds = within(self._journal, job.offer.timeout)
+        caller = Caller(job.key, f"tool:{name}", seconds, effect=job.key)
         call = Call(self._journal, caller, job.offer.callee)
         try:
             given = as_json(await call.carry_out(self._opened(job)))

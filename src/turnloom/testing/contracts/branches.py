@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from datetime import timedelta
 from typing import cast
 
 import anyio
+import msgspec
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.spec import FilterConfig, Reader
@@ -173,19 +175,19 @@ class BranchingContract:
                 await store.log.append(key("f"), [event("f", 9, id="b/5")], 8)
 
     async def test_branches_are_listed(self) -> None:
-        """A branch is listed where it was begun, with its own last event, and found by what the
-        first event of its origin says."""
+        """A branch is listed where and when it was begun, with its own last event, and found by the
+        workflow and the user of its origin."""
         async with self.fresh() as store:
             log = store.log
             first = started("a", "shop", "ann", 0)
             await log.append(key("a"), [first], 0)
             await log.append(key("z"), [started("z", "desk", "bob", 9)], 0)
             await log.append(key("a"), [event("a", 2, RunFinished())], 1)
-            own = event("b", 2)
+            own = msgspec.structs.replace(event("b", 2), at=first.at + timedelta(minutes=5))
             await _branching(store).branch(key("b"), "a", 1, [own])
             listed = await log.runs(TENANT, 9)
             assert [last.run for _, last in listed] == ["b", "z", "a"]
-            assert listed[0] == (first, own)
+            assert listed[0] == (msgspec.structs.replace(first, at=own.at), own)
             assert [last.run for _, last in await log.runs(TENANT, 9, before="b")] == ["z", "a"]
             assert [last.run for _, last in await log.runs(TENANT, 9, unfinished=True)] == [
                 "b",
@@ -193,7 +195,8 @@ class BranchingContract:
             ]
             assert await _chosen(log, RunFilter(workflow="shop", user="ann")) == ["b", "a"]
             assert await _chosen(log, RunFilter(frozenset({"unfinished"}))) == ["b", "z"]
-            assert await _chosen(log, RunFilter(until=first.at)) == ["b", "a"]
+            assert await _chosen(log, RunFilter(until=first.at)) == ["a"]
+            assert await _chosen(log, RunFilter(since=own.at)) == ["b"]
             await log.append(key("b"), [event("b", 3, RunFailed("X", "no"))], 2)
             assert await _chosen(log, RunFilter(frozenset({"failed"}))) == ["b"]
             assert await _chosen(log, RunFilter(frozenset({"finished"}))) == ["a"]
