@@ -58,7 +58,7 @@ async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     record = RecordedWorld(events, calls)
     with counted(calls), on_behalf_of(started.tenant):
         try:
-            await _Replayer(selector, log, record).replay()
+            await Replayer(selector, log, record).replay()
         except Stopped:
             pass  # the log ends, or differs
     done = events[: record.position]
@@ -75,7 +75,12 @@ async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     )
 
 
-class _Replayer:
+class Replayer:
+    """Drives one run again, with a record as its world."""
+
+    _journal_of = JournalReader
+    _run_of = RecordedRun
+
     def __init__(self, selector: IdleSelector, log: RecordedLog, record: RecordedWorld) -> None:
         self._selector = selector
         self._log = log
@@ -91,7 +96,7 @@ class _Replayer:
         first = record.events[0]
         run = RunKey(first.data.tenant, first.run)
         clock = RecordedClock(record)
-        journal = JournalReader(
+        journal = self._journal_of(
             cast(Any, None),
             clock,
             loaded,
@@ -127,7 +132,7 @@ class _Replayer:
             post=None,
             rooms={},
         )
-        live = RecordedRun(self._journal, self._loaded, means, 0, self._record.events[0].at)
+        live = self._run_of(self._journal, self._loaded, means, 0, self._record.events[0].at)
         live.record_of = self._record
         return live
 
@@ -164,13 +169,13 @@ class _Replayer:
         if isinstance(fact, RunRetried):
             life = self._journal.state.life
             self._loaded, self._journal = self._read(self._log.retried[life - 1])
-            self._journal.catch_up(self._record.stored[: self._record.position])
+            self._journal.catch_up(self._record.past)
         self._live = self._open()
         record_redo(self._journal, redo, event.seq - 1)
 
     def _redo(self, fact: RunRetried) -> Redo:
         """What a retry does again, decided again; of a cut at an event, as the log has it."""
-        events = standing(self._record.stored[: self._record.position])
+        events = standing(self._record.past)
         what, _, since = fact.since.partition(" ")
         stop = stop_of(self._loaded, self._journal.run, events)
         wanted = int(since) if what == "turn" else since or None
@@ -233,7 +238,7 @@ class _Past:
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events before the present."""
-        return self._record.stored[after : self._record.position]
+        return self._record.past[after:]
 
 
 async def _never_asked(task: Task) -> Answer:
