@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from turnloom.events import RunEvent as RunEvent
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
+    from turnloom.explain.spec.backtest import Backtest as Backtest
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
     from turnloom.explain.spec.replay import Replay as Replay
@@ -369,6 +370,7 @@ _NAMES = {
         "Explanation",
         "RouteExplanation",
     ),
+    "turnloom.explain.spec.backtest": ("Backtest",),
     "turnloom.explain.spec.replay": ("Replay",),
     "turnloom.explain.spec.route": (
         "FlowRouteExplained",
