@@ -171,10 +171,10 @@ class Backtester(Replayer):
         turns or steps."""
         if self._journal.state.status not in ENDED or isinstance(event.data, RunRetried):
             return False
-        rest = self._world.events[self._world.position :]
+        rest = self._world.beyond()
         if any(isinstance(each.data, TurnStarted | StepStarted) for each in rest):
             status = self._journal.state.status
-            self._world.end_at(f"the run would have ended here: {status}")
+            self._world.end_at(f"the run would have ended here: {status}", seq=event.seq)
         return True
 
     def _pass_over(self, event: Event) -> None:

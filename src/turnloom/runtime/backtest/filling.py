@@ -24,6 +24,7 @@ from turnloom.assembly.logic import EMPTY
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.conversation.logic.routing import TRANSFER
+from turnloom.flow.events import StepCompensated, StepCompleted
 from turnloom.guards.events import LoopChecked, SelectionMade
 from turnloom.hooks.events import (
     LifecycleToolCall,
@@ -43,6 +44,9 @@ from turnloom.variables.logic.types import misfit, same
 from turnloom.variables.spec import Derived
 from turnloom.variables.spec.unknown import Unknown
 
+# Files of folders whose code decides only: it is called again.
+_DECIDING = frozenset({"derivations.py"})
+
 _TURN = re.compile(r"t(\d+)(?:/|\Z)")
 
 
@@ -54,6 +58,8 @@ class RecordedAnswers:
         self._world = world
         self._journal = journal
         self._loaded = loaded
+        before, now = world.events[0].data.code, loaded.code
+        self._changed = {n for n in (*before, *now) if before.get(n) != now.get(n)}
         world.answer_unknown = self.answer_unknown
         world.adapt = self.adapt
 
@@ -67,7 +73,27 @@ class RecordedAnswers:
             return None
         if any(isinstance(each, ChanceDrawn | SpeakerPicked | SelectionMade) for each in facts):
             self._check_choice(facts[-1])
+        if isinstance(facts[0], ModelAnswered) and self._reads_values(facts[0].agent):
+            self._world.findings.is_assumed |= self._world.findings.has_other_values
+        if self._runs_other_code(key, facts[-1]):
+            self._world.findings.is_assumed = True
         return [fitted for each in facts for fitted in self._fitted(key, each)]
+
+    def _runs_other_code(self, key: str, fact: Fact) -> bool:
+        """Whether a fact was left by code that was edited since."""
+        match fact:
+            case StepCompleted(step=step) | StepCompensated(step=step):
+                return "/a" in key and step in self._changed
+            case ToolReturned() | ToolFailed() | LifecycleToolResult() | MessageHooked():
+                return any(each not in _DECIDING for each in self._changed)
+            case _:
+                return False
+
+    def _reads_values(self, agent: str) -> bool:
+        """Whether an engine of an agent reads variables beside its frame."""
+        staff = self._loaded.staff.get(agent)
+        engines = staff.engines if staff else ()
+        return any(getattr(each, "takes_variables", False) for each in engines)
 
     def _is_asked(self, key: str, fact: Fact) -> bool:
         """Whether a recorded fact answers what is asked now."""

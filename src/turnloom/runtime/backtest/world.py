@@ -21,6 +21,7 @@ from turnloom.hooks.events import (
     MessageHookFailed,
 )
 from turnloom.kernel.threads import UserCalls
+from turnloom.log.events import ENDS
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Event, Fact, Intent
 from turnloom.runs.actions import Action, Work
@@ -57,6 +58,9 @@ HOOKED = (
     MessageHookFailed,
 )
 
+# Effects that read no variables: a model sees its frame only.
+_BLIND = re.compile(r"/model(?:#\d+)?\Z|/loop\Z|/draw\Z|^chat/(?:pick|judge|server)|^(?:forward|set)/")
+
 # Names a scope that the record does not have.
 NOWHERE = "-"
 
@@ -81,6 +85,7 @@ class EditedWorld(RecordedWorld):
         # Fits recorded facts to the edited definition.
         self.adapt: Callable[[str, Sequence[Fact]], Sequence[Fact] | None]
         self._taken: set[int] = set()
+        self._latest = 0
         self._gone: dict[int, Certainty] = {}
         self._names: dict[str, str] = {}
         self._learned: set[str] = set()
@@ -173,7 +178,7 @@ class EditedWorld(RecordedWorld):
 
     def _added(self, event: Event) -> Event:
         """Note an event that the record does not have."""
-        fact, last = event.data, self.next.seq - 1 if self.next else len(self.events)
+        fact, last = event.data, self.events[self._latest].seq
         match fact:
             case TurnStarted(turn=turn, agent=agent):
                 self.stop(f"{agent} would have taken turn {turn}, which it did not", turn)
@@ -190,11 +195,14 @@ class EditedWorld(RecordedWorld):
         """Stop where another agent would have spoken."""
         fact, was = event.data, recorded.data
         if isinstance(fact, TurnStarted) and fact.agent != was.agent:
-            self.stop(f"{fact.agent} would have spoken instead of {was.agent}", fact.turn)
+            why = f"{fact.agent} would have spoken instead of {was.agent}"
+            self.end_at(why, fact.turn, recorded.seq)
+            raise Stopped
 
     def _take(self, place: int) -> None:
         """Mark a recorded event as decided; what its scope recorded before is passed over."""
         self._taken.add(place)
+        self._latest = place
         self._gone.pop(place, None)
         if place > self.position:
             scope = _scope(self.events[place].id)
@@ -225,6 +233,15 @@ class EditedWorld(RecordedWorld):
         self._lose(self.position)
         self._advance()
 
+    def beyond(self) -> Sequence[Event]:
+        """The events after the last one that was decided, apart from the end of the run; others are
+        passed over."""
+        decided = [each for each in self._taken if self.events[each].kind not in ENDS]
+        last = max(decided, default=-1)
+        for place in range(self.position, last):
+            self._lose(place)
+        return [each for n, each in enumerate(self.events) if n > last and n not in self._taken]
+
     def close(self) -> None:
         """Note the recorded events that the edited definition did not lead to."""
         for place, certainty in self._gone.items():
@@ -234,12 +251,17 @@ class EditedWorld(RecordedWorld):
         """Whether the record has an event for an id of the edited run, from here on."""
         return self._place(self.named(id)) is not None
 
-    def end_at(self, reason: str, turn: int = 0) -> None:
+    def end_at(self, reason: str, turn: int = 0, seq: int = 0) -> None:
         """End the comparison: from here on, the recorded answers do not apply."""
-        seq = self.next.seq if self.next is not None else len(self.events)
+        seq = seq or self._after_latest
         if self.findings.end is None:
             self.findings.end = EndPoint(seq, turn, reason)
         self.end()
+
+    @property
+    def _after_latest(self) -> int:
+        """The position after the last recorded event that was decided."""
+        return self.events[min(self._latest + 1, len(self.events) - 1)].seq
 
     def stop(self, reason: str, turn: int = 0) -> NoReturn:
         """End the comparison, and the drive.
@@ -256,8 +278,7 @@ class EditedWorld(RecordedWorld):
         Raises:
             Stopped: always.
         """
-        seq = self.next.seq if self.next is not None else len(self.events)
-        self.findings.undecide(name, seq, turn, tuple(unknown))
+        self.findings.undecide(name, self._after_latest, turn, tuple(unknown))
         self.stop(f"undecided: it depends on {', '.join(unknown)}", turn)
 
     # The world.
@@ -292,9 +313,8 @@ class EditedWorld(RecordedWorld):
             return await self.answer_unknown(key, effect) if facts is None else facts
 
     def _heed_values(self, key: str) -> None:
-        """Code that may read variables may do otherwise once one of them has another value. A model
-        sees its frame only."""
-        if self.findings.has_other_values and "/model" not in key and "chat/pick" not in key:
+        """Code that may read variables may do otherwise once one of them has another value."""
+        if self.findings.has_other_values and not _BLIND.search(key):
             self.findings.is_assumed = True
 
     def _question(self, event: Event) -> Any:
