@@ -98,7 +98,8 @@ async def _backtest(
     if not events:
         raise UnknownRun(run)
     try:
-        found = await backtest_run(loaded, events, has_components=bool(parts.world.components))
+        wrapped = bool(parts.world.components)
+        found = await backtest_run(loaded, events, parts.store.plans, has_components=wrapped)
     except TurnloomError as error:
         return RefusedBacktest(run, str(error))
     return explain_backtest(found)

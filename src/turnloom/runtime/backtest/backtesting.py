@@ -105,6 +105,7 @@ class Backtester(Replayer):
 
     def __init__(self, selector: IdleSelector, case: RecordedCase, world: EditedWorld) -> None:
         self._world = world
+        self._plan = case.plan
         retries = sum(isinstance(event.data, RunRetried) for event in case.events)
         log = RecordedLog(
             case.loaded,
@@ -119,7 +120,7 @@ class Backtester(Replayer):
         if loaded.embedder is not None:
             loaded = replace(loaded, embedder=_UnknownEmbedder(loaded.embedder, self._world))
         loaded, journal = super()._read(loaded)
-        RecordedAnswers(self._world, journal, loaded)
+        RecordedAnswers(self._world, journal, loaded, self._plan)
         return loaded, journal
 
     def result(self) -> BacktestedRun:
@@ -174,6 +175,7 @@ class Backtester(Replayer):
         rest = self._world.beyond()
         if any(isinstance(each.data, TurnStarted | StepStarted) for each in rest):
             status = self._journal.state.status
+            self._world.note_end(rest)
             self._world.end_at(f"the run would have ended here: {status}", seq=event.seq)
         return True
 

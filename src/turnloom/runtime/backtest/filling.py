@@ -18,6 +18,7 @@ from turnloom.agents.events import (
     ToolReturned,
     ToolsOffered,
 )
+from turnloom.agents.logic.answers import ARTIFACTS
 from turnloom.agents.spec import USER, ToolCall
 from turnloom.assembly.events import ContextGathered, HistorySummarised, RetrievalSearched
 from turnloom.assembly.logic import EMPTY
@@ -36,6 +37,7 @@ from turnloom.kernel.values import as_data
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Draw, Pick
+from turnloom.runtime.backtest.plans import DeclaredAgents
 from turnloom.runtime.backtest.world import EditedWorld
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.spec import LoadedWorkflow
@@ -54,8 +56,13 @@ class RecordedAnswers:
     """Gives an edited run what the record has, and what it can assume where the record has
     nothing."""
 
-    def __init__(self, world: EditedWorld, journal: Journal, loaded: LoadedWorkflow) -> None:
+    def __init__(
+        self, world: EditedWorld, journal: Journal, loaded: LoadedWorkflow, plan: str
+    ) -> None:
         self._world = world
+        self._plans = DeclaredAgents(plan, loaded)
+        # Values that the call whose facts are fitted has written so far.
+        self._overlay: dict[str, Any] = {}
         self._journal = journal
         self._loaded = loaded
         before, now = world.events[0].data.code, loaded.code
@@ -75,9 +82,14 @@ class RecordedAnswers:
             self._check_choice(facts[-1])
         if isinstance(facts[0], ModelAnswered) and self._reads_values(facts[0].agent):
             self._world.findings.is_assumed |= self._world.findings.has_other_values
-        if self._runs_other_code(key, facts[-1]):
+        if self._runs_other_code(key, facts[-1]) or self._has_read_other(facts[0]):
             self._world.findings.is_assumed = True
+        self._overlay.clear()
         return [fitted for each in facts for fitted in self._fitted(key, each)]
+
+    def _has_read_other(self, fact: Fact) -> bool:
+        """Whether an engine read artifacts that the edited run has not published."""
+        return isinstance(fact, ModelAnswered) and bool(self._world.lost_artifacts({*fact.read}))
 
     def _runs_other_code(self, key: str, fact: Fact) -> bool:
         """Whether a fact was left by code that was edited since."""
@@ -103,8 +115,12 @@ class RecordedAnswers:
             case LoopChecked(similarity=None, error=""):
                 detection = self._loaded.guards.loop_detection
                 return detection is None or detection.similarity is None
-            case ContextGathered(agent=agent, provider=provider, fallback=False):
-                return provider == self._provider(key, agent, provider)
+            case ContextGathered(agent=agent, provider=provider, items=items):
+                if self._world.lost_artifacts({each.artifact for each in items}):
+                    return False
+                if not self._plans.has_same_context(agent):
+                    return False
+                return fact.fallback or provider == self._provider(key, agent, provider)
             case _:
                 return True
 
@@ -174,9 +190,11 @@ class RecordedAnswers:
 
     def _written(self, fact: ContextChanged) -> Iterator[ContextChanged | ContextRefused]:
         """A write of code, as the edited variables take it."""
-        values, name = self._journal.state.values, fact.name
+        name = fact.name
         definition = self._journal.workflow.variables.definitions.get(name)
-        if fact.ephemeral or self._is_as_it_was(fact):
+        previous = self._overlay.get(name, self._journal.state.values.get(name))
+        if fact.ephemeral or self._is_as_it_was(fact, previous):
+            self._overlay[name] = None if fact.removed else fact.value
             yield fact
             return
         if definition is not None and not fact.removed:
@@ -187,16 +205,14 @@ class RecordedAnswers:
             if problem := misfit(definition, fact.value):
                 yield ContextRefused(name, fact.writer, problem)
                 return
-        previous = values.get(name)
         if fact.removed or not same(previous, fact.value):
+            self._overlay[name] = None if fact.removed else fact.value
             undeclared = definition is None
             yield msgspec.structs.replace(fact, previous=previous, undeclared=undeclared)
 
-    def _is_as_it_was(self, fact: ContextChanged) -> bool:
+    def _is_as_it_was(self, fact: ContextChanged, previous: Any) -> bool:
         """Whether a write meets the same value and declaration as in the record."""
-        state, definitions = self._journal.state, self._journal.workflow.variables.definitions
-        previous = state.values.get(fact.name)
-        declared = definitions.get(fact.name)
+        declared = self._journal.workflow.variables.definitions.get(fact.name)
         if fact.undeclared == (declared is not None) or not same(previous, fact.previous):
             return False
         return declared is None or misfit(declared, fact.value) is None
@@ -208,7 +224,10 @@ class RecordedAnswers:
     def _output(self, fact: AgentOutput) -> Iterator[Fact]:
         """An output; after a changed frame, as the edited schema takes it."""
         workflow, agent = self._journal.workflow, fact.agent
-        if not self._world.findings.is_assumed or agent in workflow.products:
+        if agent in workflow.products:
+            yield from self._product(fact)
+            return
+        if not self._world.findings.is_assumed:
             yield fact
             return
         output = workflow.outputs.get(agent)
@@ -222,6 +241,19 @@ class RecordedAnswers:
             return
         hidden = not workflow.shows(agent)
         yield msgspec.structs.replace(fact, model=output.name, output=value, hidden=hidden)
+
+    def _product(self, fact: AgentOutput) -> Iterator[Fact]:
+        """An artifact that an agent made, with the labels that the edited board gives it."""
+        before, now = self._plans.product(fact.agent, fact.model)
+        if before == now:
+            yield fact
+            return
+        self._world.findings.is_assumed = True
+        if now is None:
+            problem = f"{fact.agent} no longer publishes {fact.model}"
+            yield OutputRefused(fact.turn, fact.agent, ARTIFACTS, problem)
+            return
+        yield self._plans.labelled(fact, before or {}, now)
 
     def _call(self, agent: str, call: ToolCall) -> ToolCall:
         name = self._renamed(agent, call.tool)

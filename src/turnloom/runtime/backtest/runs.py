@@ -11,6 +11,8 @@ from turnloom.runs.undriven import CHAT
 from turnloom.runtime.backtest.backtesting import backtest_all
 from turnloom.runtime.backtest.spec import BacktestedRun, RecordedCase
 from turnloom.runtime.boards import collecting
+from turnloom.runtime.drive.plans import plan_of
+from turnloom.runtime.ports import Plans
 from turnloom.runtime.spec import LoadedWorkflow
 
 # The purpose of the threads that backtest runs, and their number: each holds a log in memory.
@@ -19,16 +21,19 @@ AT_ONCE = 4
 
 
 async def backtest(
-    loaded: LoadedWorkflow, events: list[Event], *, has_components: bool = False
+    loaded: LoadedWorkflow, events: list[Event], plans: Plans, *, has_components: bool = False
 ) -> BacktestedRun:
-    """Decide a recorded run again with an edited definition. Nothing is read but its log.
+    """Decide a recorded run again with an edited definition. Nothing is read but its log and its
+    plan.
 
     Raises:
         UsageError: the definition is of another form, or lacks what the run collects for.
         WorkflowGone: nothing in the run was decided here.
     """
     edited = _fitting(loaded, events)
-    case = RecordedCase(edited, events, has_components=has_components)
+    plan = await plan_of(plans, started_of(events[:1]))
+    text = plan.text if plan else ""
+    case = RecordedCase(edited, events, has_components=has_components, plan=text)
     (found,) = await in_thread(partial(backtest_all, [case]), threads(BACKTESTING, AT_ONCE))
     return found
 

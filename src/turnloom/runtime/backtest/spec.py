@@ -1,7 +1,7 @@
 """The results of a backtest of one run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from turnloom.log.spec import Event
@@ -61,12 +61,14 @@ class EndPoint:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
-    """A recorded run, and the edited definition that decides it again."""
+    """A recorded run, and the edited definition that decides it again. `plan` is the text of the
+    plan that a run of a board or flow is pinned to."""
 
     loaded: LoadedWorkflow
     events: Sequence[Event]
     secrets: Secrets = NO_SECRETS
     has_components: bool = False
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +85,3 @@ class BacktestedRun:
     counts: Mapping[tuple[Part, Certainty], int]
     first: Difference | None = None
     end: EndPoint | None = None
-    names: tuple[str, ...] = field(default=())

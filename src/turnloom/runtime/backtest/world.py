@@ -10,7 +10,7 @@ import msgspec
 
 from turnloom.agents.events import ModelCalled, QuestionAsked, TurnStarted
 from turnloom.agents.logic.folding import question_of
-from turnloom.board.events import ArtifactConsumed
+from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.flow.events import StepStarted
 from turnloom.hooks.events import (
     LifecycleToolCall,
@@ -25,6 +25,7 @@ from turnloom.log.events import ENDS
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Event, Fact, Intent
 from turnloom.runs.actions import Action, Work
+from turnloom.runtime.backtest.comparing import parts_of
 from turnloom.runtime.backtest.findings import Findings
 from turnloom.runtime.backtest.spec import Certainty, EndPoint
 from turnloom.runtime.calls import Parked
@@ -91,6 +92,11 @@ class EditedWorld(RecordedWorld):
         self._learned: set[str] = set()
         self._missing: list[Gate] = []
         self._bounds = [n for n, each in enumerate(events) if isinstance(each.data, BOUNDARIES)]
+        self._published = {
+            each.data.artifact.id
+            for each in events
+            if isinstance(each.data, ArtifactPublished) and each.data.turn
+        }
         self._spots: defaultdict[str, list[int]] = defaultdict(list)
         self._known: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
         for place, event in enumerate(self.events):
@@ -241,6 +247,22 @@ class EditedWorld(RecordedWorld):
         for place in range(self.position, last):
             self._lose(place)
         return [each for n, each in enumerate(self.events) if n > last and n not in self._taken]
+
+    def note_end(self, rest: Sequence[Event]) -> None:
+        """Note the first of the events that do not come any more, if nothing else differs."""
+        if not self.findings.counts:
+            first = next((each for each in rest if parts_of(each.data)), None)
+            if first is not None:
+                self.findings.compare_gone(first, self.findings.certainty)
+
+    def lost_artifacts(self, ids: set[str]) -> set[str]:
+        """Those of some artifacts that turns of the recorded run published, and not of this one."""
+        made = self._published & ids
+        return made - {
+            each.data.artifact.id
+            for each in (self.written if made else ())
+            if isinstance(each.data, ArtifactPublished)
+        }
 
     def close(self) -> None:
         """Note the recorded events that the edited definition did not lead to."""
