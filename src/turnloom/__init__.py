@@ -138,9 +138,9 @@ if TYPE_CHECKING:
     from turnloom.errors import WriteRefused as WriteRefused
     from turnloom.events import RunEnd as RunEnd
     from turnloom.events import RunEvent as RunEvent
+    from turnloom.explain.spec.backtest import Backtest as Backtest
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
-    from turnloom.explain.spec.backtest import Backtest as Backtest
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
     from turnloom.explain.spec.replay import Replay as Replay

@@ -50,9 +50,6 @@ async def note(task: Task) -> Note:
     return Note(text="noted")
 
 
-Declare = Callable[[Board], Any]
-
-
 def declare(
     board: Board,
     *,
@@ -61,16 +58,12 @@ def declare(
     tags: Any = (),
     notes: type[BaseModel] | None = Complaint,
     clerk: bool = True,
-    visibility: Any = None,
-    sources: Any = None,
 ) -> None:
     board.agent("sorter").consumes(Letter).publishes(Complaint).with_engines(sort)
     if notes is not None:
         board.agent("noter").consumes(notes).publishes(Note).with_engines(note)
     desk = board.agent("desk").description(says).consumes(Complaint, where=where)
     desk.publishes(Reply, tags={"apology", *tags}).with_engines(apologise)
-    if sources:
-        desk.with_sources(*sources)
     if clerk:
         board.agent("clerk").consumes(Reply).publishes(Note).with_engines(note)
 
@@ -111,7 +104,6 @@ async def test_what_is_certain_of_a_board_is_true(edit: str) -> None:
         for run, events in recorded.items()
     ]
     for each, truth in found:
-        print(each.run.counts, each.run.end)
         assert not lies(each, truth, assumed=True, ordered=False)
     differs = any(each.run.counts or each.run.end for each, _ in found)
     assert differs == (edit != "nothing")

@@ -22,7 +22,8 @@ SHOP = {
         initial_message: A customer comes in.
         human_in_the_loop: true
         max_turns: 12
-        guards: {budget: {steps: 40, model_calls: 40}, loop_detection: {window: 6, similarity: null}}
+        guards: {budget: {steps: 40, model_calls: 40},
+          loop_detection: {window: 6, similarity: null}}
         """,
     "agents.yaml": """
         agents:
@@ -172,7 +173,11 @@ EDITS = {
     "budget": ("orchestrator.yaml", "steps: 40", "steps: 3"),
     "model calls": ("orchestrator.yaml", "model_calls: 40", "model_calls: 4"),
     "loop": ("orchestrator.yaml", "window: 6", "window: 2"),
-    "no loop": ("orchestrator.yaml", ", loop_detection: {window: 6, similarity: null}", ""),
+    "no loop": (
+        "orchestrator.yaml",
+        ",\n          loop_detection: {window: 6, similarity: null}",
+        "",
+    ),
     "instructions": ("agents.yaml", "Decide.", "Decide well."),
     "source": ("agents.yaml", "Be polite.", "Be brief."),
     "source of variables": ("agents.yaml", "variables: [stage, price]", "variables: [price]"),
@@ -213,9 +218,7 @@ async def test_what_is_certain_is_true(tmp_path: Path, edit: str) -> None:
 
 
 @pytest.mark.parametrize("edit", EDITS)
-async def test_what_is_assumed_is_true_if_models_answer_the_same(
-    tmp_path: Path, edit: str
-) -> None:
+async def test_what_is_assumed_is_true_if_models_answer_the_same(tmp_path: Path, edit: str) -> None:
     found, real = await verdict(tmp_path, edit, answer)
     assert not lies(found, real, assumed=True)
     assert (edit in SAME) == (not found.run.counts and found.run.end is None)

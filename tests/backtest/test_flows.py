@@ -1,6 +1,5 @@
 """Edits of flows: where a backtest is certain, the edited flow really does the same."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -143,7 +142,3 @@ async def test_what_is_certain_of_a_flow_is_true(edit: str) -> None:
     assert not lies(found, real, assumed=edit != "apply")
     same = edit in ("nothing", "branch that decides the same")
     assert same == (not found.run.counts and found.run.end is None), found.run
-    print(found.run.counts, found.run.end)
-
-
-Made = Callable[[Settings], Flow[Order]]

@@ -8,7 +8,7 @@ from turnloom.kernel.threads import UserCalls, counted, on_behalf_of
 from turnloom.log.spec import Event
 from turnloom.runtime.backtest.backtesting import Backtester
 from turnloom.runtime.backtest.comparing import parts_of, unknown_in
-from turnloom.runtime.backtest.spec import BacktestedRun, Difference, RecordedCase
+from turnloom.runtime.backtest.spec import BacktestedRun, PartDifference, RecordedCase
 from turnloom.runtime.backtest.world import EditedWorld
 from turnloom.runtime.replay.idle import IdleSelector, run_until_over
 from turnloom.runtime.replay.record import Stopped
@@ -25,8 +25,8 @@ class Noted(EditedWorld):
         self.sure: list[Event] = []
         self.assumed: list[Event] = []
 
-    def _noted(self, count: Callable[[Difference], None]) -> Callable[[Difference], None]:
-        def note(found: Difference) -> None:
+    def _noted(self, count: Callable[[PartDifference], None]) -> Callable[[PartDifference], None]:
+        def note(found: PartDifference) -> None:
             if found.certainty == "undecided" and found.decided is not None:
                 self.undecided.add(found.decided.id)
             count(found)
@@ -80,7 +80,11 @@ def lies(
             if part.name == "chat_id" or is_undecided or unknown_in(part.value):
                 continue
             there = by_id.get(event.id)
-            told = {(each.part, each.name): each.value for each in parts_of(there.data)} if there else {}
+            told = (
+                {(each.part, each.name): each.value for each in parts_of(there.data)}
+                if there
+                else {}
+            )
             if told.get((part.part, part.name), "nothing") != part.value:
                 was = told.get((part.part, part.name), "nothing")
                 found.append(f"{event.id} {part.part} {part.name}: {part.value!r}, really {was!r}")

@@ -6,14 +6,13 @@ from typing import Any
 
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board, loaded_board
-from turnloom.app.choosing import run_filter
-from turnloom.app.history import BacktestChoice, key_of
+from turnloom.app.choosing import BacktestChoice, run_filter
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.explain.logic.backtest import explain_backtest
 from turnloom.explain.spec.backtest import Backtest, RefusedBacktest, RunBacktest
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.arguments import as_count, as_name
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.backtest.runs import backtest as backtest_run
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.wiring import Parts
@@ -94,7 +93,7 @@ async def _backtest(
     parts: Parts, loaded: LoadedWorkflow, run: str, tenant: str
 ) -> RunBacktest | RefusedBacktest:
     """The result of one run, or why there is none."""
-    events: list[Event] = [*await parts.store.log.read(key_of(tenant, run))]
+    events: list[Event] = [*await parts.store.log.read(RunKey(tenant, run))]
     if not events:
         raise UnknownRun(run)
     try:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
@@ -38,15 +38,6 @@ T = TypeVar("T")
 # memory.
 EXPLAINING = "explaining"
 AT_ONCE = 4
-
-
-class BacktestChoice(NamedTuple):
-    """Which runs are backtested: by their ids, or the latest of a workflow."""
-
-    runs: "Sequence[str] | None" = None
-    last: int | None = None
-    since: "datetime | str | None" = None
-    workflow: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +245,7 @@ class History:
             UsageError: it is not said which runs.
         """
         from turnloom.app.backtesting import backtest
+        from turnloom.app.choosing import BacktestChoice
 
         chosen = BacktestChoice(runs, last, since, workflow)
         return await backtest(self._parts(), edited, chosen, as_name(app_id, "`app_id`"))

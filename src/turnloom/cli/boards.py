@@ -65,16 +65,21 @@ async def edited_definition(
         yield path
         return
     file = file_of(path)
-    if not Path(file).is_file():
-        raise UsageError(f"File {file!r} does not exist.")
     with located(file):
-        flows, variables = await to_thread.run_sync(named_flows, file)
+        flows, variables = await to_thread.run_sync(_flows, file)
     name = path[len(file) + 1 :]
     if flows and (not name or name in flows or name in variables):
         yield await to_thread.run_sync(flow_at, path)
         return
     async with opened_board(path, store, app_id, reads=True) as board:
         yield board
+
+
+def _flows(file: str) -> tuple[Mapping[str, Flow[Any]], Mapping[str, Flow[Any]]]:
+    """The flows that a file of code builds, by name and by variable."""
+    if not Path(file).is_file():
+        raise UsageError(f"File {file!r} does not exist.")
+    return named_flows(file)
 
 
 def _members(file: str) -> Mapping[str, Any]:

@@ -112,13 +112,14 @@ async def ask_function(
     assert isinstance(trigger, Function)
     name = rule.definition.name
     given: Any = UNCHANGED
-    shown = ReadOnlyValues(values)
+    shown, is_late = ReadOnlyValues(values), False
     try:
         asked = partial(_asked, functions[trigger.function], deepcopy(event), shown)
         with user_calls():
             async with threads(SHORT):
                 with anyio.move_on_after(DEADLINE) as scope:
                     given = await in_thread(asked, CapacityLimiter(1))
+        is_late = scope.cancelled_caught
         if given is not UNCHANGED and shown.unknown is None:
             return settle(rule.definition, neutral(given), rule.writer, values)
     except GaveUp as error:
@@ -128,7 +129,7 @@ async def ask_function(
             return ContextRefused(name, rule.writer, f"{type(error).__name__}: {error_text(error)}")
     if shown.unknown is not None:
         return _unknown(rule, shown.unknown, values)
-    if scope.cancelled_caught:
+    if is_late:
         return ContextRefused(name, rule.writer, f"{trigger.function!r} took over {DEADLINE} s")
     return None
 

@@ -23,8 +23,8 @@ _LIMIT = re.compile(r"\s*(value|route|frame|undecided)\s*>\s*(\d+(?:\.\d+)?)\s*%
 
 @dataclass(frozen=True, kw_only=True)
 class BacktestCommand(StoredRunsCommand):
-    """Decide recorded runs again with an edited definition, and show which values, routes and frames
-    would have been different. No model or tool is called, and nothing is stored."""
+    """Decide recorded runs again with an edited definition, and show which values, routes and
+    frames would have been different. No model or tool is called, and nothing is stored."""
 
     runs: Annotated[
         list[str] | None,

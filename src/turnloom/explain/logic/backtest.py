@@ -13,7 +13,7 @@ from turnloom.explain.spec.backtest import (
 )
 from turnloom.explain.spec.replay import DifferentField
 from turnloom.kernel.values import as_data
-from turnloom.runtime.backtest.spec import BacktestedRun, Difference, FrameSide
+from turnloom.runtime.backtest.spec import BacktestedRun, FrameSide, PartDifference
 from turnloom.variables.spec.unknown import Unknown
 
 
@@ -30,20 +30,20 @@ def explain_backtest(found: BacktestedRun) -> RunBacktest:
         found.workflow,
         found.form,
         found.turns,
-        {part: found.compared.get(part, 0) for part in PARTS},
-        differences,
+        compared={part: found.compared.get(part, 0) for part in PARTS},
+        differences=differences,
         first=_difference(found.first) if found.first is not None else None,
         end=BacktestEnd(end.seq, end.turn, end.reason) if end is not None else None,
     )
 
 
-def _difference(found: Difference) -> BacktestDifference:
+def _difference(found: PartDifference) -> BacktestDifference:
     return BacktestDifference(
         found.part,
         found.certainty,
         found.name,
         found.seq,
-        found.turn,
+        turn=found.turn,
         recorded=_side(found.before),
         edited=_side(found.after),
         unknown=found.unknown,
@@ -57,7 +57,7 @@ def _side(value: object) -> str:
     return f"unknown: {value.why}" if isinstance(value, Unknown) else as_data(value)
 
 
-def _fields(found: Difference) -> Iterator[DifferentField]:
+def _fields(found: PartDifference) -> Iterator[DifferentField]:
     """The parts that differ, side by side."""
     if found.part == "frame":
         yield from _segments(*found.segments)
@@ -68,15 +68,13 @@ def _fields(found: Difference) -> Iterator[DifferentField]:
         yield DifferentField(found.name, _side(found.before), _side(found.after))
 
 
-def _of_events(found: Difference) -> Iterator[DifferentField]:
+def _of_events(found: PartDifference) -> Iterator[DifferentField]:
     yield DifferentField(found.name, _side(found.before), _side(found.after))
     if found.part == "route" and found.recorded and found.decided:
         yield from different_fields(found.recorded, found.decided)
 
 
-def _segments(
-    before: Sequence[FrameSide], after: Sequence[FrameSide]
-) -> Iterator[DifferentField]:
+def _segments(before: Sequence[FrameSide], after: Sequence[FrameSide]) -> Iterator[DifferentField]:
     """The segments of two frames that differ, by origin."""
     ours = {_numbered(before, place): each for place, each in enumerate(before)}
     theirs = {_numbered(after, place): each for place, each in enumerate(after)}

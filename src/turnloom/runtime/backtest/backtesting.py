@@ -100,7 +100,7 @@ class EditedRun(RecordedRun):
 class Backtester(Replayer):
     """Drives one recorded run again, with an edited definition."""
 
-    _journal_of = EditedJournal  # pyright: ignore[reportAssignmentType]
+    _journal_of = EditedJournal
     _run_of = EditedRun
 
     def __init__(self, selector: IdleSelector, case: RecordedCase, world: EditedWorld) -> None:
@@ -133,7 +133,7 @@ class Backtester(Replayer):
             started.workflow,
             started.form,
             turns,
-            dict(findings.compared),
+            compared=dict(findings.compared),
             counts=dict(findings.counts),
             first=findings.first_in_full(world.events, self._journal.state),
             end=findings.end,
@@ -147,6 +147,10 @@ class Backtester(Replayer):
         except Stopped:
             pass  # it always stops
 
+    def _past(self) -> Sequence[Event]:
+        """The events that the edited definition led to so far."""
+        return self._world.written
+
     async def replay(self) -> None:
         """Drive a run from its first event, as far as the record applies."""
         world = self._world
@@ -159,10 +163,15 @@ class Backtester(Replayer):
                 self._cross(event)
                 continue
             await self._live.take_in()
-            if world.next is not None and not isinstance(world.next.data, BOUNDARIES):
+            if not self._is_at_boundary():
                 await self._drive()
             if self._progress() == before and world.findings.end is None:
                 self._pass_over(event)
+
+    def _is_at_boundary(self) -> bool:
+        """Whether the record ends here, or another process continued the run."""
+        event = self._world.next
+        return event is None or isinstance(event.data, BOUNDARIES)
 
     def _progress(self) -> tuple[int, int]:
         return self._world.position, len(self._world.written)
@@ -172,11 +181,7 @@ class Backtester(Replayer):
         turns or steps."""
         if self._journal.state.status not in ENDED or isinstance(event.data, RunRetried):
             return False
-        rest = self._world.beyond()
-        if any(isinstance(each.data, TurnStarted | StepStarted) for each in rest):
-            status = self._journal.state.status
-            self._world.note_end(rest)
-            self._world.end_at(f"the run would have ended here: {status}", seq=event.seq)
+        self._world.end_early(self._journal.state.status)
         return True
 
     def _pass_over(self, event: Event) -> None:
@@ -232,4 +237,3 @@ class _UnknownEmbedder:
     async def embed(self, texts: Sequence[str]) -> Any:
         """End the comparison: whether this is a loop is undecided."""
         self._world.undecide("whether this is a loop", ["the similarity of texts"])
-

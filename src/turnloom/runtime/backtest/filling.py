@@ -346,17 +346,18 @@ class RecordedAnswers:
         agent = self._agent(turn)
         if re.search(r"(?:^|/)context\b", key) or "/provider" in key:
             findings.unknown[turn].append(f"a provider of {agent}")
-            return [ContextGathered(turn, agent, "unknown", (), ())]
+            return [ContextGathered(turn, agent, "unknown", (), calls=())]
         if key.startswith("chat/server."):
             server = key.removeprefix("chat/server.")
             findings.unknown[0].append(f"tools of server {server!r}")
             return [ToolsOffered(server, (), "its tools are not in the record")]
         if key.startswith("chat/summary/"):
             findings.unknown[turn].append(f"a summary for {agent}")
-            return [HistorySummarised(turn, agent, 0, 0, 0, digest=EMPTY, text="")]
+            return [HistorySummarised(turn, agent, 0, 0, count=0, digest=EMPTY, text="")]
         if key.startswith("chat/") and not key.startswith(("chat/pick", "chat/judge")):
             findings.unknown[turn].append(f"a search for {agent}")
-            return [RetrievalSearched(turn, agent, "", "", 0, 0.0, (), 0)]
+            none: dict[str, Any] = {"top_k": 0, "min_relevance": 0.0, "results": (), "micros": 0}
+            return [RetrievalSearched(turn, agent, "", "", **none)]
         if key.startswith(("forward/", "set/")):
             return ()
         self._stop(key, what, turn)

@@ -15,7 +15,7 @@ from turnloom.runtime.backtest.comparing import (
     unknown_in,
     unknown_origins,
 )
-from turnloom.runtime.backtest.spec import Certainty, ComparedPart, Difference, EndPoint, Part
+from turnloom.runtime.backtest.spec import Certainty, ComparedPart, EndPoint, Part, PartDifference
 
 Key = tuple[Part, str]
 
@@ -28,7 +28,7 @@ class Findings:
         self.is_assumed = False
         self.has_other_values = False
         self.end: EndPoint | None = None
-        self.first: Difference | None = None
+        self.first: PartDifference | None = None
         self.compared: Counter[str] = Counter()
         self.counts: Counter[tuple[Part, Certainty]] = Counter()
         # What frames depend on that is unknown: by turn, and in every turn.
@@ -51,12 +51,12 @@ class Findings:
             if unknown or one is None or other is None or one.value != other.value:
                 sure = "undecided" if unknown else self.certainty
                 self.count(
-                    Difference(
+                    PartDifference(
                         key[0],
                         sure,
                         key[1],
                         seq,
-                        _turn(decided) or _turn(recorded),
+                        turn=_turn(decided) or _turn(recorded),
                         recorded=recorded,
                         decided=decided,
                         before=one.value if one else None,
@@ -69,11 +69,19 @@ class Findings:
         """Note that the edited definition does not lead to a recorded event."""
         for part, name, value in parts_of(recorded.data):
             self.compared[part] += 1
-            turn = _turn(recorded)
-            gone = Difference(part, certainty, name, recorded.seq, turn, recorded, None, value)
-            self.count(gone)
+            self.count(
+                PartDifference(
+                    part,
+                    certainty,
+                    name,
+                    recorded.seq,
+                    turn=_turn(recorded),
+                    recorded=recorded,
+                    before=value,
+                )
+            )
 
-    def count(self, found: Difference) -> None:
+    def count(self, found: PartDifference) -> None:
         """Count a difference."""
         self.counts[found.part, found.certainty] += 1
         if found.part == "value":
@@ -86,14 +94,9 @@ class Findings:
     def undecide(self, name: str, seq: int, turn: int, unknown: tuple[str, ...]) -> None:
         """Note a route that depends on something unknown."""
         self.compared["route"] += 1
-        nothing = None
-        self.count(
-            Difference(
-                "route", "undecided", name, seq, turn, nothing, nothing, unknown=unknown
-            )
-        )
+        self.count(PartDifference("route", "undecided", name, seq, turn=turn, unknown=unknown))
 
-    def first_in_full(self, events: Sequence[Event], state: RunState) -> Difference | None:
+    def first_in_full(self, events: Sequence[Event], state: RunState) -> PartDifference | None:
         """The first difference; of a frame, with the segments of both sides."""
         first = self.first
         if first is None or first.part != "frame":

@@ -17,8 +17,8 @@ class DeclaredAgents:
     def __init__(self, plan: str, loaded: LoadedWorkflow) -> None:
         form = loaded.workflow
         self._form = form if isinstance(form, ReactionForm) and plan else None
-        self._before = _agents(plan) if self._form else {}
-        self._now = _agents(self._form.plan.text) if self._form else {}
+        self._before = _agents(plan if self._form else "{}")
+        self._now = _agents(self._form.plan.text if self._form else "{}")
 
     def has_same_context(self, agent: str) -> bool:
         """Whether an agent gets its context in the same way."""
@@ -52,7 +52,7 @@ class DeclaredAgents:
 
 
 def _agents(text: str) -> Mapping[str, Mapping[str, Any]]:
-    return msgspec.json.decode(text).get("agents", {})
+    return msgspec.json.decode(text, type=dict[str, Any]).get("agents", {})
 
 
 def _product(agent: Mapping[str, Any], type: str) -> Mapping[str, Any] | None:

@@ -31,7 +31,7 @@ class FrameSide(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PartDifference:
     """A part that the edited definition decides otherwise. `seq` is the position of the recorded
     event, or of the last one before it. Without a recorded or a decided event, that side has
     nothing. `unknown` says what it depends on, if it is undecided. Of frames, the segments of both
@@ -42,8 +42,8 @@ class Difference:
     name: str
     seq: int
     turn: int
-    recorded: Event | None
-    decided: Event | None
+    recorded: Event | None = None
+    decided: Event | None = None
     before: object = None
     after: object = None
     unknown: tuple[str, ...] = ()
@@ -83,5 +83,5 @@ class BacktestedRun:
     turns: int
     compared: Mapping[str, int]
     counts: Mapping[tuple[Part, Certainty], int]
-    first: Difference | None = None
+    first: PartDifference | None = None
     end: EndPoint | None = None

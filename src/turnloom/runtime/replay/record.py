@@ -25,7 +25,7 @@ from turnloom.flow.events import (
     StepFailed,
     StepRetried,
 )
-from turnloom.kernel.contained import Interrupted
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.threads import UserCalls
 from turnloom.log.events import CancelRequested, RunResumed, RunRetried
 from turnloom.log.logic import plain_id
@@ -131,7 +131,9 @@ class RecordedWorld:
         # The events as they are stored, and under their plain ids, without the marks of retries.
         self.stored = events
         self.events = [*_plain(events)]
-        self.position = 0
+        self.position: int = 0
+        # The id that the log has for an id of the run.
+        self.named: Callable[[str], str] = str
         self.difference: Difference | None = None
         self.over = asyncio.Event()
         self.rouse: Callable[[], None] = _nothing
@@ -155,11 +157,6 @@ class RecordedWorld:
     def next(self) -> Event | None:
         """The next event of the log."""
         return self.events[self.position] if self.position < len(self.events) else None
-
-    @property
-    def past(self) -> Sequence[Event]:
-        """The events before the present, as they are stored."""
-        return self.stored[: self.position]
 
     def begin(self, rouse: Callable[[], None]) -> None:
         """Begin a drive."""
@@ -251,9 +248,12 @@ class RecordedWorld:
         finally:
             self._deadlines.pop(scope, None)
 
-    @asynccontextmanager
-    async def answering(self, scope: str) -> AsyncGenerator[None]:
+    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
         """A context that raises `RecordedFailure` when the log says that the turn failed."""
+        return self._answering(scope)
+
+    @asynccontextmanager
+    async def _answering(self, scope: str) -> AsyncGenerator[None]:
         self._answers[scope] = limit = asyncio.timeout(None)
         try:
             async with limit:
@@ -283,10 +283,6 @@ class RecordedWorld:
     def _keys(self, work: Work) -> tuple[str, ...]:
         """The beginnings of the ids of a piece of work in the log."""
         return keys_of(work)
-
-    def named(self, id: str) -> str:
-        """The id that the log has for an id of the run."""
-        return id
 
     async def _wait(self, gate: Gate) -> None:
         if self.is_over:

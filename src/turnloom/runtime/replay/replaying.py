@@ -1,7 +1,7 @@
 """Replay runs: the loop that drove them drives them again, and their logs are the world."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -125,7 +125,7 @@ class Replayer:
             nothing,
             nothing,
             nothing,
-            log=cast(Any, _Past(self._record)),
+            log=cast(Any, _PastLog(self._past)),
             selecting=cast(Any, _FollowsLog()),
             entropy=cast(Any, _NoChance()),
             hear=_discard,
@@ -135,6 +135,10 @@ class Replayer:
         live = self._run_of(self._journal, self._loaded, means, 0, self._record.events[0].at)
         live.record_of = self._record
         return live
+
+    def _past(self) -> Sequence[Event]:
+        """The events before the present, as they are stored."""
+        return self._record.stored[: self._record.position]
 
     async def replay(self) -> None:
         """Replay a run from its first event."""
@@ -169,13 +173,13 @@ class Replayer:
         if isinstance(fact, RunRetried):
             life = self._journal.state.life
             self._loaded, self._journal = self._read(self._log.retried[life - 1])
-            self._journal.catch_up(self._record.past)
+            self._journal.catch_up(self._past())
         self._live = self._open()
         record_redo(self._journal, redo, event.seq - 1)
 
     def _redo(self, fact: RunRetried) -> Redo:
         """What a retry does again, decided again; of a cut at an event, as the log has it."""
-        events = standing(self._record.past)
+        events = standing(self._past())
         what, _, since = fact.since.partition(" ")
         stop = stop_of(self._loaded, self._journal.run, events)
         wanted = int(since) if what == "turn" else since or None
@@ -230,15 +234,15 @@ def _is_first(event: Event) -> bool:
     return event.id in _FIRST or event.id.startswith(_SUPPRESSED)
 
 
-class _Past:
+class _PastLog:
     """The log of a run up to the present of its replay."""
 
-    def __init__(self, record: RecordedWorld) -> None:
-        self._record = record
+    def __init__(self, past: Callable[[], Sequence[Event]]) -> None:
+        self._past = past
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events before the present."""
-        return self._record.past[after:]
+        return self._past()[after:]
 
 
 async def _never_asked(task: Task) -> Answer:

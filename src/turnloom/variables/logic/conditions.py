@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from turnloom.kernel.contained import Interrupted
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.values import Json, preview
 from turnloom.variables.logic.types import same
 from turnloom.variables.spec.unknown import Unknown
@@ -97,7 +97,9 @@ def judge(
         if isinstance(value, Unknown):
             unknown.append(value)
         elif not same(value, wanted):
-            return ConditionVerdict(False, saw, f"{name} is {preview(value)}, not {preview(wanted)}")
+            return ConditionVerdict(
+                False, saw, f"{name} is {preview(value)}, not {preview(wanted)}"
+            )
     if unknown:
         raise UndecidedCondition(unknown)
     return ConditionVerdict(True, saw)

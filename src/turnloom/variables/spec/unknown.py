@@ -15,4 +15,3 @@ class Unknown(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{TOKEN}{self.what}\u27e9"
-
