@@ -112,7 +112,7 @@ class BacktestCommand(StoredRunsCommand):
             rate = found.rate(name)
             if 100 * rate.share > limit:
                 share, interval = rate.cells
-                terminal.fail(f"{name}: {share} runs differ, more than {limit:g}%; {interval}")
+                terminal.fail(f"{name}>{limit:g}%: {share} runs; the 95 % interval is {interval}.")
                 code = code or 1
         return code
 

@@ -70,9 +70,7 @@ class BacktestDifference(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         where = f"event {self.seq}" + (f", turn {self.turn}" if self.turn else "")
         lines = [f"{self.part} {self.name} ({self.certainty}), at {where}"]
-        lines += [
-            f"  It depends on {each}, which the record does not hold." for each in self.unknown
-        ]
+        lines += [f"  It depends on {each}." for each in self.unknown]
         rows = [SIDES, *(each.cells for each in self.fields)]
         return "\n".join((*lines, *(f"  {each}" for each in table(rows))))
 

@@ -142,8 +142,8 @@ class MatchedRecord(RecordedWorld):
                 raise Stopped
             return self._write(self._added(event))
         recorded = self.events[place]
-        self._take(place)
         self._check_speaker(recorded, event)
+        self._take(place)
         self.findings.compare(recorded, event, recorded.seq, self.journal.state)
         if isinstance(event.data, ModelCalled) and event.data.request != recorded.data.request:
             self.findings.is_assumed = True
@@ -172,9 +172,7 @@ class MatchedRecord(RecordedWorld):
         """Stop where another agent would have spoken."""
         fact, was = event.data, recorded.data
         if isinstance(fact, TurnStarted) and fact.agent != was.agent:
-            why = f"{fact.agent} would have spoken instead of {was.agent}"
-            self.end_at(why, fact.turn, recorded.seq)
-            raise Stopped
+            self.stop(f"{fact.agent} would have spoken instead of {was.agent}", fact.turn)
 
     def _take(self, place: int) -> None:
         """Mark a recorded event as decided; what its scope recorded before is passed over."""
