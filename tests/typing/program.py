@@ -464,7 +464,7 @@ async def explained(app: t.Loom, run: str) -> None:
     replay = await history.replay(run)
     assert_type(replay, t.Replay)
     assert replay.divergence is None and replay.same == len(events) and str(replay)
-    backtest = await history.backtest(flow, [run])
+    backtest = await history.backtest(build(), [run])
     assert_type(backtest, t.Backtest)
     assert backtest.rate("route").runs == 0 and not backtest.refused
     definition: t.Definition = await history.definition(run)
