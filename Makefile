@@ -15,7 +15,7 @@ help:
 	@echo "help         list the verbs"
 	@echo "run          run $(WORKFLOW)"
 	@echo "test         run the tests"
-	@echo "test-doors   run the tests that need node, kill processes by the dozen, or try neighbours"
+	@echo "test-doors   run the tests that need node or a browser, kill processes by the dozen, or try neighbours"
 	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
 	@echo "check        format, lint, types, import contracts, size budget, residue"
 	@echo "bench        measure speed and memory"

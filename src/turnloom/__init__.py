@@ -139,8 +139,10 @@ if TYPE_CHECKING:
     from turnloom.events import RunEnd as RunEnd
     from turnloom.events import RunEvent as RunEvent
     from turnloom.explain.spec.backtest import Backtest as Backtest
+    from turnloom.explain.spec.blame import BlameExplained as BlameExplained
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
+    from turnloom.explain.spec.diff import TurnDiff as TurnDiff
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
     from turnloom.explain.spec.replay import Replay as Replay
@@ -362,10 +364,12 @@ _NAMES = {
         "RunEnd",
         "RunEvent",
     ),
+    "turnloom.explain.spec.blame": ("BlameExplained",),
     "turnloom.explain.spec.board": (
         "ConsumptionExplained",
         "OfferExplained",
     ),
+    "turnloom.explain.spec.diff": ("TurnDiff",),
     "turnloom.explain.spec.explanations": (
         "Explanation",
         "RouteExplanation",

@@ -8,6 +8,7 @@ from turnloom.explain.spec.backtest import (
     RefusedBacktest,
     RunBacktest,
 )
+from turnloom.explain.spec.blame import BlameExplained, TextOrigin, TextPlace
 from turnloom.explain.spec.board import (
     ArrivedArtifact,
     ArtifactEntry,
@@ -20,6 +21,13 @@ from turnloom.explain.spec.board import (
     OfferExplained,
     ProviderEntry,
     WakeReason,
+)
+from turnloom.explain.spec.diff import (
+    ChangeCause,
+    SegmentChange,
+    TurnDiff,
+    TurnPlace,
+    WordChange,
 )
 from turnloom.explain.spec.explanations import Explanation, RouteExplanation
 from turnloom.explain.spec.replay import DifferentField, Divergence, Replay, ReplayedEvent
@@ -86,6 +94,14 @@ __all__ = [
     "Rate",
     "RefusedBacktest",
     "RunBacktest",
+    "BlameExplained",
+    "TextOrigin",
+    "TextPlace",
+    "ChangeCause",
+    "SegmentChange",
+    "TurnDiff",
+    "TurnPlace",
+    "WordChange",
     "AbsentVariable",
     "AddedTextEntry",
     "ArrivedArtifact",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Call, surroundings
+from tests.support.html_documents import read_html
 from tests.support.warm import Warm
 
 # A flow without any branch.
@@ -65,6 +66,26 @@ def test_a_turn_is_explained_without_its_prompt(done: Call) -> None:
     assert "--brief" in done("explain", "last", "--brief", code=2).err
     assert done("explain", "-h").out == done("explain", "--help").out
     assert done("-h").out == done("--help").out
+
+
+def test_a_page_is_written_as_a_whole_or_printed(done: Call, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("before", "utf-8")
+    before = {*tmp_path.iterdir()}
+    done("explain", "last", "--html", "page.html")
+    assert {*tmp_path.iterdir()} == before
+    assert "Rhyme." in read_html(page.read_text("utf-8")).text
+    assert done("explain", "last", "--html", "-").out == page.read_text("utf-8")
+
+
+def test_a_page_is_refused_before_anything_is_written(done: Call, tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    assert "folder" in done("explain", "last", "--html", "pages", code=2).err
+    assert "gone" in done("explain", "last", "--html", "gone/page.html", code=2).err
+    for other in (("--turn", "1"), ("--variable", "done"), ("--route", "3"), ("--json",)):
+        assert "--html" in done("explain", "last", "--html", "page.html", *other, code=2).err
+    assert "nobody" in done("explain", "nobody", "--html", "page.html", code=2).err
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_run_is_followed_up_to_its_end(

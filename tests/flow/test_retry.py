@@ -294,6 +294,7 @@ async def test_a_path_fails_while_another_stores_an_effect(app: Loom) -> None:
         run = await app.start(racing(ledger, waits % 10), Trip())
         async with asyncio.timeout(60):
             assert (await run.outcome()).status == "failed"
+        assert (await app.history.replay(run.id)).divergence is None
 
 
 async def test_a_flow_is_not_retried_with_a_folder(tmp_path: FilePath) -> None:

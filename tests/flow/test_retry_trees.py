@@ -116,7 +116,7 @@ class Grown:
         before = self.names
         first = self.line(Path(), depth)
         if self.choose(3) == 0:
-            inside = range(before, self.names + 1)
+            inside = range(before + 1, self.names + 1)
             self.recovering |= {f"{kind}{number}" for kind in "sj" for number in inside}
             first = first.on_failure(self.handler())
         second = self.line(Path(), depth)
@@ -166,6 +166,7 @@ async def check(choices: Sequence[int], chosen: int, most: int) -> None:
         lasting = [label for label in first.labels if label.partition(".")[0] in first.recovering]
         course = dict.fromkeys(lasting[chosen % 3 :: 3], 10**6)
         expected, grown = await grow(app, choices, course)
+        assert expected.status == "finished", course
         fragile = [
             label
             for label in own({*grown.labels})

@@ -54,8 +54,9 @@ async def logs(app: Loom) -> dict[str, list[Event]]:
 
 
 async def crates(board: Board) -> list[list[int]]:
+    """The pieces in each crate, sorted: the runs that make them race."""
     items, _ = await board.query_artifacts(FilterConfig(types={"Crate"}))
-    return [each.payload["of"] for each in items]
+    return [sorted(each.payload["of"]) for each in items]
 
 
 async def consumed(board: Board, type: str) -> Counter[tuple[str, str]]:

@@ -441,8 +441,11 @@ async def explained(app: t.Loom, run: str) -> None:
     turn = await explain.turn(run, 1)
     assert_type(turn, t.TurnExplained)
     assert await explain.turn(run, 1, agent=turn.agent) == turn
+    assert_type(await explain.diff(run, 1, 1, other_run=run, agent=turn.agent), t.TurnDiff)
+    assert_type(await explain.blame(run, "no such text"), t.BlameExplained)
     timeline = await explain.timeline(run)
     assert_type(timeline, t.Timeline)
+    assert_type(await explain.page(run), str)
     variable = await explain.variable(run, "user_id", at=3)
     assert_type(variable, t.VariableExplained)
     state = await history.state(run, at=3)

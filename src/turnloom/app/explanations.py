@@ -1,27 +1,33 @@
 """Explanations of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from turnloom.app.history import History, off_loop
+from turnloom.app.history import History, key_of, off_loop
+from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_string
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
+    from turnloom.explain.logic.texts import TextSearch
+    from turnloom.explain.spec.blame import BlameExplained, TextOrigin
+    from turnloom.explain.spec.diff import TurnDiff
     from turnloom.explain.spec.explanations import RouteExplanation
     from turnloom.explain.spec.timeline import Timeline
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
     from turnloom.log.spec import Event
+    from turnloom.wiring import Parts
 
 
 class Explanations:
     """Explanations of the runs of an app, computed from their logs; `app_id` is the run's
     tenant."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, parts: "Callable[[], Parts]") -> None:
         self._history = history
+        self._parts = parts
 
     async def turn(
         self, run: str, turn: int, *, agent: str | None = None, app_id: str = LOCAL
@@ -35,9 +41,47 @@ class Explanations:
         from turnloom.explain.logic.turn import explain_turn
 
         number = as_count(turn, "`turn`")
-        of = None if agent is None else as_string(agent, "`agent`")
+        of = _name(agent, "`agent`")
         events = await self._standing(run, app_id)
         return await off_loop(partial(explain_turn, events, number, of))
+
+    async def diff(
+        self,
+        run: str,
+        turn: int,
+        against: int | None = None,
+        *,
+        other_run: str | None = None,
+        agent: str | None = None,
+        app_id: str = LOCAL,
+    ) -> "TurnDiff":
+        """Compare the frame of a turn with that of turn `against` of this or another run, or of the
+        same agent's previous turn; with an `agent`, count only that agent's turns.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: there is no such turn, or none before it.
+        """
+        from turnloom.explain.logic.diff import ComparedRun, explain_diff, previous_turn
+        from turnloom.explain.logic.turn import find_turn
+        from turnloom.log.logic import started_of
+        from turnloom.wiring import declared
+
+        number, of = as_count(turn, "`turn`"), _name(agent, "`agent`")
+        if other_run is not None and against is None:
+            raise UsageError("`other_run` goes with `against`: name the turn of that run.")
+        events = await self._standing(run, app_id)
+        known = await declared(started_of(events))
+        after = before = ComparedRun(events, known)
+        new = find_turn(events, number, of).data.turn
+        if other_run is not None:
+            others = await self._standing(other_run, app_id)
+            before = ComparedRun(others, await declared(started_of(others)))
+        if against is None:
+            old = previous_turn(events, new)
+        else:
+            old = find_turn(before.events, as_count(against, "`against`"), of).data.turn
+        return await off_loop(partial(explain_diff, before, old, after, new))
 
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
@@ -56,6 +100,52 @@ class Explanations:
         events = await self._standing(run, app_id)
         known = await declared(started_of(events))
         return await off_loop(partial(explain_variable, events, name, at, known))
+
+    async def blame(self, run: str, text: str, *, app_id: str = LOCAL) -> "BlameExplained":
+        """Find a text of at least 8 characters in a run: the frames and events that have it, and
+        where it entered, also through artifacts of other runs.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: the text is too short.
+        """
+        import msgspec
+
+        from turnloom.explain.logic.blame import TextTrace, explain_blame
+        from turnloom.explain.logic.texts import TextSearch
+        from turnloom.log.logic import started_of
+        from turnloom.wiring import declared
+
+        search = TextSearch(as_string(text, "`text`"))
+        events = await self._standing(run, app_id)
+        known = await declared(started_of(events))
+        trace = await off_loop(partial(TextTrace, events, search, known))
+        found = await off_loop(partial(explain_blame, trace, run, text))
+        entries = [await self._follow(each, search, app_id) for each in found.entries]
+        return msgspec.structs.replace(found, entries=tuple(entries))
+
+    async def _follow(self, entry: "TextOrigin", search: "TextSearch", app_id: str) -> "TextOrigin":
+        """An entry with those in the runs that its artifact came from."""
+        import msgspec
+
+        from turnloom.explain.logic.blame import TextTrace
+
+        earlier: list[TextOrigin] = []
+        latest, visited, note = entry, {entry.run}, ""
+        while latest.from_run and latest.from_run not in visited:
+            visited.add(latest.from_run)
+            try:
+                events = await self._standing(latest.from_run, app_id)
+            except UnknownRun:
+                note = f"Run {latest.from_run} of artifact {latest.artifact} is not in this store."
+                break
+            trace = await off_loop(partial(TextTrace, events, search))
+            found = trace.published(latest.artifact)
+            if found is None:
+                break
+            earlier.append(found)
+            latest = found
+        return msgspec.structs.replace(entry, earlier=tuple(earlier), note=note)
 
     async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
         """Explain the route that an event decided.
@@ -84,8 +174,33 @@ class Explanations:
         events = await self._history.events(run, app_id=app_id)
         return await off_loop(partial(timeline, events))
 
+    async def page(self, run: str, *, app_id: str = LOCAL) -> str:
+        """One self-contained HTML page with all explanations of a run: its timeline, its turns, its
+        routes, its variables and its state. It requests nothing, and its texts need no script.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.explain.page.contents import explain_run
+        from turnloom.explain.page.document import write_page
+        from turnloom.log.logic import started_of
+        from turnloom.wiring import declared
+
+        events = await self._history.events(run, app_id=app_id)
+        known, state = (
+            await declared(started_of(events)),
+            await self._history.state(run, app_id=app_id),
+        )
+        plan = await self._parts().runs.plan(key_of(app_id, run))
+        text = plan.text if plan else ""
+        return await off_loop(lambda: write_page(explain_run(events, known, state, text)))
+
     async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
         """The events of a run that count: retries may have voided some."""
         from turnloom.log.logic import standing
 
         return standing(await self._history.events(run, app_id=app_id))
+
+
+def _name(given: str | None, what: str) -> str | None:
+    return None if given is None else as_string(given, what)

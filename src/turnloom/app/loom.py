@@ -118,7 +118,7 @@ class Loom:
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
         self.history = History(self._open)
-        self.explain = Explanations(self.history)
+        self.explain = Explanations(self.history, self._open)
 
     async def __aenter__(self) -> "Loom":
         return self

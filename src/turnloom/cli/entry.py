@@ -9,11 +9,12 @@ import threading
 import traceback
 from collections.abc import Iterator, MutableMapping, Sequence
 from importlib import import_module, metadata
+from itertools import zip_longest
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from turnloom.cli import problems
@@ -92,13 +93,32 @@ class _Commands(MutableMapping[str, Any]):
         return len(NAMES)
 
 
+# Options whose value may be left out, and the value then. Typer has no such options.
+OPTIONAL = {"--diff": "previous"}
+
+
+class _SingleCommand(TyperCommand):
+    """A command with options whose value may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [*_completed(args)])
+
+
+def _completed(words: Sequence[str]) -> Iterator[str]:
+    """The words, with the values that were left out."""
+    for word, following in zip_longest(words, words[1:]):
+        yield word
+        if word in OPTIONAL and (following is None or following.startswith("-")):
+            yield OPTIONAL[word]
+
+
 def _make(name: str) -> Any:
     """A command, or the group of commands that begin with its name."""
     module = import_module(f"turnloom.cli.commands.{name}")
     if name in COMMANDS:
         alone = typer.Typer(add_completion=False, context_settings=HELP)
         made = getattr(module, COMMANDS[name])
-        alone.command(name, help=_summary(made))(made)
+        alone.command(name, cls=_SingleCommand, help=_summary(made))(made)
         return get_command(alone)
     group = typer.Typer(
         name=name,

@@ -1,14 +1,18 @@
 """Render explanations for people: tables, colour, the width of the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
+from typing import Any
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import UNSEEN_WIDTH, joined, safe
+from turnloom.explain.spec.blame import PLACES, BlameExplained
 from turnloom.explain.spec.board import ARRIVED, NAMED, ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.diff import SegmentChange, TurnDiff, marked
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained, WeighedRule
 from turnloom.explain.spec.state import StateExplained
@@ -26,6 +30,7 @@ _KINDS = {
     "input": "bright_green",
     "output": "blue",
 }
+_CHANGES = {"added": "green", "gone": "red", "changed": "yellow"}
 _BAR = 20
 
 
@@ -34,21 +39,9 @@ def render(
 ) -> Iterator[RenderableType]:
     """An explanation for a terminal of this width, part by part; `brief` leaves out the prompt of a
     turn."""
-    match found:
-        case TurnExplained():
-            return chain(_turn(found, width), () if brief else _prompt(found))
-        case VariableExplained():
-            return _variable(found, width)
-        case RouteExplained():
-            return _route(found, width)
-        case FlowRouteExplained():
-            return _flow_route(found)
-        case OfferExplained():
-            return _offer(found, width)
-        case ConsumptionExplained():
-            return _consumption(found, width)
-        case Timeline():
-            return _timeline(found, width)
+    if isinstance(found, TurnExplained):
+        return chain(_turn(found, width), () if brief else _prompt(found))
+    return _RENDERERS[type(found)](found, width)
 
 
 def _heading(text: str) -> Text:
@@ -109,7 +102,48 @@ def _segment(numbered: tuple[int, ShownSegment]) -> tuple[str | Text, ...]:
     )
 
 
-def _flow_route(found: FlowRouteExplained) -> Iterator[RenderableType]:
+def _diff(found: TurnDiff, width: int) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    yield safe(found.summary, "dim")
+    for change in found.changes:
+        yield safe("")
+        yield safe(change.headline, f"bold {_CHANGES[change.change]}")
+        yield _indented(_words(change), 4, width)
+        yield _indented(joined("because of ", (change.cause.line, "bold")), 2, width)
+        for line in change.cause.chain:
+            yield _indented(safe(line, "dim"), 4, width)
+
+
+def _indented(text: Text, by: int, width: int) -> RenderableType:
+    """A text with an indent, also of wrapped lines; output for programs is not wrapped."""
+    if width < UNSEEN_WIDTH:
+        return Padding(text, (0, 0, 0, by), expand=False)
+    return Text("\n").join(Text(" " * by).append_text(line) for line in text.split("\n"))
+
+
+def _words(change: SegmentChange) -> Text:
+    """The words of a change: coloured, and marked where both texts are mixed."""
+    if change.change != "changed":
+        return joined(*((each.text, _CHANGES[change.change]) for each in change.shown))
+    words = joined(*((marked(each), _CHANGES.get(each.change, "")) for each in change.shown))
+    start = len(words.plain) - len(words.plain.lstrip("\n"))
+    return words[start:]
+
+
+def _blame(found: BlameExplained, width: int) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    if found.entries:
+        yield _heading("Entered at")
+    for entry in found.entries:
+        yield _indented(safe(entry.line, "green"), 2, width)
+        for line in entry.chain:
+            yield _indented(safe(line, "dim"), 4, width)
+    if found.places:
+        yield _heading("Occurs in")
+        yield from lay_out(PLACES, found.places, lambda each: each.cells, width, whole=("seq",))
+
+
+def _flow_route(found: FlowRouteExplained, width: int) -> Iterator[RenderableType]:
     yield _heading(found.headline)
     for line in found.parts:
         yield safe(line)
@@ -200,6 +234,18 @@ def _timeline(found: Timeline, width: int) -> Iterator[RenderableType]:
     for line in found.about:
         yield safe(line)
     yield from lay_out(COLUMNS, found.rows, lambda row: row.cells, width)
+
+
+_RENDERERS: Mapping[type, Callable[[Any, int], Iterator[RenderableType]]] = {
+    VariableExplained: _variable,
+    RouteExplained: _route,
+    FlowRouteExplained: _flow_route,
+    OfferExplained: _offer,
+    ConsumptionExplained: _consumption,
+    Timeline: _timeline,
+    TurnDiff: _diff,
+    BlameExplained: _blame,
+}
 
 
 def render_state(found: StateExplained, width: int) -> Iterator[RenderableType]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from turnloom.agents.spec import Engine, PreparedRequest
 from turnloom.assembly.logic.assembled import AssembledContext
 from turnloom.assembly.spec import ChosenProvider
@@ -22,7 +24,7 @@ def discard(text: str | None) -> None:
     """Discard a text delta."""
 
 
-class TurnOutcome(NamedTuple):
+class TurnOutcome(msgspec.Struct, frozen=True):
     """Result of an agent's turn: the error, if any, the facts of its last model call, and the
     context it was given. `cause` is the exception behind the error, if known."""
 

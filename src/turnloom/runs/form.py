@@ -1,6 +1,6 @@
 """The form of a run: a conversation, reactions or a flow, which decides whose turn it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -94,6 +94,15 @@ class Form(Protocol):
         """What a retry of an ended run does again: what failed (`stop` is the event that stopped
         the run, if one did), everything since a turn, by number, or a step, by name, or everything
         after a position. None if there is no such thing."""
+        ...
+
+    def misplaced(self, before: "Form", events: Sequence[Event]) -> Set[int]:
+        """The positions of what a run did with another definition, and what has no place in this
+        one and does not count, since it did nothing.
+
+        Raises:
+            PlanChanged: something that counts has no place in it.
+        """
         ...
 
 

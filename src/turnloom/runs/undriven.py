@@ -1,6 +1,6 @@
 """The form of runs that are recorded but not driven here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 
 from turnloom.agents.spec import (
@@ -14,7 +14,7 @@ from turnloom.agents.spec import (
 from turnloom.hooks.spec import Hooks, MessageHook
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Work
-from turnloom.runs.form import Rest
+from turnloom.runs.form import Form, Rest
 from turnloom.runs.retries import Redo
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
@@ -90,3 +90,7 @@ class Undriven:
     ) -> Redo | None:
         """Nothing."""
         return None
+
+    def misplaced(self, before: Form, events: Sequence[Event]) -> Set[int]:
+        """Nothing."""
+        return frozenset()

@@ -28,9 +28,9 @@ from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schem
 from turnloom.flow.logic.executions import StepExecution, find_executions
 from turnloom.flow.logic.flowing import STOPPED, FlowForm
 from turnloom.flow.logic.folding import APPROVALS, RETRY
-from turnloom.flow.logic.migrating import is_current, migrate, migrate_all
+from turnloom.flow.logic.migrating import migrate, migrate_all
 from turnloom.flow.logic.plans import step_text
-from turnloom.flow.logic.states import StateChange
+from turnloom.flow.logic.states import StateChange, is_current
 from turnloom.flow.logic.walking import (
     children,
     clash,
@@ -204,7 +204,7 @@ class Failures:
             return
         self._steps.settle(step)
         self._steps.cut_off(step, "failed", f"{name}: {message}")
-        if step.attempt <= node.retry.n and self._journal.state.failure is None:
+        if step.attempt - step.spent <= node.retry.n and self._journal.state.failure is None:
             self._retry(step, node, name, message)
             return
         strand = self._journal.state.progress.strands[step.strand]
@@ -218,7 +218,7 @@ class Failures:
         self._journal.record(f"s{step.number}/a{step.attempt}.0", fact)
 
     def _retry(self, step: Step, node: StepNode, name: str, message: str) -> None:
-        seconds = self._delay(node.retry, step.attempt)
+        seconds = self._delay(node.retry, step.attempt - step.spent)
         at = later(self._journal.time.now(), seconds) if seconds else None
         fact = StepRetried(
             node.name, step.place, step.number, step.attempt, error=name, message=message, due=at

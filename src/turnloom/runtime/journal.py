@@ -157,7 +157,7 @@ class Journal:
         self.on_closed: list[Callable[[], None]] = []
         self._is_published = False
         self._has_results = False
-        self._last = ""
+        self._last: Event | None = None
         self._cause: int | None = state.position or None
 
     @property
@@ -178,7 +178,7 @@ class Journal:
         """Record a fact and everything derived from it. Pass `derives=False` to derive later, with
         `derive`. An id that `is_given` comes from outside, and is stored as it is."""
         if cause is None:
-            scope = scope_of(self.state, id)
+            scope = self.state.scopes.get(id.partition("/")[0])
             cause = (scope and scope.last) or self._cause
         event = self._add(id, fact, actor, cause, is_given=is_given)
         self._cause = event.seq
@@ -230,10 +230,12 @@ class Journal:
 
     def recorded(self, id: str) -> Fact | None:
         """The fact recorded under an id, in an open turn or in a call outside turns."""
-        id = plain_id(id, self.state.life)
-        scope = scope_of(self.state, id)
+        state = self.state
+        if state.life:
+            id = plain_id(id, state.life)
+        scope = state.scopes.get(id.partition("/")[0])
         if scope is None:
-            return self.state.chat.get(id)
+            return state.chat.get(id)
         event = scope.recorded.get(id)
         return None if event is None else event.data
 
@@ -301,10 +303,11 @@ class Journal:
         return self._complete(key, facts, derives=derives)
 
     def _complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
-        writers = [(fact, getattr(fact, "writer", "driver")) for fact in facts]
         return [
-            self.record(f"{key}.{number}", fact, writer, derives=derives).data
-            for number, (fact, writer) in enumerate(writers)
+            self.record(
+                f"{key}.{number}", fact, getattr(fact, "writer", "driver"), derives=derives
+            ).data
+            for number, fact in enumerate([*facts])
         ]
 
     async def put(self, id: str, fact: Fact) -> None:
@@ -316,7 +319,10 @@ class Journal:
     @property
     def last(self) -> str:
         """The kind of the last event; what was recorded with a retry is part of it."""
-        return self._last
+        event = self._last
+        if event is None:
+            return ""
+        return RunRetried.kind if event.actor == RETRY else event.kind
 
     async def commit(self) -> None:
         """Store what was recorded since the last commit.
@@ -373,7 +379,7 @@ class Journal:
             evolve(self.workflow, self.state, event)
             if FOLLOWS not in event.id:
                 self._cause = event.seq
-            self._last = _effective_kind(event)
+            self._last = event
         if self.objects:
             self._rewritten.update(name for name, _ in self.objects)
             self._forget_rewritten()
@@ -382,38 +388,43 @@ class Journal:
     def _add(
         self, id: str, fact: Fact, actor: str, cause: int | None, *, is_given: bool = False
     ) -> Event:
-        state, life, at = self.state, self.state.life, self.time.now()
-        if fact.__class__ not in PLAIN and self._receives:
+        state, plain = self.state, id
+        if state.life:
+            plain = plain_id(id, state.life)
+            id = id if is_given else in_life(plain, state.life)
+        kind = fact.__class__
+        if kind not in PLAIN and self._receives:
             fact = received_fact(fact)
         if self.has_secrets:
             fact = self.secrets.mask(fact)
         event = Event(
-            plain_id(id, life),
+            plain,
             state.run,
             state.position + 1,
-            at,
+            self.time.now(),
             kind=fact.kind,
             actor=actor,
             data=fact,
             cause=cause,
             v=fact.version,
         )
-        event = self._accept(event, id if is_given else in_life(event.id, life))
+        event = self._accept(event, id)
         evolve(self.workflow, state, event)
-        if event.kind == ArtifactPublished.kind:
+        if kind is ArtifactPublished:
             self._is_published = True
-        elif event.kind == ContextChanged.kind:
+        elif kind is ContextChanged:
             self._heed(cast(ContextChanged, fact))
         elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpiredFact):
             for tell in self.on_closed:
                 tell()
-        self._last = _effective_kind(event)
+        self._last = event
         return event
 
     def _accept(self, event: Event, id: str) -> Event:
         """Add an event to the batch, to be stored under an id; returns the event that takes
         effect."""
-        self._batch.append(_stored(event, id))
+        stored = event if event.id == id else msgspec.structs.replace(event, id=id)
+        self._batch.append(stored)
         return event
 
     def _heed(self, fact: ContextChanged) -> None:
@@ -438,17 +449,8 @@ class Journal:
         )
 
 
-def _stored(event: Event, id: str) -> Event:
-    """An event under the id that the log keeps it by."""
-    return event if event.id == id else msgspec.structs.replace(event, id=id)
-
-
 def idempotency_key(journal: Journal, key: str) -> str:
     """The key of a call for the world. What is done again after a retry has another one; what is
     only continued keeps its own."""
     scope, state = scope_of(journal.state, key), journal.state
     return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"
-
-
-def _effective_kind(event: Event) -> str:
-    return RunRetried.kind if event.actor == RETRY else event.kind

@@ -214,7 +214,7 @@ class _Snapshot(msgspec.Struct):
 
 
 # Increase it when a field of the state changes its meaning; snapshots of other numbers are ignored.
-_SNAPSHOT = 12
+_SNAPSHOT = 13
 
 _KINDS = {fact.kind: fact for fact in FACTS}
 

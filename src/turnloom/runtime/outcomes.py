@@ -11,7 +11,8 @@ from turnloom.board.spec import Artifact
 from turnloom.errors import InvalidUpdate, PlanChanged, ReactionFailed, UsageError
 from turnloom.flow.events import StepCompensated
 from turnloom.flow.logic.flowing import FlowForm
-from turnloom.flow.logic.migrating import is_current, migrate
+from turnloom.flow.logic.migrating import migrate
+from turnloom.flow.logic.states import is_current
 from turnloom.flow.spec.progress import Outcome, OutcomeStatus, Progress
 from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunRetried

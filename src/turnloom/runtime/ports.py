@@ -26,6 +26,7 @@ from turnloom.runtime.spec import (
     LoadedWorkflow,
     Message,
     PrunedRun,
+    Renewal,
     StoredPlan,
     VerifiedRun,
 )
@@ -274,6 +275,11 @@ class Definitions(Protocol):
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """The workflow that a run is pinned to."""
+        ...
+
+    async def renew(self, started: RunStarted) -> Renewal | None:
+        """The present declaration of a flow whose plan has changed since a run was pinned to it;
+        None if there is none."""
         ...
 
     async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:

@@ -148,9 +148,16 @@ class Questions:
         return question.due is not None and question.due <= self._clock.now()
 
     async def _answer_id(self, run: RunKey, asked: Question, user: str) -> str:
-        """The id of the next answer: a refused one does not block it."""
+        """The id of the next answer: one that was refused, or no longer counts after a retry, does
+        not block it."""
         events = await self._log.read(run, asked.seq)
-        taken = {event.id for event in events if isinstance(event.data, AnswerRefused)}
+        counted = {event.seq for event in standing(events)}
+        taken = {
+            event.id
+            for event in events
+            if isinstance(event.data, AnswerRefused)
+            or (isinstance(event.data, QuestionAnswered) and event.seq not in counted)
+        }
         for id, message in await self._inbox.pending(run):
             if isinstance(message, Reply) and refusal(asked, message.value, message.by, user):
                 taken.add(id)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from turnloom.agents.spec import RunState
-from turnloom.errors import UsageError
+from turnloom.errors import PlanChanged, UsageError
 from turnloom.guards.spec import RESOURCES, RunBudget
 from turnloom.kernel.arguments import MOST, as_count, as_name, as_one_of
 from turnloom.kernel.durations import later
@@ -96,14 +96,17 @@ async def retry(
     if not _is_over(stored[-1]):
         raise UsageError(f"Run {run.id!r} has not ended. Resume it: `turnloom resume {run.id}`.")
     started, events = started_of(stored), standing(stored)
-    before = await definitions.restore(started)
+    before, asked, changed = await _definitions(definitions, started, asked)
     with_budget(asked.loaded or before, asked.budget)
-    redo = await _redo(log, before, run, events, asked=asked)
+    end = None if asked.at is None else await _batch_end(log, run, asked.at, events)
+    redo = _redo(before, run, events, asked.since, at=end)
+    if asked.loaded is not None:
+        redo = fitted(before.workflow, asked.loaded.workflow, events, redo)
     fact = RunRetried(
         asked.by,
         ranges(redo.voided),
-        _since(asked),
-        _changed(started, asked.loaded) or before.changed_code,
+        _since(asked.since, end),
+        tuple(sorted({*changed, *_changed(started, asked.loaded)})) or before.changed_code,
         pin=_pin(asked.loaded),
         budget=asked.budget,
     )
@@ -111,6 +114,34 @@ async def retry(
     journal.record(f"retried@{stored[-1].seq}", fact, asked.by)
     record_redo(journal, redo, stored[-1].seq)
     await journal.commit()
+
+
+async def _definitions(
+    definitions: Definitions, started: RunStarted, asked: RetryRequest
+) -> tuple[LoadedWorkflow, RetryRequest, tuple[str, ...]]:
+    """The definition of a run so far, its request with the present one if its plan has changed, and
+    what differs.
+
+    Raises:
+        PlanChanged: its plan has changed, and there is no other.
+    """
+    try:
+        return await definitions.restore(started), asked, ()
+    except PlanChanged:
+        renewed = await definitions.renew(started)
+        if renewed is None:
+            raise
+    return renewed.before, replace(asked, loaded=renewed.present), renewed.changed
+
+
+def fitted(before: Form, present: Form, events: Sequence[Event], redo: Redo) -> Redo:
+    """What is done again with another definition.
+
+    Raises:
+        PlanChanged: something that counts has no place in it.
+    """
+    counting = [event for event in events if event.seq not in redo.voided]
+    return redo._replace(voided=redo.voided | present.misplaced(before, counting))
 
 
 def record_redo(journal: Journal, redo: Redo, end: int) -> None:
@@ -157,33 +188,40 @@ def _is_limit(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MOST
 
 
-async def _redo(
-    log: EventLog,
+async def _batch_end(log: EventLog, run: RunKey, at: int, events: Sequence[Event]) -> int:
+    """The end of the batch that holds a position.
+
+    Raises:
+        UsageError: nothing came after it.
+    """
+    end = await branching(log, "A retry at an event").batch_end(run, at)
+    if end == events[-1].seq:
+        raise UsageError(f"Nothing of run {run.id!r} came after event {at}.")
+    return end
+
+
+def _redo(
     loaded: LoadedWorkflow,
     run: RunKey,
     events: Sequence[Event],
+    since: int | str | None,
     *,
-    asked: RetryRequest,
+    at: int | None,
 ) -> Redo:
     """What is done again.
 
     Raises:
         UsageError: there is nothing of that kind.
     """
-    end = None
-    if asked.at is not None:
-        end = await branching(log, "A retry at an event").batch_end(run, asked.at)
-        if end == events[-1].seq:
-            raise UsageError(f"Nothing of run {run.id!r} came after event {asked.at}.")
-    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), asked.since, end)
+    redo = loaded.workflow.redo(events, stop_of(loaded, run, events), since, at)
     if redo is not None:
         return redo
-    if asked.since is None:
+    if since is None:
         raise UsageError(
             f"Nothing failed in run {run.id!r}. To do a part of it again, name a turn, a step or "
             "an event: `--from 3`, `--from STEP` or `--at SEQ`."
         )
-    what = f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since!r}"
+    what = f"turn {since}" if isinstance(since, int) else f"step {since!r}"
     raise UsageError(f"Run {run.id!r} took no {what}. See `turnloom explain {run.id}`.")
 
 
@@ -206,12 +244,13 @@ def _is_over(last: Event) -> bool:
     return last.kind in ENDS or rests
 
 
-def _since(asked: RetryRequest) -> str:
-    if asked.at is not None:
-        return f"event {asked.at}"
-    if asked.since is None:
+def _since(since: int | str | None, at: int | None) -> str:
+    """Where a retry begins: after an event, with a turn or with a step."""
+    if at is not None:
+        return f"event {at}"
+    if since is None:
         return ""
-    return f"turn {asked.since}" if isinstance(asked.since, int) else f"step {asked.since}"
+    return f"turn {since}" if isinstance(since, int) else f"step {since}"
 
 
 def _pin(loaded: LoadedWorkflow | None) -> Pin | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import anyio
 from pydantic import BaseModel
 
-from turnloom.agents.events import UserText
+from turnloom.agents.events import AnswerRefused, QuestionAnswered, UserText
 from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
     DefinitionError,
@@ -35,7 +35,7 @@ from turnloom.log.events import (
     RunRetried,
     RunStarted,
 )
-from turnloom.log.logic import BROKEN, in_life, standing, status_of
+from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, status_of
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
@@ -296,13 +296,18 @@ class Runs:
 
     async def definition(self, run: RunKey) -> LoadedWorkflow:
         """The workflow that a run is pinned to."""
-        first, _ = await self._ends(run)
-        return await self._world.definitions.restore(first.data)
+        return await self._world.definitions.restore(await self._pinned(run))
 
     async def plan(self, run: RunKey) -> StoredPlan | None:
         """The plan that a run of a board or a flow is pinned to."""
-        first, _ = await self._ends(run)
-        return await plan_of(self._world.stores.plans, first.data)
+        return await plan_of(self._world.stores.plans, await self._pinned(run))
+
+    async def _pinned(self, run: RunKey) -> RunStarted:
+        """The first fact of a run, with the definition that a retry may have given it."""
+        first, last = await self._ends(run)
+        if LIFE in last.id or last.kind in _UNMARKED:
+            return started_of(await self._world.stores.log.read(run))
+        return first.data
 
     async def position(self, run: RunKey) -> int:
         """The last position in the log of a run."""
@@ -413,6 +418,18 @@ class Runs:
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
+
+
+# The kinds of events whose ids do not tell whether a run was retried before: the retry itself, and
+# messages from outside.
+_UNMARKED = frozenset(
+    {
+        RunRetried.kind,
+        AnswerRefused.kind,
+        CancelRequested.kind,
+        QuestionAnswered.kind,
+    }
+)
 
 
 def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:

@@ -144,6 +144,15 @@ class RetryRequest:
     budget: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
+class Renewal(NamedTuple):
+    """A workflow whose plan has changed: as it was, to fold logs and not to act, and as it is;
+    `changed` names what differs."""
+
+    before: "LoadedWorkflow"
+    present: "LoadedWorkflow"
+    changed: tuple[str, ...]
+
+
 class Wake(msgspec.Struct, frozen=True, tag="wake"):
     """A request to continue a run that its driver gave back unfinished."""
 

@@ -1,14 +1,16 @@
 """Where a run meets what is outside it: its effects, their order, and deadlines."""
 
 from asyncio import timeout
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
 
 from turnloom.kernel.interruption import Interrupted
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action
+
+T = TypeVar("T")
 
 # The scope of what the run itself decides, outside turns and steps.
 RUN = ""
@@ -45,7 +47,7 @@ class RecordedFailure(Interrupted):
 class World(Protocol):
     """Everything that a journal's run does outside its own log passes here."""
 
-    async def perform(self, key: str, effect: Effect, scope: str) -> Sequence[Fact]:
+    def perform(self, key: str, effect: Effect, scope: str) -> Awaitable[Sequence[Fact]]:
         """The facts that an effect leaves under a key. What it records meanwhile has ids in its
         scope.
 
@@ -68,8 +70,12 @@ class World(Protocol):
         """The next action of the run, decided when it is the run's turn."""
         ...
 
-    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
-        """A context that raises `RecordedFailure` in a turn that failed and left only its error."""
+    def answer(self, scope: str, make: Callable[[], Awaitable[T]]) -> Awaitable[T]:
+        """The answer of a turn.
+
+        Raises:
+            RecordedFailure: the turn failed and left only its error.
+        """
         ...
 
     def deadline(self, scope: str, seconds: float | None) -> AbstractAsyncContextManager[Any]:
@@ -80,9 +86,9 @@ class World(Protocol):
 class PresentWorld:
     """The world as it is: effects are performed, and nothing waits."""
 
-    async def perform(self, key: str, effect: Effect, scope: str) -> Sequence[Fact]:
+    def perform(self, key: str, effect: Effect, scope: str) -> Awaitable[Sequence[Fact]]:
         """The facts of an effect, which is performed now."""
-        return await effect()
+        return effect()
 
     async def send(self, effect: Callable[[], Any]) -> None:
         """Perform an effect that leaves nothing in the log."""
@@ -97,15 +103,13 @@ class PresentWorld:
         """The next action of the run, decided now."""
         return decide()
 
-    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
-        """No context: whatever fails is raised where it fails."""
-        return _NOTHING
+    def answer(self, scope: str, make: Callable[[], Awaitable[T]]) -> Awaitable[T]:
+        """The answer of a turn; whatever fails is raised where it fails."""
+        return make()
 
     def deadline(self, scope: str, seconds: float | None) -> AbstractAsyncContextManager[Any]:
         """A timeout by the clock."""
         return timeout(seconds)
 
-
-_NOTHING = nullcontext()
 
 PRESENT = PresentWorld()

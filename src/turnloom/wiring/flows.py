@@ -20,9 +20,15 @@ from turnloom.errors import (
     UnknownFlow,
     UsageError,
 )
+from turnloom.flow.logic.fitting import changed_nodes
 from turnloom.flow.logic.flowing import FlowForm, FlowParts
 from turnloom.flow.logic.flows import Flow, gathering
-from turnloom.flow.logic.migrating import SalvageForm, differs_in_state, undoable_in
+from turnloom.flow.logic.migrating import (
+    SalvageForm,
+    differs_in_state,
+    earlier_form,
+    undoable_in,
+)
 from turnloom.flow.logic.plans import (
     assembly_of,
     code_digests,
@@ -38,7 +44,7 @@ from turnloom.kernel.values import preview, writable
 from turnloom.log.events import RunStarted
 from turnloom.runs.declared import read_code_hooks, read_guards, read_variables, toolkit_of
 from turnloom.runtime.flow import FlowRuntime, migrate_states
-from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
+from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow, Renewal
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.code import callee_of, warn_of
@@ -145,6 +151,16 @@ class Flows:
             f"Flow {started.workflow!r} has changed since this run started. Restore it, or cancel "
             f"the run.\n{differs}".rstrip()
         )
+
+    def renew(self, started: RunStarted, text: str) -> Renewal | None:
+        """Return the registered flow, to retry a run with another plan; None if it is not
+        registered."""
+        others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]
+        if not others:
+            return None
+        present = others[-1]
+        before = replace(present, workflow=earlier_form(text, _form(present)))
+        return Renewal(before, present, tuple(changed_nodes(text, _plan(present).text)))
 
     def salvage(self, started: RunStarted, text: str) -> LoadedWorkflow | None:
         """Return the registered flow, to end a run with another plan; None if it is not

@@ -26,8 +26,8 @@ from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
 from turnloom.runtime.observers import ObserverQueue, Observers
 from turnloom.runtime.ports import Artifacts, Plans, Store
-from turnloom.runtime.runs import Runs, RuntimePorts
-from turnloom.runtime.spec import LoadedWorkflow
+from turnloom.runtime.runs import Runs, RuntimePorts, pin_flow
+from turnloom.runtime.spec import LoadedWorkflow, Renewal
 from turnloom.variables.logic.checking import describe
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
@@ -267,6 +267,15 @@ class AppDefinitions:
         if started.form == FlowForm.form:
             return await self._flows.restore(started, await self._plan_text(started))
         return await self._folders.restore(started)
+
+    async def renew(self, started: RunStarted) -> Renewal | None:
+        """Return the present declaration of a flow with a changed plan, which is kept."""
+        if started.form != FlowForm.form:
+            return None
+        found = self._flows.renew(started, await self._plan_text(started))
+        if found is not None:
+            await pin_flow(self._plans, started.tenant, found.present)
+        return found
 
     async def salvage(self, started: RunStarted) -> LoadedWorkflow | None:
         """Return a workflow that ends a run of a flow with a changed plan."""

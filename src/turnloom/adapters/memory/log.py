@@ -3,15 +3,16 @@
 import asyncio
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
 from itertools import islice
 from operator import attrgetter
 
 import anyio
 
 from turnloom.adapters.memory.index import MemoryIndex
-from turnloom.board.logic.rows import project, rows_of
+from turnloom.board.logic.rows import PROJECTED, project, rows_of
 from turnloom.errors import Conflict, LeaseLost, UnknownRun, UsageError
+from turnloom.guards.events import SelectionJudged
 from turnloom.guards.logic.selection import observations
 from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.log.events import ENDS, RunRetried
@@ -129,13 +130,14 @@ class _Tenant:
         self.begun.append(run)
         self.unfinished.append(run)
 
-    def note(self, run: _Run, events: Sequence[Event]) -> None:
-        """Update the list of unfinished runs: a run may end, and be retried."""
-        if events[-1].kind in ENDS:
+    def note(self, run: _Run, kinds: Set[str]) -> None:
+        """Update the list of unfinished runs: a run may end, and be retried. `kinds` are those of
+        its newest events."""
+        if run.events[-1].kind in ENDS:
             at = _index_of(self.unfinished, run)
             if self.unfinished[at : at + 1] == [run]:
                 del self.unfinished[at]
-        elif any(event.kind == RunRetried.kind for event in events):
+        elif RunRetried.kind in kinds:
             self.unfinished.insert(_index_of(self.unfinished, run), run)
 
 
@@ -325,17 +327,17 @@ class MemoryLog:
         self._known[event.kind] = type(event.data)
 
     def _store(self, run: RunKey, held: _Run, events: Sequence[Event]) -> None:
-        ids = {event.id for event in events}
+        ids, kinds = {event.id for event in events}, {event.kind for event in events}
         if len(ids) != len(events):
             raise Conflict(f"Two events for run {run.id!r} have the same id.")
         taken = ids & held.ids if held.origin is None else {*filter(held.holds, ids)}
         if taken:
             raise Conflict(f"Run {run.id!r} already has an event {min(taken)!r}.")
-        if self._index and (projection := project(events)):
+        if self._index and kinds & PROJECTED and (projection := project(events)):
             rows = rows_of(run.tenant, projection.artifacts)
             self._index.keep(run.tenant, rows, projection.consumptions)
-        if seen := observations(run.tenant, events):
-            self.beliefs.keep(seen)
+        if SelectionJudged.kind in kinds:
+            self.beliefs.keep(observations(run.tenant, events))
         tenant = self._tenants[run.tenant]
         if not held.n:
             self._last += 1
@@ -344,7 +346,7 @@ class MemoryLog:
         held.ids |= ids
         held.events.extend(events)
         held.batch_ends.append(len(held.events))
-        tenant.note(held, events)
+        tenant.note(held, kinds)
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
 

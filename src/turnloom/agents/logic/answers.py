@@ -34,6 +34,9 @@ from turnloom.variables.logic.types import is_json
 MOST_CHARACTERS = 1_000_000
 MOST_TEXT = 10_000_000
 
+# What an answer may say about how it ended.
+STOPS = ("", *WORDS)
+
 
 # A lone surrogate, which UTF-8 cannot encode.
 HALF = re.compile("[\ud800-\udfff]")
@@ -100,7 +103,7 @@ def answered_by(
 
 def mended(given: Any) -> tuple[Any, int]:
     """An answer with its lone surrogates escaped, since they cannot be stored, and their number."""
-    if type(given) is not Answer:
+    if type(given) is not Answer or _is_ascii(given):
         return given, 0
     halves = [0]
     calls = given.calls if type(given.calls) is tuple else ()
@@ -111,6 +114,14 @@ def mended(given: Any) -> tuple[Any, int]:
         "calls": tuple(_mended_call(call, halves) for call in calls) if calls else given.calls,
     }
     return (msgspec.structs.replace(given, **changed), halves[0]) if halves[0] else (given, 0)
+
+
+def _is_ascii(answer: Answer) -> bool:
+    """Whether an answer is nothing but ASCII text."""
+    if answer.output is not None or type(answer.calls) is not tuple or answer.calls:
+        return False
+    texts = answer.text, answer.refusal
+    return all([type(text) is str and text.isascii() for text in texts])
 
 
 def _mended_call(call: Any, halves: list[int]) -> Any:
@@ -255,7 +266,7 @@ def check_making(who: str, answer: Answer) -> None:
         )
     if not is_text(answer.model):
         raise EngineError(f"{who} returned {preview(answer.model)} as `model`. Return a text.")
-    if answer.stop not in ("", *WORDS):
+    if answer.stop not in STOPS:
         raise EngineError(
             f"{who} returned {preview(answer.stop)} as `stop`. Return one of: {', '.join(WORDS)}."
         )
@@ -303,12 +314,14 @@ def _is_usage(given: object) -> bool:
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
     _check_plainly(task, answer)
+    if answer.output is None:
+        return
     who = f"The engine of {task.agent!r}"
-    if answer.output is not None and output is None:
+    if output is None:
         raise EngineError(
             f"{who} returned an output, but the agent declares none. Set `structured_outputs`."
         )
-    if answer.output is not None and not is_json(answer.output):
+    if not is_json(answer.output):
         raise EngineError(
             f"{who} returned {preview(answer.output)} as its output. Return a JSON value."
         )

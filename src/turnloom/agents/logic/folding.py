@@ -29,13 +29,16 @@ from turnloom.log.spec import Event
 # Id prefix of the recorded speaker selection, dropped when the next turn starts.
 PICKING = "chat/pick/"
 
+# The visibility of a message that declares none.
+EVERYONE = Public()
+
 
 def add_message(
     state: RunState, seq: int, author: str, text: str, visibility: Visibility | None = None
 ) -> None:
     """Append a message to the history."""
-    state.messages.append(Message(seq, author, text, visibility or Public()))
-    state.veiled = state.veiled or visibility not in (None, Public())
+    state.messages.append(Message(seq, author, text, visibility or EVERYONE))
+    state.veiled = state.veiled or visibility not in (None, EVERYONE)
     said = spoken(author, text)
     before = state.history
     state.history = Span(

@@ -340,7 +340,8 @@ def _content(written: ArtifactContent) -> str:
     return _encode(same).decode()
 
 
-_KINDS = frozenset({ArtifactPublished.kind, ArtifactConsumed.kind})
+# The kinds of events that change a board.
+PROJECTED = frozenset({ArtifactPublished.kind, ArtifactConsumed.kind})
 
 
 class Projection(NamedTuple):
@@ -356,7 +357,7 @@ def project(events: Sequence[Event]) -> Projection | None:
     Raises:
         InvalidArtifact: a consumption has an invalid name.
     """
-    relevant = [event for event in events if event.kind in _KINDS]
+    relevant = [event for event in events if event.kind in PROJECTED]
     if not relevant:
         return None
     artifacts: list[Artifact] = []

@@ -7,8 +7,10 @@ that nothing reachable from a handle leads to the store, the reader or another v
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Never, final
+from typing import Never, final
 from weakref import ReferenceType, ref
+
+import msgspec
 
 from turnloom.board.logic.matching import resolve_types
 from turnloom.board.ports import ArtifactStore
@@ -44,7 +46,7 @@ def bind(
     return handle
 
 
-class _Bound(NamedTuple):
+class _Bound(msgspec.Struct, frozen=True):
     store: ArtifactStore
     types: TypeRegistry
     reader: Reader

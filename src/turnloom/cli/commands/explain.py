@@ -8,14 +8,20 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
+from turnloom.cli.command import as_text
 from turnloom.cli.explanations import render
 from turnloom.cli.pager import paged
 from turnloom.cli.stored import Json, RunId, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
+from turnloom.cli.writing import check_target, write_file
 from turnloom.errors import UsageError
+from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
+
+# The value of `--diff` that was left out.
+PREVIOUS = "previous"
 
 # Timeline rows that `--route` can explain: rules, artifacts on a board, decisions of a flow.
 ROUTES = frozenset({"route", "artifact", "set", "branch", "fork", "join", "loop", "approval"})
@@ -30,6 +36,15 @@ class ExplainCommand(StoredRunsCommand):
     agent: Annotated[
         str | None, typer.Option(metavar="NAME", help="Count the turns of this agent only.")
     ] = None
+    diff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[M]",
+            callback=as_text,
+            help="With --turn: what changed since turn M, or RUN:M of another run; without a "
+            "value, since the agent's previous turn.",
+        ),
+    ] = None
     variable: Annotated[
         str | None, typer.Option(metavar="NAME", help="Why a variable has its value.")
     ] = None
@@ -39,9 +54,22 @@ class ExplainCommand(StoredRunsCommand):
     route: Annotated[
         int | None, typer.Option(metavar="SEQ", help="Why the work went where it went.")
     ] = None
+    blame: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", callback=as_text, help="Which frames and events have a text, and why."
+        ),
+    ] = None
     brief: Annotated[
         bool, typer.Option("--brief", help="With --turn: leave the prompt itself out.")
     ] = False
+    html: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write all of it as one HTML page that needs nothing else; `-` prints the page.",
+        ),
+    ] = None
     json: Json = False
     no_pager: Annotated[
         bool, typer.Option("--no-pager", help="Show it without a pager, also at a terminal.")
@@ -51,6 +79,8 @@ class ExplainCommand(StoredRunsCommand):
         """Print the explanation."""
         self._check()
         run = await find_run(app, self.run, self.app_id)
+        if self.html is not None:
+            return await self._write(app, run, self.html, terminal)
         found = await self._explain(app, run)
         if self.json:
             terminal.emit(msgspec.json.encode(found))
@@ -62,26 +92,63 @@ class ExplainCommand(StoredRunsCommand):
                 self._hint(found, terminal)
         return 1 if isinstance(found, TurnExplained) and not found.verified else 0
 
+    async def _write(self, app: Loom, run: str, file: str, terminal: Terminal) -> int:
+        """Write the page of the run."""
+        check_target(file)
+        page = await app.explain.page(run, app_id=self.app_id)
+        if file == "-":
+            terminal.out.file.write(page)
+        else:
+            write_file(file, page)
+            terminal.tell(joined("Page of run ", (run, "bold"), ": ", (file, "bold")))
+        return 0
+
     def _check(self) -> None:
         """Refuse options that do not go together."""
-        if sum(each is not None for each in (self.turn, self.variable, self.route)) > 1:
-            raise UsageError("Ask for one thing at a time: a turn, a variable or a route.")
+        wanted = (self.turn, self.variable, self.route, self.blame)
+        count = sum(each is not None for each in wanted)
+        if self.html is not None and (self.json or count):
+            raise UsageError("`--html` writes all of a run: give it without other options.")
+        if count > 1:
+            raise UsageError("Ask for one thing at a time: a turn, a variable, a route or a text.")
         if self.agent is not None and self.turn is None:
             raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
-        if self.brief and (self.turn is None or self.json):
-            raise UsageError("`--brief` goes with a turn, for people: name the turn.")
+        if self.diff is not None and self.turn is None:
+            raise UsageError("`--diff` goes with a turn: name the turn.")
+        if self.brief and (self.turn is None or self.json or self.diff is not None):
+            raise UsageError("`--brief` goes with a turn alone, for people: name the turn.")
         if self.at is not None and self.variable is None:
             raise UsageError("`--at` goes with a variable: name the variable.")
 
     async def _explain(self, app: Loom, run: str) -> Explanation:
         app_id = self.app_id
+        if self.turn is not None and self.diff is not None:
+            return await self._compare(app, run, self.turn, self.diff)
         if self.turn is not None:
             return await app.explain.turn(run, self.turn, agent=self.agent, app_id=app_id)
         if self.variable is not None:
             return await app.explain.variable(run, self.variable, at=self.at, app_id=app_id)
         if self.route is not None:
             return await app.explain.route(run, self.route, app_id=app_id)
+        if self.blame is not None:
+            return await app.explain.blame(run, self.blame, app_id=app_id)
         return await app.explain.timeline(run, app_id=app_id)
+
+    async def _compare(self, app: Loom, run: str, turn: int, other: str) -> TurnDiff:
+        """Compare a turn with the one that `--diff` names."""
+        named, _, number = other.rpartition(":")
+        if other != PREVIOUS and not number.isdecimal():
+            raise UsageError(
+                f"`--diff {other}` names no turn. Write a number, or RUN:M for turn M of a run."
+            )
+        return await app.explain.diff(
+            run,
+            turn,
+            None if other == PREVIOUS else int(number),
+            other_run=await find_run(app, named, self.app_id) if named else None,
+            agent=self.agent,
+            app_id=self.app_id,
+        )
 
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Suggest what else to ask."""
@@ -90,6 +157,7 @@ class ExplainCommand(StoredRunsCommand):
         asks = [
             *([("--turn", str(found.turns))] if found.turns else []),
             ("--variable", "NAME"),
+            ("--blame", "TEXT"),
             *([("--route", routes[0])] if routes else []),
         ]
         for words in asks:

@@ -37,7 +37,7 @@ from turnloom.log.logic import in_life
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Ask, Begin, Draw, Finish, Pick, Select, Work
 from turnloom.runs.form import Rest, stopped
-from turnloom.runs.retries import redo_turns
+from turnloom.runs.retries import none_misplaced, redo_turns
 from turnloom.variables.logic.conditions import judge
 
 _PLACE = re.compile(r"\$\{\s*([^\W\d]\w*)\s*\}")
@@ -155,6 +155,7 @@ class ConversationForm:
     products: Mapping[str, Products] = {}
     progress = ConversationState
     redo = staticmethod(redo_turns)
+    misplaced = staticmethod(none_misplaced)
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation

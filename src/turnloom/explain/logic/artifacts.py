@@ -71,6 +71,10 @@ class ArtifactHistory:
             seq, id, found.type, found.produced_by, run=found.run or "", parents=found.parents
         )
 
+    def origin(self, id: str) -> Event | None:
+        """The event that put an artifact into the run; None if the run does not have it."""
+        return self._origins.get(id)
+
     def offers(self, id: str) -> Sequence[Event]:
         """The events that offered an artifact."""
         return self._offers.get(id, ())

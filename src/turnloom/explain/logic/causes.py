@@ -64,8 +64,12 @@ class Causes:
         while seq is not None and seq in self._events and seq < event.seq and len(found) < CHAIN:
             event = self._events[seq]
             found.append(self._link(event))
-            seq = None if _is_outside(event) else self._led[event.seq]
+            seq = None if is_outside(event) else self._led[event.seq]
         return tuple(found)
+
+    def nearest(self, event: Event) -> Event | None:
+        """The event that an event follows from."""
+        return self._events.get(self._led[event.seq] or 0)
 
     def _link(self, event: Event) -> Cause:
         if (link := self._links.get(event.seq)) is None:
@@ -74,7 +78,7 @@ class Causes:
         return link
 
 
-def _is_outside(event: Event) -> bool:
+def is_outside(event: Event) -> bool:
     """Whether nothing in the run caused the event; an answer to a tool follows from its call."""
     if isinstance(event.data, ArtifactPublished):
         return not event.data.turn

@@ -1,5 +1,6 @@
 """Explain a turn from the log: its frames, its model calls and its outcome."""
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -141,19 +142,60 @@ class OpenedFrame(NamedTuple):
     given: list[list[Piece]]
 
 
+class TurnLog:
+    """The log of a run as its turns need it: what several turns have in common is read once."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.artifacts = ArtifactHistory(events)
+        self._by_turn: dict[int | None, list[Event]] = defaultdict(list)
+        self._frames, self._read = Frames(), 0
+        for event in events:
+            self._by_turn[turn_of(event)].append(event)
+
+    def frames_at(self, seq: int) -> Frames:
+        """The texts and messages up to an event; going back reads the log again."""
+        if self._read and self.events[self._read - 1].seq > seq:
+            self._frames, self._read = Frames(), 0
+        while self._read < len(self.events) and self.events[self._read].seq <= seq:
+            self._frames.take(self.events[self._read])
+            self._read += 1
+        return self._frames
+
+    def events_of(self, started: Event) -> list[Event]:
+        """The events of a turn: those under its key, and events of the run while it was open.
+
+        On a board turns overlap, so an event without the key of a turn belongs to none, except a
+        search or summary made for this turn.
+        """
+        turn = started.data.turn
+        own, others = self._by_turn[turn], self._by_turn[None]
+        if is_board(self.events):
+            beside = [event for event in self.events if _is_for(event, turn)]
+        else:
+            ended = (each.seq for each in own if isinstance(each.data, TurnFinished))
+            first, last = started.seq, next(ended, self.events[-1].seq + 1)
+            beside = others[
+                bisect_left(others, first, key=_seq) : bisect_left(others, last, key=_seq)
+            ]
+        return sorted({event.seq: event for event in (*own, *beside)}.values(), key=_seq)
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
 def open_frames(
-    events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact]
+    log: TurnLog, own: Sequence[Event], inputs: Sequence[Artifact]
 ) -> dict[int, OpenedFrame]:
     """Open the frames of a turn by engine: the first, and those of engines with separate frames."""
     frames = (event for event in own if isinstance(event.data, FrameAssembled))
-    return {part_of(at.id).engine: _open(events, own, inputs, at) for at in frames}
+    return {part_of(at.id).engine: _open(log, own, inputs, at) for at in frames}
 
 
-def _open(
-    events: Sequence[Event], own: Sequence[Event], inputs: Sequence[Artifact], at: Event
-) -> OpenedFrame:
+def _open(log: TurnLog, own: Sequence[Event], inputs: Sequence[Artifact], at: Event) -> OpenedFrame:
     recorded: FrameAssembled = at.data
-    frames = Frames(event for event in events if event.seq <= at.seq)
+    frames = log.frames_at(at.seq)
     frame_view = frames.view_of(recorded) or FrameView((), ())
     texts = [frames.texts.get(segment.digest, "") for segment in frame_view.segments]
     known = defaultdict(str, frames.texts)
@@ -293,11 +335,23 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     Raises:
         UsageError: there is no such turn.
     """
-    started, artifacts = _find(events, number, agent), ArtifactHistory(events)
-    own = _events_of(events, started)
+    return _explain(TurnLog(events), find_turn(events, number, agent))
+
+
+def explain_turns(events: Sequence[Event]) -> Iterator[TurnExplained]:
+    """Explain every turn of a run, in their order."""
+    log = TurnLog(events)
+    for event in events:
+        if isinstance(event.data, TurnStarted):
+            yield _explain(log, event)
+
+
+def _explain(log: TurnLog, started: Event) -> TurnExplained:
+    events, artifacts = log.events, log.artifacts
+    own = log.events_of(started)
     taken = next((event for event in own if isinstance(event.data, ArtifactConsumed)), None)
     inputs = artifacts.whole(taken.data.artifacts) if taken else ()
-    frames, found = open_frames(events, own, inputs), calls(own)
+    frames, found = open_frames(log, own, inputs), calls(own)
     asked = engine_attempts(found)
     doubts = tuple(_doubts(frames, asked)) if frames else ()
     ended = next((event for event in own if isinstance(event.data, TurnFinished)), None)
@@ -320,8 +374,12 @@ def explain_turn(events: Sequence[Event], number: int, agent: str | None = None)
     )
 
 
-def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
-    """Find the event that began the turn."""
+def find_turn(events: Sequence[Event], number: int, agent: str | None = None) -> Event:
+    """Find the event that began a turn; with `agent`, count only its turns.
+
+    Raises:
+        UsageError: there is no such turn.
+    """
     started = [event for event in events if isinstance(event.data, TurnStarted)]
     of_agent = [event for event in started if agent in (None, event.data.agent)]
     if agent is not None and not of_agent:
@@ -338,25 +396,6 @@ def _find(events: Sequence[Event], number: int, agent: str | None) -> Event:
         have = f"1 to {len(of_agent)}" if of_agent else "none"
         raise UsageError(f"Unknown turn {number}{owner}. Turns in this run: {have}.")
     return of_agent[number - 1]
-
-
-def _events_of(events: Sequence[Event], started: Event) -> list[Event]:
-    """The events of a turn: those under its key, and events of the run while it was open.
-
-    On a board turns overlap, so an event without the key of a turn belongs to none, except a search
-    or summary made for this turn.
-    """
-    turn, own, is_open = started.data.turn, list[Event](), False
-    if is_board(events):
-        return [event for event in events if turn_of(event) == turn or _is_for(event, turn)]
-    for event in events:
-        event_turn = turn_of(event)
-        is_open = is_open or event.seq == started.seq
-        if event_turn == turn or (is_open and event_turn is None):
-            own.append(event)
-        if isinstance(event.data, TurnFinished) and event.data.turn == turn:
-            is_open = False
-    return own
 
 
 def _is_for(event: Event, turn: int) -> bool:
@@ -412,7 +451,7 @@ def _woken(taken: Event, artifacts: ArtifactHistory) -> WakeReason:
 
 def _onward(events: Sequence[Event], after: int, turn: TurnStarted) -> NextMove | None:
     """The next move after a turn; on a board only a retry, as its artifacts show the rest."""
-    later = [event for event in events if event.seq > after]
+    later = events[bisect_right(events, after, key=_seq) :]
     if is_board(events):
         return next((_again(event, later) for event in later if _is_retry(event, turn)), None)
     if is_flow(events):

@@ -204,14 +204,15 @@ def _check(events: Sequence[Event], name: str, at: int | None) -> None:
     last = events[-1].seq
     if at is not None and not 1 <= at <= last:
         raise UsageError(f"Unknown event {at}. This run has the events 1 to {last}.")
-    known = dict.fromkeys(_names(events))
+    known = dict.fromkeys(names_of(events))
     if name not in known:
         hint = nearest(name, known)
         remedy = f"Did you mean {hint!r}?" if hint else f"Variables: {', '.join(known)}."
         raise UsageError(f"This run has no variable {name!r}. {remedy}")
 
 
-def _names(events: Sequence[Event]) -> Iterator[str]:
+def names_of(events: Sequence[Event]) -> Iterator[str]:
+    """Yield the names of the variables of a run; a name may come several times."""
     for event in events:
         match event.data:
             case ContextLoaded(values=values):

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from turnloom.conversation.spec import Conversation
+from turnloom.explain.spec.blame import BlameExplained
 from turnloom.explain.spec.board import ConsumptionExplained, OfferExplained
+from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
@@ -12,7 +14,9 @@ from turnloom.explain.spec.variable import VariableExplained
 
 Reaction = OfferExplained | ConsumptionExplained
 RouteExplanation = RouteExplained | FlowRouteExplained | Reaction
-Explanation = TurnExplained | VariableExplained | RouteExplanation | Timeline
+Explanation = (
+    TurnExplained | VariableExplained | RouteExplanation | Timeline | TurnDiff | BlameExplained
+)
 
 
 class RunDeclarations(NamedTuple):

@@ -33,6 +33,7 @@ from turnloom.flow.events import (
 )
 from turnloom.flow.logic.approvals import decided
 from turnloom.flow.logic.endings import CANCELLED, FAILED, TIMED_OUT
+from turnloom.flow.logic.fitting import misplaced_in
 from turnloom.flow.logic.folding import APPROVALS, Folding
 from turnloom.flow.logic.retrying import redo_flow
 from turnloom.flow.logic.states import StateModel
@@ -104,6 +105,7 @@ class FlowForm:
         self._folding = Folding(plan, self.states)
         self.folds: Mapping[type, Callable[[Any, Any], None]] = self._folding.folds
         self.redo = partial(redo_flow, plan, self.folds)
+        self.misplaced = partial(misplaced_in, plan, self.folds, self.states)
 
     def begin(self) -> Progress:
         """The progress at the start of the main path."""

@@ -65,6 +65,7 @@ from turnloom.flow.spec.progress import (
     StepFailure,
     Strand,
 )
+from turnloom.log.events import RunRetried
 from turnloom.variables.events import TimerExpired
 
 # The timer of a whole run, and the prefix of the timers of attempts.
@@ -99,6 +100,7 @@ class Folding:
             ApprovalDecided: self._on_decided,
             FlowStopped: self._on_stopped,
             FlowRewound: self._on_rewound,
+            RunRetried: self._on_run_retried,
             QuestionAsked: self._on_asked,
             QuestionAnswered: self._on_answered,
             QuestionExpiredFact: self._on_expired,
@@ -126,7 +128,8 @@ class Folding:
             turn=fact.turn,
             undoes=fact.undoes,
         )
-        step.acted = before is not None and before.acted
+        if before is not None:
+            step.acted, step.spent = before.acted, before.spent
         if not fact.undoes:
             strand = progress.strands[fact.strand]
             strand.step, strand.attempt, strand.status = fact.number, fact.attempt, "busy"
@@ -338,6 +341,14 @@ class Folding:
 
     def _on_stopped(self, progress: Progress, fact: FlowStopped) -> None:
         stop(self._plan, progress, fact)
+
+    def _on_run_retried(self, progress: Progress, fact: RunRetried) -> None:
+        """Let every open step have all of its attempts; the one that is entered again is the
+        first."""
+        for step in progress.steps.values():
+            if not step.undoes:
+                is_entered = progress.strands[step.strand].status == "busy"
+                step.spent = step.attempt - is_entered
 
     def _on_rewound(self, progress: Progress, fact: FlowRewound) -> None:
         """Go back to the start; what was interrupted, and not compensated, waits at its place."""

@@ -23,9 +23,21 @@ from turnloom.flow.events import (
 from turnloom.flow.logic.endings import CANCELLED
 from turnloom.flow.logic.flowing import FlowForm, FlowParts, unasked
 from turnloom.flow.logic.folding import Folding
-from turnloom.flow.logic.plans import deciding, planned_reducers, steps_of
-from turnloom.flow.logic.states import StateModel, apply_change
-from turnloom.flow.spec.nodes import FlowPlan, StepNode
+from turnloom.flow.logic.plans import deciding, placed_lines, planned_reducers, steps_of
+from turnloom.flow.logic.states import StateModel, apply_change, is_current
+from turnloom.flow.logic.walking import FAILURE, MAIN
+from turnloom.flow.spec.nodes import (
+    ApprovalNode,
+    ApprovalRequest,
+    BranchNode,
+    FlowPlan,
+    ForkNode,
+    LoopNode,
+    Node,
+    NodeSequence,
+    Site,
+    StepNode,
+)
 from turnloom.flow.spec.progress import (
     CompensationState,
     CompletedStep,
@@ -45,17 +57,6 @@ def differs_in_state(old_text: str, new_text: str) -> bool:
     before, now = planned_reducers(old_text), planned_reducers(new_text)
     is_alike = all(before[name] == now[name] for name in before.keys() & now.keys())
     return is_alike and {**old, "state": ""} == {**new, "state": ""}
-
-
-def is_current(states: StateModel, written: Mapping[str, Json]) -> bool:
-    """Whether the current model has every field of a state, and accepts its values."""
-    if not written.keys() <= states.reducers.keys():
-        return False
-    try:
-        states.load(written)
-    except ValidationError:
-        return False
-    return True
 
 
 def migrate(plan: FlowPlan, states: StateModel, written: Mapping[str, Json]) -> dict[str, Json]:
@@ -153,15 +154,7 @@ class SalvageForm(FlowForm):
     progress = SalvageProgress
 
     def __init__(self, present: FlowForm, undoable: Set[str], reducers: Mapping[str, Json]) -> None:
-        around = FlowParts(
-            present.agents,
-            present.outputs,
-            present.variables,
-            present.triggers,
-            hooks=present.hooks,
-            toolkit=present.toolkit,
-        )
-        super().__init__(present.plan, around)
+        super().__init__(present.plan, _parts(present))
         self._undoable = undoable
         self._reducers = reducers or self.states.reducers
         steps = steps_of(present.plan.paths)
@@ -317,3 +310,109 @@ def _undoable(part: Json) -> Iterator[str]:
         yield cast(str, node["name"])
     for each in (*node.values(), *(as_array(part) or ())):
         yield from _undoable(each)
+
+
+_NOWHERE = Site("", 0)
+
+
+def earlier_form(text: str, present: FlowForm) -> FlowForm:
+    """The form of runs of an earlier plan, given by its text. It folds their logs, and has no
+    code."""
+    data = json.loads(text)
+    shape = _Shape(data["paths"])
+    failure = shape.line(FAILURE) if FAILURE in data["paths"] else None
+    plan = FlowPlan(
+        name=data["flow"],
+        version=data["version"],
+        state=present.plan.state,
+        paths=placed_lines(shape.line(MAIN), failure),
+        timeout=data["timeout"],
+        text=text,
+        digest="",
+    )
+    return FlowForm(plan, _parts(present))
+
+
+def _parts(form: FlowForm) -> FlowParts:
+    """What a form declares beside its steps."""
+    return FlowParts(
+        form.agents,
+        form.outputs,
+        form.variables,
+        form.triggers,
+        hooks=form.hooks,
+        toolkit=form.toolkit,
+    )
+
+
+class _Shape:
+    """The nodes of a plan from its text, without their code."""
+
+    def __init__(self, paths: Mapping[str, Sequence[Any]]) -> None:
+        self._paths = paths
+
+    def line(self, id: str) -> NodeSequence:
+        """The nodes of a path."""
+        nodes = [each for each in self._paths[id] if as_object(each) is not None]
+        made = NodeSequence([self._node(f"{id}/{at}", each) for at, each in enumerate(nodes)])
+        made.end = len(nodes) if len(nodes) < len(self._paths[id]) else None
+        made.handler = self._found(f"{id}!")
+        return made
+
+    def _found(self, id: str) -> NodeSequence | None:
+        return self.line(id) if id in self._paths else None
+
+    def _numbered(self, prefix: str) -> list[NodeSequence]:
+        found: list[NodeSequence] = []
+        while (line := self._found(f"{prefix}{len(found)}")) is not None:
+            found.append(line)
+        return found
+
+    def _node(self, id: str, data: dict[str, Any]) -> Node:
+        if "branch" in data:
+            lines = zip(data["cases"], self._numbered(f"{id}."), strict=True)
+            return BranchNode(
+                name=data["branch"],
+                site=_NOWHERE,
+                on=_absent,
+                cases=tuple(lines),
+                otherwise=self._found(f"{id}.otherwise"),
+            )
+        if "fork" in data:
+            join = data["join"] and self._step(id, data["join"])
+            paths = tuple(self._numbered(f"{id}."))
+            return ForkNode(name=data["fork"], site=_NOWHERE, paths=paths, join=join)
+        if "loop" in data:
+            return LoopNode(
+                name=data["loop"],
+                site=_NOWHERE,
+                until=_absent,
+                body=self.line(f"{id}.body"),
+                max_iterations=data["max_iterations"],
+            )
+        if "approval" in data:
+            rejected, asking = self._found(f"{id}.rejected"), self._asking(id, data)
+            name = data["approval"]
+            return ApprovalNode(name=name, site=_NOWHERE, asking=asking, on_rejection=rejected)
+        return self._step(id, data)
+
+    def _step(self, id: str, data: dict[str, Any]) -> StepNode:
+        handlers = self._numbered(f"{id}.failed.")
+        return StepNode(
+            name=data["name"],
+            step=None,
+            site=_NOWHERE,
+            on_low_confidence=self._found(f"{id}.low"),
+            compensate=data.get("compensate"),
+            on_failure=tuple((Exception, line) for line in handlers),
+            recover=data.get("recover", False),
+        )
+
+    def _asking(self, id: str, data: dict[str, Any], level: int = 0) -> ApprovalRequest:
+        late = data.get("then")
+        then = self._asking(id, late, level + 1) if late else self._found(f"{id}.late.{level}")
+        return ApprovalRequest(approver=data["approver"], then=then)
+
+
+def _absent(state: object) -> None:
+    """Stand for code of an earlier plan, which is not called."""

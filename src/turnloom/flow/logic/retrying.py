@@ -21,6 +21,7 @@ from turnloom.flow.events import (
     ApprovalDecided,
     BranchTaken,
     FlowRewound,
+    FlowStopped,
     ForkFailed,
     ForkJoined,
     ForkOpened,
@@ -80,6 +81,10 @@ def redo_flow(
     walk = _Walk(events)
     if since is not None:
         at = _before(events, walk, since)
+    timers = {} if plan.timeout is None else {TIMEOUT: plan.timeout}
+    if at is not None and _has_stopped(events, at):
+        voided = redo_after(events, at).voided - walk.compensating(events)
+        return Redo(with_derived(events, voided), timers=timers)
     if at is not None:
         voided = redo_after(events, at).voided
     elif stop is not None and since is None:
@@ -91,7 +96,6 @@ def redo_flow(
     facts = _rewound(events, with_derived(events, voided), walk, undone, is_cut=at is not None)
     if facts:
         voided |= set(_traces(events, undone))
-    timers = {} if plan.timeout is None else {TIMEOUT: plan.timeout}
     return Redo(with_derived(events, voided), facts, timers)
 
 
@@ -172,6 +176,12 @@ class _Walk:
         return {
             fact.place for fact in facts if isinstance(fact, StepCompensated) and not fact.error
         }
+
+    def compensating(self, events: Sequence[Event]) -> Set[int]:
+        """The positions of the events of compensations, which stand for good."""
+        begun = (event.data for event in events if isinstance(event.data, StepStarted))
+        keys = {f"s{fact.number}" for fact in begun if fact.undoes}
+        return {event.seq for event in events if event.id.partition("/")[0] in keys}
 
 
 class _Failure(NamedTuple):
@@ -327,6 +337,11 @@ def _is_refusal(fact: ApprovalDecided) -> bool:
     return not (fact.path or fact.to or fact.outcome in (APPROVED, DEFERRED))
 
 
+def _has_stopped(events: Sequence[Event], position: int) -> bool:
+    """Whether a flow was stopped by a position: from there on, it only compensates and tells."""
+    return any(isinstance(each.data, FlowStopped) for each in events if each.seq <= position)
+
+
 def _is_late(event: Event) -> bool:
     """Whether an event is the end of the time that the run had."""
     return isinstance(event.data, TimerExpired) and event.data.timer == TIMEOUT
@@ -354,10 +369,15 @@ def _rewound(
     if not is_cut:
         kept |= ahead
     kept = {place: seq for place, seq in kept.items() if place not in undone}
+    completed = {
+        event.data.number
+        for event in events
+        if event.seq not in voided and isinstance(event.data, StepCompleted)
+    }
     scopes = {
         scope
         for each in walk.executions.values()
-        if each.place in undone and not each.is_completed
+        if each.place in undone and each.number not in completed
         for scope in each.scopes
     }
     fact = FlowRewound(given.state, kept, tuple(sorted(scopes)))

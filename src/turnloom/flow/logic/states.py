@@ -272,6 +272,17 @@ def apply_change(
             state[name] = value
 
 
+def is_current(states: StateModel, written: Mapping[str, Json]) -> bool:
+    """Whether the current model has every field of a state, and accepts its values."""
+    if not written.keys() <= states.reducers.keys():
+        return False
+    try:
+        states.load(written)
+    except ValidationError:
+        return False
+    return True
+
+
 def _own(kind: type) -> bool:
     """Whether a class is not part of pydantic or Python."""
     return kind.__module__.partition(".")[0] not in ("pydantic", "builtins", "typing", "abc")

@@ -101,7 +101,8 @@ class CompletedStep(msgspec.Struct, frozen=True):
 
 class Step(msgspec.Struct):
     """An open step; `turn` is that of its agent. `acted` means that it has a recorded effect;
-    `done` is used to compensate it if it is cut off."""
+    `done` is used to compensate it if it is cut off. `spent` attempts were made before the run was
+    retried, and do not count."""
 
     number: int
     place: str
@@ -112,6 +113,7 @@ class Step(msgspec.Struct):
     undoes: str = ""
     acted: bool = False
     done: CompletedStep | None = None
+    spent: int = 0
 
 
 class OpenNode(msgspec.Struct):

@@ -51,7 +51,7 @@ from turnloom.runs.actions import (
     Work,
 )
 from turnloom.runs.form import Rest, stopped
-from turnloom.runs.retries import redo_turns
+from turnloom.runs.retries import none_misplaced, redo_turns
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.spec import Variables
 
@@ -78,6 +78,7 @@ class ReactionForm:
     message_hooks: tuple[MessageHook, ...] = ()
     progress = BoardState
     redo = staticmethod(redo_turns)
+    misplaced = staticmethod(none_misplaced)
 
     def __init__(
         self,

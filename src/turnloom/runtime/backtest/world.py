@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from turnloom.runtime.replay.record import Gate, is_mail, is_meanwhile, is_outsi
 from turnloom.runtime.replay.secrets import fact_of
 from turnloom.runtime.world import RUN, CallFailed
 from turnloom.variables.logic.conditions import UndecidedCondition
+
+T = TypeVar("T")
 
 # Effects that read no variables: a model sees its frame only.
 _BLIND = re.compile(
@@ -132,9 +134,13 @@ class EditedWorld(MatchedRecord):
         """A timeout that expires when the record says so."""
         return super().deadline(self.named(scope), seconds)
 
-    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
-        """A context that raises `RecordedFailure` when the record says that the turn failed."""
-        return super().answering(self.named(scope))
+    async def answer(self, scope: str, make: Callable[[], Awaitable[T]]) -> T:
+        """The answer of a turn.
+
+        Raises:
+            RecordedFailure: the record says that the turn failed.
+        """
+        return await super().answer(self.named(scope), make)
 
     def _fail(self, event: Event) -> bool:
         decided = self.error_of(scope_of(event.id)).startswith(DECIDED)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -122,11 +121,12 @@ class LiveRun:
         except ToolServerError as error:
             return (ToolsOffered(server.name, (), str(error)),)
 
-    def room(self, agent: str) -> AbstractAsyncContextManager[object]:
-        """A slot for one more turn of an agent, over all runs of its tenant in this process."""
+    def room(self, agent: str) -> asyncio.Semaphore | None:
+        """The slots for turns of an agent, over all runs of its tenant in this process; None if
+        they are not limited."""
         most = self.loaded.staff[agent].most if agent else None
         if most is None:
-            return _UNLIMITED
+            return None
         tenant, name = self.journal.run.tenant, self.journal.workflow.name
         key = (tenant, self.loaded.root, name, agent, most)
         return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
@@ -182,9 +182,6 @@ class LiveRun:
         await self.journal.commit()
         await self.means.snapshots.save(self.journal.run, state.position, freeze(state))
         self.freezes_at = 2 * state.position
-
-
-_UNLIMITED = nullcontext()
 
 
 def _hushed(call: int) -> TextSink:

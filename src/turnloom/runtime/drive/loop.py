@@ -140,7 +140,10 @@ class Loop:
         async with self._tasks:
             while state.status not in ENDED:
                 await self._take_in()
-                if await self._cut_off() or await self._act() or await self._begin_open():
+                if self._over():
+                    await self._cut_off()
+                    continue
+                if await self._act() or await self._begin_open():
                     continue
                 if not self._tasks:
                     break
@@ -170,7 +173,7 @@ class Loop:
             action = await self._journal.world.decide(self._decide)
             if action is None:
                 return False
-            if isinstance(action, Finish) and self._tasks:
+            if self._tasks and isinstance(action, Finish):
                 if not action.at_once:
                     return False  # work in progress ends first
                 await self._journal.commit()
@@ -237,17 +240,15 @@ class Loop:
             return RunCancelled(wish.by, wish.reason)
         return RunFinished(action.reason)
 
-    async def _cut_off(self) -> bool:
-        """Interrupt work that is over; returns whether there was any."""
-        if not self._over():
-            return False
+    async def _cut_off(self) -> None:
+        """Interrupt work that is over."""
         await self._journal.commit()  # a task must not be cancelled while it stores something
+        await self._journal.world.reach(RUN)
         over = self._over()  # work may have ended meanwhile
         await self._tasks.drop([work.key for work in over])
         await self._journal.world.reach(RUN)
         for work in over:
             await self._cut(work)
-        return True
 
     def _over(self) -> list[Work]:
         return [work for work in self._form.work(self._state) if work.is_over]
@@ -291,8 +292,8 @@ class Loop:
 
     def _waits(self, work: Work) -> bool:
         """Whether work is over, or waits for answers and has nothing else to do meanwhile."""
-        if work.is_over:
-            return True
+        if work.is_over or not self._state.questions:
+            return work.is_over
         asked = set(filter(work.asked, self._state.questions))
         if not asked:
             return False
@@ -303,10 +304,10 @@ class Loop:
         try:
             await self._journal.world.reach(work.key)
             room = self._live.room(work.agent)
-            if isinstance(room, asyncio.Semaphore) and room.locked():
-                await self._journal.commit()  # it may be long until there is room
-            async with room:
+            if room is None:
                 await self._half.run(work)
+            else:
+                await self._run_in(room, work)
         except Waiting:
             self._parked[work.key] = set(filter(work.asked, self._state.questions))
         except asyncio.CancelledError:
@@ -321,6 +322,13 @@ class Loop:
         await self._live.selections.settle()
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()
+
+    async def _run_in(self, room: asyncio.Semaphore, work: Work) -> None:
+        """Run work once there is room for it."""
+        if room.locked():
+            await self._journal.commit()  # it may take long
+        async with room:
+            await self._half.run(work)
 
     def _cancelled_itself(self, work: Work) -> bool:
         """Whether work cancelled its own task: the loop removes a task before it cancels it."""

@@ -3,9 +3,9 @@
 import asyncio
 import itertools
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -44,6 +44,8 @@ BOUNDARIES = (RunResumed, StateMigrated, RunRetried)
 
 # How ids of events begin with which a turn ends, after the turn's own.
 ENDING = ("end", "spent", "scarcity", "after_agent", "loop")
+
+T = TypeVar("T")
 
 # The error of a turn that took too long.
 LATE = "TimeoutError: It took over"
@@ -248,16 +250,16 @@ class RecordedWorld:
         finally:
             self._deadlines.pop(scope, None)
 
-    def answering(self, scope: str) -> AbstractAsyncContextManager[Any]:
-        """A context that raises `RecordedFailure` when the log says that the turn failed."""
-        return self._answering(scope)
+    async def answer(self, scope: str, make: Callable[[], Awaitable[T]]) -> T:
+        """The answer of a turn.
 
-    @asynccontextmanager
-    async def _answering(self, scope: str) -> AsyncGenerator[None]:
+        Raises:
+            RecordedFailure: the log says that the turn failed.
+        """
         self._answers[scope] = limit = asyncio.timeout(None)
         try:
             async with limit:
-                yield
+                return await make()
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -335,7 +337,7 @@ class RecordedWorld:
     def _turn_to_run(self, event: Event) -> None:
         """Let the run itself continue, since no work fits; then work that left nothing."""
         gate = next((each for each in self._gates if not each.prefixes), None)
-        if gate is not None:
+        if gate is not None and not isinstance(event.data, IN_CALLS):
             gate.open()
         elif self._roused_at != self.position:
             self._roused_at = self.position

@@ -32,7 +32,7 @@ from turnloom.runtime.replay.reading import (
 from turnloom.runtime.replay.record import BOUNDARIES, RecordedWorld, Stopped
 from turnloom.runtime.replay.secrets import fact_of, known_secrets
 from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun
-from turnloom.runtime.retrying import record_redo, stop_of
+from turnloom.runtime.retrying import fitted, record_redo, stop_of
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.variables.events import ContextLoaded
 from turnloom.variables.logic.resolution import resolve_again
@@ -178,14 +178,18 @@ class Replayer:
         record_redo(self._journal, redo, event.seq - 1)
 
     def _redo(self, fact: RunRetried) -> Redo:
-        """What a retry does again, decided again; of a cut at an event, as the log has it."""
+        """What a retry does again, decided again."""
         events = standing(self._past())
         what, _, since = fact.since.partition(" ")
         stop = stop_of(self._loaded, self._journal.run, events)
+        at = int(since) if what == "event" else None
         wanted = int(since) if what == "turn" else since or None
-        redo = None if what == "event" else self._loaded.workflow.redo(events, stop, wanted)
-        voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
-        return redo or Redo(voided)
+        redo = self._loaded.workflow.redo(events, stop, wanted if at is None else None, at)
+        if redo is None:
+            voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
+            return Redo(voided)
+        present = self._log.retried[self._journal.state.life].workflow
+        return fitted(self._loaded.workflow, present, events, redo)
 
     def _begin(self) -> None:
         """Take the first facts as the log has them."""

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered
 from turnloom.agents.logic.dialogues import passed_on
@@ -41,7 +43,7 @@ from turnloom.runtime.user_code import ask_user_code
 DEADLINE = 60.0
 
 
-class TurnParts(NamedTuple):
+class TurnParts(msgspec.Struct, frozen=True):
     """The parts that all engines of a turn share."""
 
     number: int
@@ -107,7 +109,7 @@ class TurnAnswers:
             outcome = await self._try(turn, f"t{brief.turn}")
         else:
             outcome = await self._best(turn)
-        return outcome if assembled is None else outcome._replace(context=shown)
+        return outcome if assembled is None else msgspec.structs.replace(outcome, context=shown)
 
     async def _try(self, turn: TurnParts, scope: str) -> TurnOutcome:
         """One try of a turn: its engines in order; the result of the last one counts."""
@@ -132,7 +134,7 @@ class TurnAnswers:
             if latest.error:
                 return latest
             ended, audience = _after(ended, latest), rounds.audience
-            if _is_handed_over(latest.facts):
+            if is_last or _is_handed_over(latest.facts):
                 break
             before.append(passed_on(latest.facts))
         return ended
@@ -151,7 +153,7 @@ class TurnAnswers:
     async def _best(self, turn: TurnParts) -> TurnOutcome:
         """Several tries at the same time; the best counts, failed ones do not. They are not
         streamed."""
-        turn = turn._replace(sinks=_hushed)
+        turn = msgspec.structs.replace(turn, sinks=_hushed)
         tries: dict[int, TurnOutcome] = {}
 
         async def attempt(number: int) -> TurnOutcome | Waiting:
@@ -236,7 +238,7 @@ def _is_handed_over(facts: Sequence[Fact]) -> bool:
 
 def _after(before: TurnOutcome, latest: TurnOutcome) -> TurnOutcome:
     """The combined outcome of two engines: the later one counts unless it made no artifacts."""
-    if any(isinstance(fact, AgentOutput) for fact in latest.facts):
+    if not before.facts or any(isinstance(fact, AgentOutput) for fact in latest.facts):
         return latest
     kept = [fact for fact in before.facts if isinstance(fact, AgentOutput)]
     return TurnOutcome("", (*kept, *latest.facts))

@@ -191,6 +191,7 @@ class Gatherer:
         self._loaded = loaded
         self._artifacts = artifacts
         self._sourcing = SourceAssembler(journal, loaded)
+        self._readers: dict[str, Reader] = {}
         self._states: dict[int, dict[str, Any]] = {}
         # What components around a turn read on the board: they may pass it on to providers.
         self._read: dict[int, WitnessedArtifacts] = {}
@@ -208,7 +209,8 @@ class Gatherer:
 
     def read_around(self, number: int) -> Audience:
         """The audience that may see everything that components around a turn read on the board."""
-        return together(each.visibility for each in self._read.get(number, ()))
+        read = self._read.get(number)
+        return together(each.visibility for each in read) if read else ()
 
     def _witnessed(self, number: int) -> WitnessedArtifacts:
         """The artifacts that providers may show; it grows with what the board returns."""
@@ -319,8 +321,11 @@ class Gatherer:
         return AgentRef(agent, instructions, reader.labels, reader.tenant)
 
     def _reader(self, agent: str) -> Reader:
-        staff = self._loaded.staff[agent]
-        return staff.reader or Reader(agent, staff.labels, self._journal.state.tenant)
+        if (reader := self._readers.get(agent)) is None:
+            staff = self._loaded.staff[agent]
+            reader = staff.reader or Reader(agent, staff.labels, self._journal.state.tenant)
+            self._readers[agent] = reader
+        return reader
 
     def board(self, agent: str, witness: Witness | None = None) -> BoardHandle:
         """The board as an agent may read it; `witness` is called with what it returns."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -46,7 +46,7 @@ from turnloom.runtime.turn.model_calls import model_key
 from turnloom.runtime.turn.tools import OfferedTool
 
 
-class FrameParts(NamedTuple):
+class FrameParts(msgspec.Struct, frozen=True):
     """What goes with a frame: tools, the prepared request, context."""
 
     offers: Mapping[str, OfferedTool]
@@ -54,7 +54,7 @@ class FrameParts(NamedTuple):
     context: GatheredContext
 
 
-class RecordedFrame(NamedTuple):
+class RecordedFrame(msgspec.Struct, frozen=True):
     """A recorded frame, its brief and its surroundings."""
 
     shown: FrameAssembled

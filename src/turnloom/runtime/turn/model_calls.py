@@ -32,7 +32,7 @@ from turnloom.agents.logic.answers import (
 from turnloom.agents.logic.dialogues import Outcome, exchange_of, request
 from turnloom.agents.logic.endings import cut_off, unanswered
 from turnloom.agents.logic.model_errors import without_keys
-from turnloom.agents.spec import Engine, Exchange, Task, ToolCall
+from turnloom.agents.spec import Engine, Exchange, Products, Task, ToolCall
 from turnloom.assembly.events import FrameAssembled
 from turnloom.assembly.logic.labels import together
 from turnloom.board.service import Witness
@@ -95,7 +95,7 @@ class ToolJob(NamedTuple):
     arguments: dict[str, Json]
 
 
-class EngineCall(NamedTuple):
+class EngineCall(msgspec.Struct, frozen=True):
     """One engine in a turn: itself, with components around it, whether it is the last one, the
     audience of what the turn was shown, its secrets, the context window of every model if a setting
     gives it, and the board as the agent may read it."""
@@ -150,9 +150,9 @@ class ModelCalls:
             key = model_key(self._scope, number)
             facts = await self._ask(key, number, shown, exchanges)
             answered = facts[0]
-            if isinstance(answered, ModelFailed):
+            if not isinstance(answered, ModelAnswered):
+                assert isinstance(answered, ModelFailed)
                 return TurnOutcome(f"{answered.error}: {answered.message}")
-            assert isinstance(answered, ModelAnswered)
             self.audience = self._joined(answered.visibility)
             if self._plain and not answered.calls:
                 return TurnOutcome("", facts)  # plain text: nothing follows
@@ -193,7 +193,10 @@ class ModelCalls:
 
         async def effect() -> Sequence[Fact]:
             try:
-                await self._heed_window(key, task, shown, exchanges)
+                window = window_of(self._asked.engine, task.model, self._asked.window)
+                if window:
+                    size = self._size(shown, exchanges)
+                    await heed_window(self._journal, f"{key}/window", task, size, window=window)
                 try:
                     facts = await self._answered(key, task, call, reads)
                 finally:
@@ -214,14 +217,6 @@ class ModelCalls:
             park(self._journal, parked.question)
         end_model_call(self._journal, key, task.model, facts)
         return facts
-
-    async def _heed_window(
-        self, key: str, task: Task, shown: FrameAssembled, exchanges: Sequence[Exchange]
-    ) -> None:
-        window = window_of(self._asked.engine, task.model, self._asked.window)
-        if window:
-            size = self._size(shown, exchanges)
-            await heed_window(self._journal, f"{key}/window", task, size, window=window)
 
     def _size(self, shown: FrameAssembled, exchanges: Sequence[Exchange]) -> CallSize:
         return call_size(shown, self._journal.state.views[shown.view][1], exchanges)
@@ -250,19 +245,27 @@ class ModelCalls:
             answer, replaced = mended(await in_time(self._journal, key, asking))
         finally:
             reads.end()
-        facts = await self._interpreted(task, answer, reads)
+        if self._products is None:
+            facts = self._interpreted(task, answer)
+        else:
+            facts = await self._published(task, answer, reads, self._products)
         if not replaced and not reads.ids:
             return facts
         read = {"read": reads.ids, "visibility": reads.visibility}
         answered = msgspec.structs.replace(facts[0], replaced=replaced, **read)
         return (answered, *facts[1:])
 
-    async def _interpreted(self, task: Task, answer: Any, reads: BoardReads) -> Sequence[Fact]:
-        if self._products is not None:
-            answer = as_answer(task, answer)
-            is_last, audience = self._asked.is_last, self._joined(reads.visibility)
-            made = await self._products.read(answer, audience, is_last=is_last)
-            return interpret_made(task, answer, self._journal.workflow, made)
+    async def _published(
+        self, task: Task, answer: Any, reads: BoardReads, products: Products
+    ) -> Sequence[Fact]:
+        """The facts of an answer that may publish artifacts."""
+        answer = as_answer(task, answer)
+        is_last, audience = self._asked.is_last, self._joined(reads.visibility)
+        made = await products.read(answer, audience, is_last=is_last)
+        return interpret_made(task, answer, self._journal.workflow, made)
+
+    def _interpreted(self, task: Task, answer: Any) -> Sequence[Fact]:
+        """The facts of an answer in words or data."""
         if self._drafts:
             return interpret_draft(task, as_plain(answer))
         facts = interpret(task, as_plain(answer), self._journal.workflow, self._output)

@@ -147,11 +147,9 @@ class Turns:
         components, sinks = self._components(agent), brief.listen(sinks)
         answer = partial(self._answering.answer, brief, sinks)
         try:
-            async with self._journal.world.answering(f"t{number}"):
-                if components:
-                    outcome = await around_turn(components, self._gatherer.turn(brief), answer)
-                else:
-                    outcome = await answer()
+            if components:
+                answer = partial(around_turn, components, self._gatherer.turn(brief), answer)
+            outcome = await self._journal.world.answer(f"t{number}", answer)
         except RecordedFailure as failure:
             outcome = TurnOutcome(failure.error)
         finally:
