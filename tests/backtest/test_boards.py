@@ -8,7 +8,7 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from tests.backtest.truth import backtested, lies
-from turnloom import Board, Event, Loom, Task, artifact_type
+from turnloom import Board, ContextRequest, ContextSlice, Event, Loom, Task, artifact_type
 from turnloom.adapters.memory import MemoryStore
 from turnloom.app.board import loaded_board
 from turnloom.log.spec import RunKey
@@ -58,14 +58,24 @@ def declare(
     tags: Any = (),
     notes: type[BaseModel] | None = Complaint,
     clerk: bool = True,
+    provider: Any = None,
 ) -> None:
     board.agent("sorter").consumes(Letter).publishes(Complaint).with_engines(sort)
     if notes is not None:
         board.agent("noter").consumes(notes).publishes(Note).with_engines(note)
     desk = board.agent("desk").description(says).consumes(Complaint, where=where)
     desk.publishes(Reply, tags={"apology", *tags}).with_engines(apologise)
+    if provider is not None:
+        desk.with_context(provider)
     if clerk:
         board.agent("clerk").consumes(Reply).publishes(Note).with_engines(note)
+
+
+class Weather:
+    """A provider that the recorded board does not have."""
+
+    async def __call__(self, request: ContextRequest) -> ContextSlice:
+        return ContextSlice([{"type": "weather", "content": "rain"}])
 
 
 EDITS: dict[str, dict[str, Any]] = {
@@ -77,6 +87,7 @@ EDITS: dict[str, dict[str, Any]] = {
     "no noter": {"notes": None},
     "noter of letters": {"notes": Letter},
     "no clerk": {"clerk": False},
+    "provider": {"provider": Weather()},
 }
 
 

@@ -217,6 +217,7 @@ async def test_what_is_certain_is_true(tmp_path: Path, edit: str) -> None:
     assert not lies(found, real)
 
 
+@pytest.mark.doors
 @pytest.mark.parametrize("edit", EDITS)
 async def test_what_is_assumed_is_true_if_models_answer_the_same(tmp_path: Path, edit: str) -> None:
     found, real = await verdict(tmp_path, edit, answer)
