@@ -1,6 +1,7 @@
 """Edits of conversations: where a backtest is certain, the edited workflow really does the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -199,11 +200,13 @@ EDITS = {
 SAME = ("nothing", "type", "loop", "no loop")
 
 
-async def verdict(where: Path, edit: str, engine: Any) -> tuple[Verdict, list[Event]]:
-    """A run of the shop, backtested with an edit; and the real run of that."""
-    file, before, after = EDITS[edit]
+async def verdict(where: Path, edits: Sequence[str], engine: Any) -> tuple[Verdict, list[Event]]:
+    """A run of the shop, backtested with edits; and the real run of that."""
+    files = SHOP
+    for edit in edits:
+        files = changed(files, *EDITS[edit])
     original = write_folder(where, as_json(SHOP), "Shop")
-    edited = write_folder(where, as_json(changed(SHOP, file, before, after)), "Edited")
+    edited = write_folder(where, as_json(files), "Edited")
     RECORDING[:] = [True]
     recorded, _ = await play(original, engine)
     RECORDING.clear()
@@ -213,13 +216,34 @@ async def verdict(where: Path, edit: str, engine: Any) -> tuple[Verdict, list[Ev
 
 @pytest.mark.parametrize("edit", EDITS)
 async def test_what_is_certain_is_true(tmp_path: Path, edit: str) -> None:
-    found, real = await verdict(tmp_path, edit, wary)
+    found, real = await verdict(tmp_path, [edit], wary)
     assert not lies(found, real)
 
 
 @pytest.mark.doors
 @pytest.mark.parametrize("edit", EDITS)
 async def test_what_is_assumed_is_true_if_models_answer_the_same(tmp_path: Path, edit: str) -> None:
-    found, real = await verdict(tmp_path, edit, answer)
+    found, real = await verdict(tmp_path, [edit], answer)
     assert not lies(found, real, assumed=True)
     assert (edit in SAME) == (not found.run.counts and found.run.end is None)
+
+
+# Pairs of edits that exclude each other.
+APART = [
+    {"trigger value", "default"},
+    {"condition", "two terms"},
+    {"condition", "unknown"},
+    {"two terms", "unknown"},
+    {"another hook", "no hook"},
+    {"loop", "no loop"},
+]
+PAIRS = [pair for pair in combinations(EDITS, 2) if {*pair} not in APART]
+
+
+@pytest.mark.doors
+@pytest.mark.parametrize("pair", PAIRS[::5], ids=" and ".join)
+async def test_two_edits(tmp_path: Path, pair: tuple[str, str]) -> None:
+    found, real = await verdict(tmp_path, pair, wary)
+    assert not lies(found, real)
+    found, real = await verdict(tmp_path, pair, answer)
+    assert not lies(found, real, assumed=True)
