@@ -1,4 +1,4 @@
-"""The time to replay runs, against the time that they took."""
+"""The time to replay and to backtest runs, against the time that they took."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,16 +14,18 @@ TURNS = 10
 
 
 def measure(size: Size, root: Path) -> Iterator[Measure]:
-    """Drive runs of ten turns, and replay them; 1,000 of them may take a minute."""
+    """Drive runs of ten turns, replay and backtest them; 1,000 of them may take a minute."""
     settle()
-    driven, replayed = asyncio.run(_replay(write_talk(root / "Talk", TURNS, 0), size.crowd))
+    workflow = write_talk(root / "Talk", TURNS, 0)
+    driven, replayed, tested = asyncio.run(_replay(workflow, size.crowd))
     case = f"{size.crowd:,} runs of {TURNS} turns"
-    per_turn = replayed / (size.crowd * TURNS)
-    yield Measure("replay", case, per_turn * 1e6, "µs a turn", "driven", replayed / driven)
+    for name, took in (("replay", replayed), ("backtest", tested)):
+        per_turn = took / (size.crowd * TURNS)
+        yield Measure(name, case, per_turn * 1e6, "µs a turn", "driven", took / driven)
 
 
-async def _replay(workflow: str, runs: int) -> tuple[float, float]:
-    """CPU seconds to drive runs, and to replay them."""
+async def _replay(workflow: str, runs: int) -> tuple[float, float, float]:
+    """CPU seconds to drive runs, to replay and to backtest them."""
     async with Loom(store="memory", engine=_answer) as app:
         begin = process_time()
         ids = [(await (await app.start(workflow)).finished()).run for _ in range(runs)]
@@ -31,7 +33,10 @@ async def _replay(workflow: str, runs: int) -> tuple[float, float]:
         for run in ids:
             replay = await app.history.replay(run)
             assert replay.divergence is None, replay
-    return driven, process_time() - begin
+        replayed, begin = process_time() - begin, process_time()
+        backtest = await app.history.backtest(workflow, last=runs)
+        assert len(backtest.runs) == runs and not any(each.differs for each in backtest.runs)
+    return driven, replayed, process_time() - begin
 
 
 async def _answer(task: Task) -> Answer:

@@ -138,6 +138,7 @@ if TYPE_CHECKING:
     from turnloom.errors import WriteRefused as WriteRefused
     from turnloom.events import RunEnd as RunEnd
     from turnloom.events import RunEvent as RunEvent
+    from turnloom.explain.spec.backtest import Backtest as Backtest
     from turnloom.explain.spec.blame import BlameExplained as BlameExplained
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
@@ -373,6 +374,7 @@ _NAMES = {
         "Explanation",
         "RouteExplanation",
     ),
+    "turnloom.explain.spec.backtest": ("Backtest",),
     "turnloom.explain.spec.replay": ("Replay",),
     "turnloom.explain.spec.route": (
         "FlowRouteExplained",

@@ -1,5 +1,13 @@
 """Explanations of runs and their parts."""
 
+from turnloom.explain.spec.backtest import (
+    Backtest,
+    BacktestDifference,
+    BacktestEnd,
+    Rate,
+    RefusedBacktest,
+    RunBacktest,
+)
 from turnloom.explain.spec.blame import BlameExplained, TextOrigin, TextPlace
 from turnloom.explain.spec.board import (
     ArrivedArtifact,
@@ -80,6 +88,12 @@ from turnloom.explain.spec.variable import (
 )
 
 __all__ = [
+    "Backtest",
+    "BacktestDifference",
+    "BacktestEnd",
+    "Rate",
+    "RefusedBacktest",
+    "RunBacktest",
     "BlameExplained",
     "TextOrigin",
     "TextPlace",

@@ -35,11 +35,13 @@ def test_every_kind_of_event_is_in_a_golden_log() -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
-    """Meanwhile, states of its runs are looked at; then, its runs are replayed."""
+    """Meanwhile, states of its runs are looked at; then, its runs are replayed, and backtested with
+    the same definition."""
     with noting_runs() as driven:
         played = await play(name, tmp_path, InspectedWorld())
     assert compared(played) == compared(read(name))
     assert not await to_thread.run_sync(driven.differences)
+    assert not await to_thread.run_sync(driven.changes)
 
 
 @pytest.mark.doors

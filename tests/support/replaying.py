@@ -17,6 +17,8 @@ from turnloom.explain.logic.replay import explain_replay
 from turnloom.kernel.values import as_data
 from turnloom.log.events import RunRetried
 from turnloom.log.spec import Event, RunKey
+from turnloom.runtime.backtest.backtesting import backtest_all
+from turnloom.runtime.backtest.spec import BacktestedRun, RecordedCase
 from turnloom.runtime.drive.driver import Driver
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.replay.replaying import replay_all
@@ -77,6 +79,23 @@ class DrivenRuns:
         """What is decided otherwise now, a line for each run."""
         return [str(explain_replay(each)) for each in self.replay() if each.same != each.events]
 
+    def backtest(self) -> list[BacktestedRun]:
+        """Backtest each run with the definition that it was driven with."""
+        chosen = [key for key, found in self._definitions.items() if len(found) == 1]
+        logs = [self._runs[key] for key in chosen]
+        return backtest_all(
+            RecordedCase(each.loaded, each.events, each.secrets, each.has_components)
+            for each in logs
+        )
+
+    def changes(self) -> list[str]:
+        """What a backtest with the unchanged definition finds: nothing."""
+        return [
+            f"{each.run}: {each.counts} {each.end} {each.first}"
+            for each in self.backtest()
+            if each.counts or each.end
+        ]
+
 
 @contextmanager
 def noting_runs() -> Generator[DrivenRuns]:
@@ -101,5 +120,5 @@ def replayed(request: pytest.FixtureRequest) -> Generator[None]:
         return
     with noting_runs() as driven:
         yield
-    differences = driven.differences()
+    differences = driven.differences() or driven.changes()
     assert not differences, "\n".join(differences)

@@ -469,6 +469,8 @@ async def explained(app: t.Loom, run: str) -> None:
     replay = await history.replay(run)
     assert_type(replay, t.Replay)
     assert replay.divergence is None and replay.same == len(events) and str(replay)
+    backtest = await history.backtest(build(), [run])
+    assert assert_type(backtest, t.Backtest).rate("route").runs == 0
     definition: t.Definition = await history.definition(run)
     assert definition.name == "drafts" and definition.to_mermaid()
     engines: Mapping[str, tuple[t.Engine, ...]] = definition.engines

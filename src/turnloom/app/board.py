@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from turnloom.reaction.spec.builder import AgentBuilder
     from turnloom.runtime.boards import BoardRuns
     from turnloom.runtime.runs import Runs
+    from turnloom.runtime.spec import LoadedWorkflow
     from turnloom.wiring import Parts
     from turnloom.wiring.boards import BoardDeclaration
 
@@ -332,3 +333,8 @@ def _named(name: str | None, what: str) -> str | None:
         return None if name is None else as_name(name, what)
     except UsageError as error:
         raise InvalidArtifact(str(error)) from None
+
+
+def loaded_board(board: Board) -> "LoadedWorkflow":
+    """A board as it is declared now."""
+    return board._parts.boards.load(board.name)  # pyright: ignore[reportPrivateUsage]

@@ -1,8 +1,8 @@
 """Filters for lists of runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnloom.board.spec.artifacts import instant
 from turnloom.errors import UsageError
@@ -11,6 +11,16 @@ from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
 from turnloom.log.spec import RunFilter
+
+
+class BacktestChoice(NamedTuple):
+    """Which runs are backtested: by their ids, or the latest of a workflow."""
+
+    runs: Sequence[str] | None = None
+    last: int | None = None
+    since: datetime | str | None = None
+    workflow: str | None = None
+
 
 _KNOWN = ("status", "workflow", "user", "since", "until")
 

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
@@ -13,12 +13,17 @@ from turnloom.kernel.durations import length
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from turnloom.agents.spec import Engine
+    from turnloom.app.board import Board
     from turnloom.errors import Diagnostic
     from turnloom.events import RunEvent
     from turnloom.explain.logic.state import RunDefinition
+    from turnloom.explain.spec.backtest import Backtest
     from turnloom.explain.spec.replay import Replay
     from turnloom.explain.spec.state import StateExplained
+    from turnloom.flow.logic.flows import Flow
     from turnloom.kernel.values import Json
     from turnloom.log.events import RunStarted
     from turnloom.log.spec import Event, RunKey
@@ -217,6 +222,33 @@ class History:
         events: list[Event] = [*await self.events(run, app_id=app_id)]
         found = await replay(self._parts().world, key_of(app_id, run), events)
         return explain_replay(found)
+
+    async def backtest(
+        self,
+        edited: "str | PathLike[str] | Flow[Any] | Board",
+        runs: "Sequence[str] | None" = None,
+        *,
+        last: int | None = None,
+        since: "datetime | str | None" = None,
+        workflow: str | None = None,
+        app_id: str = LOCAL,
+    ) -> "Backtest":
+        """Decide recorded runs again with an edited definition: a folder, a flow or a board. What
+        came from the world is as recorded. No model or tool is called, and nothing is stored.
+
+        `runs` are ids; or the `last` runs, or those begun `since` an instant or an age such as
+        `1h`, of a `workflow`, by default the one of the definition's name.
+
+        Raises:
+            UnknownRun: there is no such run.
+            DefinitionError: the definition does not pass its check.
+            UsageError: it is not said which runs.
+        """
+        from turnloom.app.backtesting import backtest
+        from turnloom.app.choosing import BacktestChoice
+
+        chosen = BacktestChoice(runs, last, since, workflow)
+        return await backtest(self._parts(), edited, chosen, as_name(app_id, "`app_id`"))
 
     async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.

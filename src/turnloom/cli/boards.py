@@ -9,11 +9,13 @@ from anyio import to_thread
 
 from turnloom.app import Board, Loom
 from turnloom.cli.problems import located
-from turnloom.cli.programs import file_of, is_program
+from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.stored import present_store
 from turnloom.errors import TurnloomError, UsageError
+from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.values import nearest
 from turnloom.log.spec import LOCAL
+from turnloom.wiring.flows import named_flows
 from turnloom.wiring.programs import board_program
 
 _REMEDY = "Declare it in a function of the app: `def declare(app): …; return board`."
@@ -47,6 +49,37 @@ async def opened_board(
     finally:
         for each in apps:
             await each.aclose()
+
+
+@asynccontextmanager
+async def edited_definition(
+    path: str, store: str | None, app_id: str
+) -> AsyncGenerator[str | Flow[Any] | Board]:
+    """The definition that a path names: a workflow folder, or a flow or board in a file of code.
+
+    Raises:
+        UsageError: there is none, or it is not said which.
+        DefinitionError: the file does not run.
+    """
+    if not is_program(path):
+        yield path
+        return
+    file = file_of(path)
+    with located(file):
+        flows, variables = await to_thread.run_sync(_flows, file)
+    name = path[len(file) + 1 :]
+    if flows and (not name or name in flows or name in variables):
+        yield await to_thread.run_sync(flow_at, path)
+        return
+    async with opened_board(path, store, app_id, reads=True) as board:
+        yield board
+
+
+def _flows(file: str) -> tuple[Mapping[str, Flow[Any]], Mapping[str, Flow[Any]]]:
+    """The flows that a file of code builds, by name and by variable."""
+    if not Path(file).is_file():
+        raise UsageError(f"File {file!r} does not exist.")
+    return named_flows(file)
 
 
 def _members(file: str) -> Mapping[str, Any]:

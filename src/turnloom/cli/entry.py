@@ -44,6 +44,7 @@ COMMANDS = {
     "runs": "RunsCommand",
     "explain": "ExplainCommand",
     "replay": "ReplayCommand",
+    "backtest": "BacktestCommand",
     "log": "LogCommand",
     "resume": "ResumeCommand",
     "retry": "RetryCommand",

@@ -10,12 +10,9 @@ from typing import Any
 
 from anyio import CapacityLimiter
 
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.threads import in_thread
 from turnloom.kernel.values import error_text
-
-
-class Interrupted(BaseException):
-    """Ends the process's work at once. Nothing may handle this."""
 
 
 class NamedError(Exception):

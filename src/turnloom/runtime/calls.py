@@ -38,9 +38,10 @@ from turnloom.assembly.spec.sources import Assembly, VariableSource
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_string
-from turnloom.kernel.contained import Interrupted, Quit, called, contained, error_name
+from turnloom.kernel.contained import Quit, called, contained, error_name
 from turnloom.kernel.deadlines import TimeLimit, in_time
 from turnloom.kernel.durations import later
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.values import Json, as_object, error_text, is_text, preview, writable
 from turnloom.log.logic import in_life
 from turnloom.log.spec import Fact

@@ -20,6 +20,7 @@ from turnloom.variables.events import ContextChanged, ContextRefused
 from turnloom.variables.logic.derivation import DerivationRule, settle
 from turnloom.variables.logic.secrets import Secrets
 from turnloom.variables.spec import UNCHANGED, Function
+from turnloom.variables.spec.unknown import Unknown
 
 # Functions that only answer a question: slow calls elsewhere do not hold them up.
 SHORT = "questions"
@@ -64,13 +65,19 @@ DEADLINE = 1.0
 
 
 class ReadOnlyValues(Mapping[str, Json]):
-    """The values of the run, read-only: items are copies."""
+    """The values of the run, read-only: items are copies. `unknown` is the first value that was
+    read and is not known, in a backtest."""
 
     def __init__(self, values: Mapping[str, Json]) -> None:
         self._values = values
+        self.unknown: Unknown | None = None
 
     def __getitem__(self, name: str) -> Json:
-        return deepcopy(self._values[name])
+        value = self._values[name]
+        if isinstance(value, Unknown):
+            self.unknown = self.unknown or value
+            raise LookupError(f"{name!r} is not known here.")
+        return deepcopy(value)
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._values])
@@ -106,23 +113,38 @@ async def ask_function(
     assert isinstance(trigger, Function)
     name = rule.definition.name
     given: Any = UNCHANGED
+    shown, is_late = ReadOnlyValues(values), False
     try:
-        asked = partial(
-            _asked, functions[trigger.function], deepcopy(event), ReadOnlyValues(values)
-        )
+        asked = partial(_asked, functions[trigger.function], deepcopy(event), shown)
         with user_calls():
             async with threads(SHORT):
                 with anyio.move_on_after(DEADLINE) as scope:
                     given = await in_thread(asked, CapacityLimiter(1))
-        if given is not UNCHANGED:
+        is_late = scope.cancelled_caught
+        if given is not UNCHANGED and shown.unknown is None:
             return settle(rule.definition, neutral(given), rule.writer, values)
     except GaveUp as error:
         return ContextRefused(name, rule.writer, error_text(error))
     except Exception as error:  # noqa: BLE001 - all of it is recorded
-        return ContextRefused(name, rule.writer, f"{type(error).__name__}: {error_text(error)}")
-    if scope.cancelled_caught:
+        if shown.unknown is None:
+            return ContextRefused(name, rule.writer, f"{type(error).__name__}: {error_text(error)}")
+    if shown.unknown is not None:
+        return _unknown(rule, shown.unknown, values)
+    if is_late:
         return ContextRefused(name, rule.writer, f"{trigger.function!r} took over {DEADLINE} s")
     return None
+
+
+def _unknown(
+    rule: DerivationRule, read: Unknown, values: Mapping[str, Json]
+) -> ContextChanged | None:
+    """The change of a variable whose function read an unknown value."""
+    name = rule.definition.name
+    previous = values.get(name)
+    if isinstance(previous, Unknown):
+        return None
+    value: Any = Unknown(name, f"its function reads {read.what}: {read.why}")
+    return ContextChanged(name, value, previous, rule.writer)
 
 
 # Modules that call user code: ours, and those that move a call to a thread or a task.

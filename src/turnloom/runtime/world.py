@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked
 from turnloom.board.ports import ArtifactStore
-from turnloom.kernel.contained import Interrupted, NamedError
+from turnloom.kernel.contained import NamedError
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.values import Json
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact

@@ -10,7 +10,7 @@ from turnloom.board.spec import Artifact, BoardSummary, Consumption, FilterConfi
 from turnloom.board.spec.queries import StoredArtifact
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
-from turnloom.kernel.contained import Interrupted
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.values import Json
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import branching

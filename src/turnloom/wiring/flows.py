@@ -107,6 +107,17 @@ class Flows:
             warn_of(flow.name, self._known[key].warnings)
         return self._known[key]
 
+    def load(self, flow: Flow[Any]) -> LoadedWorkflow:
+        """Return a flow as a workflow without registering it. Models are not contacted, and a step
+        without an engine gets a placeholder.
+
+        Raises:
+            DefinitionError: the flow is invalid.
+        """
+        engine = self._engine or adapter("scripted").ScriptedEngine({})
+        others = Flows(engine, self._search, UnaskedModels(engine), self._types, can=self._can)
+        return others.declare(flow)
+
     async def restore(self, started: RunStarted, text: str) -> LoadedWorkflow:
         """Return the flow as it was when the run started; `text` is the plan of the run.
 

@@ -22,7 +22,8 @@ from turnloom.adapters.ag2.messages import messages_of
 from turnloom.agents.logic.dialogues import spelled
 from turnloom.agents.spec import Answer, Patience, Task, use_ui_tool
 from turnloom.errors import EngineError, TurnloomError, UsageError, WriteRefused
-from turnloom.kernel.contained import Interrupted, called
+from turnloom.kernel.contained import called
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.values import as_data, error_text, preview
 
 

@@ -57,7 +57,12 @@ def _fields(recorded: Event, decided: Event | None) -> Iterator[DifferentField]:
         if before != now:
             yield DifferentField(name, str(before), str(now))
     if recorded.kind == decided.kind:
-        yield from _different("", comparable(recorded.data), comparable(decided.data))
+        yield from different_fields(recorded, decided)
+
+
+def different_fields(recorded: Event, decided: Event) -> Iterator[DifferentField]:
+    """The innermost parts of two facts that differ."""
+    yield from _different("", comparable(recorded.data), comparable(decided.data))
 
 
 def _said(decided: Event | None, words: str) -> str:

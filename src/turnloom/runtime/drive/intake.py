@@ -1,5 +1,6 @@
 """Take in what comes from outside: messages and time."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -88,21 +89,24 @@ async def _refusal(artifacts: Artifacts, tenant: str, message: Publish) -> str:
 
 def expire(journal: Journal) -> None:
     """Record what has expired: timers, what the form waits for, questions."""
-    state = journal.state
-    if state.status in ENDED:
+    if journal.state.status in ENDED:
         return
     journal.time.pass_on()
-    form, now = journal.workflow, journal.time.now()
+    for id, fact in expirations(journal):
+        journal.record(id, fact, actor="clock")
+
+
+def expirations(journal: Journal) -> Iterator[tuple[str, Fact]]:
+    """What has expired now, with the ids of events. Each may be recorded before the next is looked
+    for."""
+    state, now = journal.state, journal.time.now()
     due = sorted((at, timer) for timer, at in state.timers.items() if at <= now)
     for at, timer in due:
-        journal.record(f"{timer}@{at.isoformat()}", TimerExpired(timer), actor="clock")
-    for id, fact in form.overdue(state, now):
-        journal.record(id, fact, actor="clock")
+        yield f"{timer}@{at.isoformat()}", TimerExpired(timer)
+    yield from journal.workflow.overdue(state, now)
     for question in [*state.questions.values()]:
         if question.due is not None and question.due <= now:
-            journal.record(
-                f"{question.id}/expired", QuestionExpiredFact(question.id), actor="clock"
-            )
+            yield f"{question.id}/expired", QuestionExpiredFact(question.id)
 
 
 def due(form: Form, state: RunState) -> datetime | None:

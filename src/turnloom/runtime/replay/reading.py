@@ -92,7 +92,7 @@ class RecordedComponent:
 
     async def around_turn(self, ctx: TurnContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Run the turn, unless they did not, and raise the error with which it ended."""
-        turn = f"t{ctx.turn}"
+        turn = self._record.named(f"t{ctx.turn}")
         if not self._record.error_of(turn, only=True):
             await call_next()
         if error := self._record.error_of(turn):

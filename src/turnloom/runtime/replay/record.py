@@ -25,7 +25,7 @@ from turnloom.flow.events import (
     StepFailed,
     StepRetried,
 )
-from turnloom.kernel.contained import Interrupted
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.threads import UserCalls
 from turnloom.log.events import CancelRequested, RunForked, RunResumed, RunRetried
 from turnloom.log.logic import plain_id
@@ -95,7 +95,7 @@ class Gate:
             self.opened.set_result(None)
 
 
-def _keys(work: Work) -> tuple[str, ...]:
+def keys_of(work: Work) -> tuple[str, ...]:
     """The beginnings of the ids of a piece of work: those of its step and of its turn."""
     return (work.key, f"t{work.turn}") if work.turn else (work.key,)
 
@@ -133,7 +133,9 @@ class RecordedWorld:
         # The events as they are stored, and under their plain ids, without the marks of retries.
         self.stored = events
         self.events = [*_plain(events)]
-        self.position = 0
+        self.position: int = 0
+        # The id that the log has for an id of the run.
+        self.named: Callable[[str], str] = str
         self.difference: Difference | None = None
         self.over = asyncio.Event()
         self.rouse: Callable[[], None] = _nothing
@@ -196,7 +198,7 @@ class RecordedWorld:
             assert event is not None
             if isinstance(event.data, QuestionAsked):
                 raise Parked(question_of(event.data, 0))
-            if _is_meanwhile(event, key, scope):
+            if is_meanwhile(event, key, scope):
                 self.journal.record(event.id, fact_of(self.journal, event), event.actor)
                 continue
             error = self._error(key, scope)
@@ -229,10 +231,8 @@ class RecordedWorld:
 
     def _is_next(self, action: Action) -> bool:
         """Whether the next event of the run itself comes from an action that takes time."""
-        prefixes = [
-            key for work in self.journal.workflow.work(self.journal.state) for key in _keys(work)
-        ]
-        work = Gate(tuple(prefixes))
+        open_work = self.journal.workflow.work(self.journal.state)
+        work = Gate(tuple(key for each in open_work for key in self._keys(each)))
         rest = itertools.islice(self.events, self.position, None)
         event = next((event for event in rest if not work.fits(event.id)), None)
         return event is not None and _comes_from(event, action)
@@ -278,9 +278,13 @@ class RecordedWorld:
         if scope == RUN:
             return ()
         for work in self.journal.workflow.work(self.journal.state):
-            if scope in (keys := _keys(work)):
+            if scope in (keys := self._keys(work)):
                 return keys
         return (scope,)
+
+    def _keys(self, work: Work) -> tuple[str, ...]:
+        """The beginnings of the ids of a piece of work in the log."""
+        return keys_of(work)
 
     async def _wait(self, gate: Gate) -> None:
         if self.is_over:
@@ -301,7 +305,7 @@ class RecordedWorld:
     def _fits(self, gate: Gate, event: Event) -> int:
         """How well an event fits a gate. That of an effect opens for what it left only."""
         fit = gate.fits(event.id)
-        if not fit or not gate.key or _is_meanwhile(event, gate.key, gate.prefixes[0]):
+        if not fit or not gate.key or is_meanwhile(event, gate.key, gate.prefixes[0]):
             return fit
         if isinstance(event.data, QuestionAsked):
             return fit
@@ -448,7 +452,7 @@ def is_mail(event: Event) -> bool:
             return False
 
 
-def _is_meanwhile(event: Event, key: str, scope: str) -> bool:
+def is_meanwhile(event: Event, key: str, scope: str) -> bool:
     """Whether an effect recorded this while it ran."""
     if isinstance(event.data, IN_CALLS):
         return True

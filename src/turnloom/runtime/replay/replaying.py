@@ -1,7 +1,7 @@
 """Replay runs: the loop that drove them drives them again, and their logs are the world."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -59,7 +59,7 @@ async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     record = RecordedWorld(events, calls)
     with counted(calls), on_behalf_of(started.tenant):
         try:
-            await _Replayer(selector, log, record).replay()
+            await Replayer(selector, log, record).replay()
         except Stopped:
             pass  # the log ends, or differs
     done = events[: record.position]
@@ -76,7 +76,12 @@ async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     )
 
 
-class _Replayer:
+class Replayer:
+    """Drives one run again, with a record as its world."""
+
+    _journal_of = JournalReader
+    _run_of = RecordedRun
+
     def __init__(self, selector: IdleSelector, log: RecordedLog, record: RecordedWorld) -> None:
         self._selector = selector
         self._log = log
@@ -92,7 +97,7 @@ class _Replayer:
         first = record.events[0]
         run = RunKey(first.data.tenant, first.run)
         clock = RecordedClock(record)
-        journal = JournalReader(
+        journal = self._journal_of(
             cast(Any, None),
             clock,
             loaded,
@@ -121,16 +126,20 @@ class _Replayer:
             nothing,
             nothing,
             nothing,
-            log=cast(Any, _Past(self._record)),
+            log=cast(Any, _PastLog(self._past)),
             selecting=cast(Any, _FollowsLog()),
             entropy=cast(Any, _NoChance()),
             hear=_discard,
             post=None,
             rooms={},
         )
-        live = RecordedRun(self._journal, self._loaded, means, 0, self._record.events[0].at)
+        live = self._run_of(self._journal, self._loaded, means, 0, self._record.events[0].at)
         live.record_of = self._record
         return live
+
+    def _past(self) -> Sequence[Event]:
+        """The events before the present, as they are stored."""
+        return self._record.stored[: self._record.position]
 
     async def replay(self) -> None:
         """Replay a run from its first event."""
@@ -167,7 +176,7 @@ class _Replayer:
         if isinstance(fact, RunRetried):
             life = self._journal.state.life
             self._loaded, self._journal = self._read(self._log.retried[life - 1])
-            self._journal.catch_up(self._record.stored[: self._record.position])
+            self._journal.catch_up(self._past())
         while (given := self._record.next) is not None and given.actor == FORK:
             change = fact_of(self._journal, given)
             self._journal.record(given.id, change, FORK, derives=given.data.name != "chat_id")
@@ -176,7 +185,7 @@ class _Replayer:
 
     def _redo(self, fact: RunRetried) -> Redo:
         """What a retry does again, decided again."""
-        events = standing(self._record.stored[: self._record.position])
+        events = standing(self._past())
         what, _, since = fact.since.partition(" ")
         stop = stop_of(self._loaded, self._journal.run, events)
         at = int(since) if what == "event" else None
@@ -235,15 +244,15 @@ def _is_first(event: Event) -> bool:
     return event.id in _FIRST or event.id.startswith(_SUPPRESSED)
 
 
-class _Past:
+class _PastLog:
     """The log of a run up to the present of its replay."""
 
-    def __init__(self, record: RecordedWorld) -> None:
-        self._record = record
+    def __init__(self, past: Callable[[], Sequence[Event]]) -> None:
+        self._past = past
 
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events before the present."""
-        return self._record.stored[after : self._record.position]
+        return self._past()[after:]
 
 
 async def _never_asked(task: Task) -> Answer:

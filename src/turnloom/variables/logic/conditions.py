@@ -2,11 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.values import Json, preview
 from turnloom.variables.logic.types import same
+from turnloom.variables.spec.unknown import Unknown
 
 FORM = 'Write `${name} == True`, `name is true` or `${a} == True AND ${b} == "x"`.'
 
@@ -42,6 +44,14 @@ class ConditionVerdict(NamedTuple):
     why_not: str = ""
 
 
+class UndecidedCondition(Interrupted):
+    """A condition depends on values that a backtest does not know."""
+
+    def __init__(self, unknown: Sequence[Unknown]) -> None:
+        super().__init__(", ".join(each.what for each in unknown))
+        self.unknown = tuple(unknown)
+
+
 def parse_condition(text: str) -> Condition:
     """Parse a condition.
 
@@ -72,14 +82,24 @@ def _literal(text: str) -> Json:
 def judge(
     condition: Condition, values: Mapping[str, Json], absent: Mapping[str, str]
 ) -> ConditionVerdict:
-    """Evaluate the condition; `absent` says why a name has no value."""
+    """Evaluate the condition; `absent` says why a name has no value. A term that does not hold
+    decides, even if another one is unknown.
+
+    Raises:
+        UndecidedCondition: it depends on an unknown value, in a backtest.
+    """
     saw: dict[str, Json] = {}
+    unknown: list[Unknown] = []
     for name, wanted in condition.terms:
         if name not in values:
             return ConditionVerdict(False, saw, f"{name} is absent: {absent.get(name, 'not set')}")
-        saw[name] = values[name]
-        if not same(values[name], wanted):
+        value = saw[name] = values[name]
+        if isinstance(value, Unknown):
+            unknown.append(value)
+        elif not same(value, wanted):
             return ConditionVerdict(
-                False, saw, f"{name} is {preview(values[name])}, not {preview(wanted)}"
+                False, saw, f"{name} is {preview(value)}, not {preview(wanted)}"
             )
+    if unknown:
+        raise UndecidedCondition(unknown)
     return ConditionVerdict(True, saw)

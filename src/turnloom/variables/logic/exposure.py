@@ -7,6 +7,7 @@ from typing import NamedTuple
 from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, as_data
 from turnloom.variables.spec import Exposure, VariableDefinition
+from turnloom.variables.spec.unknown import Unknown
 
 HEADER = "Context variables (data, not instructions):"
 
@@ -88,6 +89,8 @@ def show_value(name: str, values: VariableValues, null_label: str) -> ExposedTex
     value = values.now.get(name)
     if value is None:
         return ExposedText(null_label, name)
+    if isinstance(value, Unknown):
+        return ExposedText(str(value), name)
     definition = values.definitions.get(name)
     limit = definition.max_chars if definition else None
     if limit is None:

@@ -9,9 +9,9 @@ import msgspec
 
 from turnloom.kernel.marks import mark, neutral
 from turnloom.kernel.values import Json, writable
-from turnloom.variables.events import ContextLoaded, ContextSuppressed, InitialValue
+from turnloom.variables.events import UNAVAILABLE, ContextLoaded, ContextSuppressed, InitialValue
 from turnloom.variables.logic.paths import steps, value_at
-from turnloom.variables.logic.types import FALSE, CoercedValue, coerce, misfit
+from turnloom.variables.logic.types import FALSE, CoercedValue, coerce, is_misfit, misfit
 from turnloom.variables.spec import (
     BAKED_IN,
     DatabaseSource,
@@ -22,6 +22,7 @@ from turnloom.variables.spec import (
     VariableDefinition,
     Variables,
 )
+from turnloom.variables.spec.unknown import Unknown
 
 PRODUCTION = "ENVIRONMENT"
 INCLUDE_SCHEMA = "CONTEXT_INCLUDE_SCHEMA"
@@ -160,6 +161,48 @@ def resolve_again(variables: Variables, recorded: InitialValue) -> InitialValue:
             return recorded
 
 
+def resolve_declared(definition: VariableDefinition) -> InitialValue | None:
+    """The first value of a variable whose declaration has it."""
+    return _resolve(definition, Readings(Gates(False, False), {}, {}))
+
+
+def resolve_file(definition: VariableDefinition, files: Mapping[str, Json]) -> InitialValue | None:
+    """The first value of a variable with the content of a file."""
+    return _resolve(definition, Readings(Gates(False, False), {}, {}, files))
+
+
+def refitted(definition: VariableDefinition, recorded: InitialValue) -> InitialValue:
+    """A value that was read from the same place before, as another definition takes it. What did
+    not fit then was not recorded, and is unknown."""
+    match definition.source:
+        case FromEnvironment(env_var=name):
+            readings = Readings(Gates(False, False), {name: recorded.raw}, {})
+            return _flag(definition, definition.source, readings)
+        case DatabaseSource() as source if recorded.defaulted:
+            if not (_is_absent(recorded.note) or is_misfit(definition, recorded.note)):
+                value: Json = Unknown(recorded.name, "what was read then is not in the record")
+                return msgspec.structs.replace(recorded, value=value)
+            return msgspec.structs.replace(recorded, value=source.default)
+        case _:
+            fitting = _fit(definition, recorded.value)
+            note = fitting.note or recorded.note
+            return msgspec.structs.replace(recorded, value=fitting.value, note=note)
+
+
+def _is_absent(note: str) -> bool:
+    """Whether a note says that nothing was read."""
+    return note in ("", "not_found") or note.startswith(UNAVAILABLE)
+
+
+def origin_of(source: FromEnvironment | DatabaseSource) -> str:
+    """The exact location that a source reads from."""
+    if isinstance(source, FromEnvironment):
+        return f"env {source.env_var}"
+    place = f"{source.database_name}." if source.database_name else ""
+    fields = source.field or f"{{{', '.join(source.fields)}}}"
+    return f"{place}{source.collection}.{fields} by {_sought(source)}"
+
+
 def _resolve(definition: VariableDefinition, readings: Readings) -> InitialValue | None:
     match definition.source:
         case Static(value=value):
@@ -180,7 +223,7 @@ def _resolve(definition: VariableDefinition, readings: Readings) -> InitialValue
 def _flag(
     definition: VariableDefinition, source: FromEnvironment, readings: Readings
 ) -> InitialValue:
-    text, origin = readings.environment.get(source.env_var), f"env {source.env_var}"
+    text, origin = readings.environment.get(source.env_var), origin_of(source)
     name = definition.name
     if text is None:
         return InitialValue(
@@ -198,9 +241,7 @@ def _stored(
     definition: VariableDefinition, source: DatabaseSource, readings: Readings
 ) -> InitialValue:
     found = readings.documents.get(definition.name, LookupResult(None, "not_found"))
-    place = f"{source.database_name}." if source.database_name else ""
-    fields = source.field or f"{{{', '.join(source.fields)}}}"
-    origin = f"{place}{source.collection}.{fields} by {_sought(source)}"
+    origin = origin_of(source)
     if found.document is None:
         return _default(definition, source, found.problem or "not_found", origin)
     value = _ordered(_read(found.document, source))

@@ -37,6 +37,16 @@ def misfit(definition: VariableDefinition, value: Json) -> str | None:
     return None
 
 
+def is_misfit(definition: VariableDefinition, note: str) -> bool:
+    """Whether a note names a problem that a value has with this definition, too."""
+    begins = [f"{definition.name!r} must be {definition.type}, but"]
+    if definition.enum is not None:
+        allowed = preview(list(definition.enum))
+        begins.append(f"{definition.name!r} must be one of {allowed}, not")
+    is_unread = note.endswith(f" is not {definition.type}; the default is used")
+    return is_unread or note.startswith(tuple(begins))
+
+
 def _shown(definition: VariableDefinition, value: Json) -> str:
     return mark(definition.name) if definition.secret else preview(value)
 

@@ -1,0 +1,1 @@
+"""Backtests: an edited definition decides recorded runs again."""

@@ -1,0 +1,64 @@
+"""Backtest runs of a store."""
+
+from functools import partial
+
+from turnloom.errors import UsageError, WorkflowGone
+from turnloom.kernel.threads import in_thread, threads
+from turnloom.log.logic import started_of
+from turnloom.log.spec import Event
+from turnloom.reaction.logic.reacting import ReactionForm
+from turnloom.runs.undriven import CHAT
+from turnloom.runtime.backtest.backtesting import backtest_all
+from turnloom.runtime.backtest.spec import BacktestedRun, RecordedCase
+from turnloom.runtime.boards import collecting
+from turnloom.runtime.drive.plans import plan_of
+from turnloom.runtime.ports import Plans
+from turnloom.runtime.spec import LoadedWorkflow
+
+# The purpose of the threads that backtest runs, and their number: each holds a log in memory.
+BACKTESTING = "backtesting"
+AT_ONCE = 4
+
+
+async def backtest(
+    loaded: LoadedWorkflow, events: list[Event], plans: Plans, *, has_components: bool = False
+) -> BacktestedRun:
+    """Decide a recorded run again with an edited definition. Nothing is read but its log and its
+    plan.
+
+    Raises:
+        UsageError: the definition is of another form, or lacks what the run collects for.
+        WorkflowGone: nothing in the run was decided here.
+    """
+    edited = _fitting(loaded, events)
+    plan = await plan_of(plans, started_of(events[:1]))
+    text = plan.text if plan else ""
+    case = RecordedCase(edited, events, has_components=has_components, plan=text)
+    (found,) = await in_thread(partial(backtest_all, [case]), threads(BACKTESTING, AT_ONCE))
+    return found
+
+
+def _fitting(loaded: LoadedWorkflow, events: list[Event]) -> LoadedWorkflow:
+    """The edited definition for a run: of a run that collects, the part that collects."""
+    started, form = started_of(events[:1]), loaded.workflow.form
+    if started.form == CHAT:
+        raise WorkflowGone(
+            f"This run of {started.workflow!r} is a group chat of another program, which decided "
+            "everything in it. Explain it instead."
+        )
+    if started.form != form:
+        raise UsageError(
+            f"This run of {started.workflow!r} is a {started.form}, and {loaded.workflow.name!r} "
+            f"is a {form}. Choose runs of the definition that was edited."
+        )
+    if not started.collects:
+        return loaded
+    board = loaded.workflow
+    assert isinstance(board, ReactionForm)
+    known = {each.id for member in board.plan.members.values() for each in member.subscriptions}
+    if started.collects not in known:
+        raise UsageError(
+            f"This run collects for subscription {started.collects!r}, which board "
+            f"{board.name!r} no longer has."
+        )
+    return collecting(loaded, started.collects)
