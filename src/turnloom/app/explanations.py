@@ -161,6 +161,8 @@ class Explanations:
         seq = as_count(seq, "`seq`")
         events = await self._standing(run, app_id)
         known = await declared(started_of(events))
+        if (plan := await self._history.plan(run, app_id=app_id)) is not None:
+            known = known._replace(plan=plan.text)
         return await off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
