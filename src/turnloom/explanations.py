@@ -25,6 +25,8 @@ from turnloom.explain.spec.explanations import Explanation, RouteExplanation
 from turnloom.explain.spec.replay import DifferentField, Divergence, Replay, ReplayedEvent
 from turnloom.explain.spec.route import (
     Alternative,
+    ChangedValue,
+    FailedPart,
     FlowRouteExplained,
     RouteExplained,
     ShownSelection,
@@ -80,6 +82,8 @@ from turnloom.explain.spec.variable import (
 )
 
 __all__ = [
+    "ChangedValue",
+    "FailedPart",
     "BlameExplained",
     "TextOrigin",
     "TextPlace",

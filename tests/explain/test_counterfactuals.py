@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
+from tests.explain import shop
 from tests.explain.conftest import Tell
-from turnloom import Flow, FlowRouteExplained, Loom, Path
+from turnloom import Flow, FlowRouteExplained, Loom, OfferExplained, Path, Task
+from turnloom.board.spec import Private, TagFilter
 from turnloom.explain.logic.counterfactuals import ELSE, MOST, domain_of, smallest_change
 from turnloom.variables.logic.conditions import Condition, Term, judge
 from turnloom.variables.spec import VariableDefinition
@@ -177,3 +179,52 @@ async def test_each_case_of_a_branch_says_what_would_have_taken_it(
     assert "had value been 'large'" in str(route)
     (until,) = loop.rules
     assert not until.fired and until.needed[0].becomes is True
+
+
+async def test_each_subscription_says_what_it_would_have_taken() -> None:
+    async with Loom(store="memory") as app:
+        board = app.board()
+        board.agent("seller").consumes(shop.Parcel).publishes(shop.Order).with_engines(nothing)
+        board.agent("by").consumes(shop.Order, from_agents=["seller"]).with_engines(nothing)
+        board.agent("both").consumes(
+            shop.Order, from_agents=["seller"], tags=TagFilter(include={"gift"})
+        ).with_engines(nothing)
+        board.agent("blind").consumes(shop.Order, tags={"gift"}).with_engines(nothing)
+        board.agent("picky").consumes(shop.Order, where=lambda order: False).with_engines(nothing)
+        board.agent("odd").consumes(
+            shop.Order, from_agents=["seller"], where=lambda order: True
+        ).with_engines(nothing)
+        seen = Private(agents={"by", "both", "picky", "odd"})
+        order = await board.publish(shop.Order(item="tea"), visibility=seen)
+        await board.run_until_idle()
+        assert order.run
+        events = await app.history.events(order.run)
+        seq = next(event.seq for event in events if event.kind == "artifact.offered")
+        found = await app.explain.route(order.run, seq)
+    assert isinstance(found, OfferExplained)
+    failed = {each.subscription: [part.variable for part in each.failed] for each in found.to}
+    assert failed == {
+        "by#1": ["produced_by"],
+        "both#1": ["produced_by", "tags"],
+        "blind#1": ["tags", "visible"],
+        "picky#1": ["condition 1"],
+        "odd#1": ["produced_by"],
+    }
+    needed = {
+        each.subscription: [(value.variable, value.becomes) for value in each.needed]
+        for each in found.to
+    }
+    assert needed == {
+        "by#1": [("produced_by", "seller")],
+        "both#1": [("produced_by", "seller"), ("tags", ["gift"])],
+        "blind#1": [],
+        "picky#1": [("condition 1", True)],
+        "odd#1": [],
+    }
+    unknown = [each.subscription for each in found.to if each.unknown]
+    assert unknown == ["odd#1"] and shop.CARD not in str(found)
+    assert "blind#1" in str(found) and "no single change" in str(found)
+
+
+async def nothing(task: Task) -> None:
+    """Answer nothing."""

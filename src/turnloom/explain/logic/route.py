@@ -23,6 +23,7 @@ from turnloom.explain.logic.counterfactuals import (
 from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import explain_flow_route, is_flow
 from turnloom.explain.logic.frames import Frames
+from turnloom.explain.logic.offers import OfferedArtifact, weighed
 from turnloom.explain.spec.board import ArrivedArtifact, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.explanations import NOTHING_DECLARED, RouteExplanation, RunDeclarations
 from turnloom.explain.spec.route import (
@@ -406,7 +407,9 @@ def _choices(asked: QuestionAsked | None) -> tuple[str, ...]:
     return tuple(as_array((schema or {}).get("enum")) or ())
 
 
-def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | ConsumptionExplained:
+def explain_reaction(
+    events: Sequence[Event], seq: int, declared: RunDeclarations = NOTHING_DECLARED
+) -> OfferExplained | ConsumptionExplained:
     """Explain an offer or a consumption: at that event, of the artifact that arrived with it, or
     the next one after it.
 
@@ -416,15 +419,31 @@ def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | Cons
     artifacts = ArtifactHistory(events)
     at = next((event for event in events if event.seq == seq), None)
     if at is not None and isinstance(at.data, ArtifactPublished | ArtifactReceived):
-        return _arrival(at, artifacts)
+        found = _arrival(at, artifacts)
+        return _with_reasons(found, events, artifacts, declared.plan)
     routes = [e for e in events if isinstance(e.data, ArtifactOffered | ArtifactConsumed)]
     found = next((event for event in routes if event.seq >= seq), None)
     if found is None or seq < 1:
         known = ", ".join(str(event.seq) for event in routes) or "none"
         raise UsageError(f"Nothing was offered or taken at seq {seq} or after it. Events: {known}.")
     if isinstance(found.data, ArtifactOffered):
-        return _offer(found, seq, artifacts)
+        offer = _offer(found, seq, artifacts)
+        return _with_reasons(offer, events, artifacts, declared.plan)
     return _consumption(events, found, seq, artifacts)
+
+
+def _with_reasons(
+    found: OfferExplained, events: Sequence[Event], artifacts: ArtifactHistory, plan: str
+) -> OfferExplained:
+    """An offer with the reasons of each refusal, as far as the plan of the board tells."""
+    offer = next((e for e in events if e.seq == found.seq), None)
+    whole = artifacts.whole([found.artifact.id])
+    if offer is None or not isinstance(offer.data, ArtifactOffered) or not whole:
+        return found
+    offered = OfferedArtifact(whole[0], events[0].data.tenant, offer.data.at)
+    return msgspec.structs.replace(
+        found, to=tuple(weighed(each, offered, plan) for each in found.to)
+    )
 
 
 def _arrival(event: Event, artifacts: ArtifactHistory) -> OfferExplained:
@@ -501,5 +520,5 @@ def explain_any_route(
     if is_flow(events):
         return explain_flow_route(events, seq, declared)
     if is_board(events):
-        return explain_reaction(events, seq)
+        return explain_reaction(events, seq, declared)
     return explain_route(events, seq, declared)
