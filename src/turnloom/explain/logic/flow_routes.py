@@ -136,8 +136,8 @@ def _cases(fact: flow.BranchTaken, node: _BranchText) -> Iterator[WeighedRule]:
 
 def _node(fact: flow.BranchTaken, plan: str) -> _BranchText:
     """The branch of a decision, from the text of the plan; without cases if it is not there."""
-    paths = as_object(json.loads(plan).get("paths")) if plan else None
-    for id, line in (paths or {}).items():
+    paths = (as_object(json.loads(plan).get("paths")) if plan else None) or {}
+    for id, line in paths.items():
         for at, node in enumerate(as_array(line) or ()):
             known = as_object(node) or {}
             place = f"{id}/{at}."
