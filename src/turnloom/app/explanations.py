@@ -195,6 +195,7 @@ class Explanations:
         )
         plan = await self._parts().runs.plan(key_of(app_id, run))
         text = plan.text if plan else ""
+        known = known._replace(plan=text)
         return await off_loop(lambda: write_page(explain_run(events, known, state, text)))
 
     async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
