@@ -224,7 +224,7 @@ async def test_a_run_that_was_retried_has_its_states_of_before() -> None:
         broken[:] = [False]
         events = await app.history.events(run.id)
         written = next(event.seq for event in events if event.kind == "step.completed")
-        await run.retry(at=written)
+        await run.retry(at=written, tools="live")
         await run.finished()
         found = await states(app, run.id)
         assert (found[failed - 1].status, found[failed].status) == ("failed", "running")

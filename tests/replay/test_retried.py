@@ -58,7 +58,7 @@ async def test_a_flow_cut_after_any_event_is_replayed() -> None:
             events = await app.history.events(run.id)
             length = len(events)
             stopped = next(event.seq for event in events if event.kind == "flow.stopped")
-            await run.retry(at=at)
+            await run.retry(at=at, tools="live")
             outcome = await travel(run)  # type: ignore[arg-type]
             (retried,) = [e for e in await app.history.events(run.id) if e.kind == "run.retried"]
             at = int(retried.data.since.removeprefix("event "))
@@ -84,7 +84,7 @@ async def test_a_journey_cut_after_any_event(undoable: tuple[str, ...]) -> None:
             assert (await travel(run)).status == "failed"
             events = await app.history.events(run.id)
             failed = next(event.seq for event in events if event.kind == "step.failed")
-            await run.retry(at=at)
+            await run.retry(at=at, tools="live")
             outcome = await travel(run)
             assert (outcome.status, outcome.state) == ("finished", expected.state), at
             assert ledger.stands() == world.stands(), at
@@ -99,7 +99,7 @@ async def test_a_flow_tells_again_of_its_failure() -> None:
         ledger = Ledger()
         run = app.handle(await failed_shop(app, ledger))
         first = len(ledger.entries)
-        await run.retry("tell")
+        await run.retry("tell", tools="live")
         assert (await travel(run)).status == "failed"  # type: ignore[arg-type]
         assert done(ledger)[first - 2 :] == ["tell100a", "tell100b"] * 2
         assert (await app.history.replay(run.id)).divergence is None
@@ -113,7 +113,7 @@ async def test_a_conversation_cut_after_any_event_is_replayed(tmp_path: Path) ->
         await run.finished()
         talks.stones.clear()
         for at in range(len(await app.history.events(run.id)) - 9, 2, -5):
-            await run.retry(at=at)
+            await run.retry(at=at, tools="live")
             assert (await run.finished()).kind == "run.finished"
         replay = await app.history.replay(run.id)
     assert replay.divergence is None and replay.same == replay.events
@@ -123,7 +123,7 @@ async def test_a_board_cut_after_any_event_is_replayed() -> None:
     async with Loom(store="memory") as app:
         run = app.handle(await boards.run_of(app, boards.shop(app)))
         for at in range(len(await app.history.events(run.id)) - 6, 2, -4):
-            await run.retry(at=at)
+            await run.retry(at=at, tools="live")
             assert (await run.finished()).kind == "run.finished"
         replay = await app.history.replay(run.id)
         assert replay.divergence is None and replay.same == replay.events

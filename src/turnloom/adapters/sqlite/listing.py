@@ -66,7 +66,7 @@ class RunsPage:
         from if there may be more."""
         rows = reader.execute(self._query, self._values | {"before": before}).fetchall()
         more = rows[-1][0] if rows and len(rows) == self._most else None
-        return [(*ends_of_row(ends), _instant(started)) for *ends, started in rows], more
+        return [(*ends_of_row(row[:4]), _instant(row[4])) for row in rows], more
 
 
 def chosen_ends(which: RunFilter, *, unfinished: bool) -> str:

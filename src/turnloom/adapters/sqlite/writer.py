@@ -117,7 +117,7 @@ class Writer:
         are searched as text: decoding them takes several times as long."""
         if run_end.known == run_end.position == at:
             return run_end.ids & ids
-        mark = commonprefix([encode_ids(id) for id in ids])
+        mark = commonprefix([encode_ids(id) for id in ids]) or b'"'
         if not any(mark in data for data in self._texts_with_ids(run_end.n, at)):
             return frozenset()
         return ids & set[str]().union(*self._stored_ids(run_end.n, 0, at))

@@ -32,7 +32,7 @@ from turnloom.runtime.replay.reading import (
 )
 from turnloom.runtime.replay.record import BOUNDARIES, RecordedWorld, Stopped
 from turnloom.runtime.replay.secrets import fact_of, known_secrets
-from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun
+from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun, may_change_definition
 from turnloom.runtime.retrying import fitted, record_redo, stop_of
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.variables.events import ContextLoaded
@@ -87,6 +87,7 @@ class Replayer:
         self._log = log
         self._record = record
         self._loaded, self._journal = self._read(log.loaded)
+        self._changes = 0
         self._live = self._open()
 
     def _read(self, loaded: LoadedWorkflow) -> tuple[LoadedWorkflow, JournalReader]:
@@ -173,10 +174,12 @@ class Replayer:
         if isinstance(fact, RunForked):  # ids are derived from the id of the run
             self._journal.state.run = event.run
         self._journal.record(event.id, fact, event.actor)
-        if isinstance(fact, RunRetried):
-            life = self._journal.state.life
-            self._loaded, self._journal = self._read(self._log.retried[life - 1])
+        if may_change_definition(fact):
+            run = self._journal.state.run
+            self._loaded, self._journal = self._read(self._log.changed[self._changes])
+            self._changes += 1
             self._journal.catch_up(self._past())
+            self._journal.state.run = run
         while (given := self._record.next) is not None and given.actor == FORK:
             change = fact_of(self._journal, given)
             self._journal.record(given.id, change, FORK, derives=given.data.name != "chat_id")
@@ -194,7 +197,7 @@ class Replayer:
         if redo is None:
             voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
             return Redo(voided)
-        present = self._log.retried[self._journal.state.life].workflow
+        present = self._log.changed[self._changes].workflow
         return fitted(self._loaded.workflow, present, events, redo)
 
     def _begin(self) -> None:

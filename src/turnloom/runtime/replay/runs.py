@@ -4,13 +4,13 @@ from functools import partial
 
 from turnloom.errors import WorkflowGone
 from turnloom.kernel.threads import in_thread, threads
-from turnloom.log.events import RunRetried, RunStarted
+from turnloom.log.events import RunStarted
 from turnloom.log.logic import repinned, started_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runs.undriven import CHAT
 from turnloom.runtime.logic import base_context
 from turnloom.runtime.replay.replaying import replay_all
-from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun
+from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun, may_change_definition
 from turnloom.runtime.retrying import terms_of, with_budget
 from turnloom.runtime.runs import RuntimePorts
 from turnloom.runtime.spec import LoadedWorkflow
@@ -37,12 +37,12 @@ async def replay(world: RuntimePorts, run: RunKey, events: list[Event]) -> Repla
             "everything in it. Explain it instead."
         )
     loaded = await world.definitions.restore(started)
-    retries = [event.seq for event in events if isinstance(event.data, RunRetried)]
-    retried = [await _restored(world, started, events[:seq]) for seq in retries]
+    changes = [event.seq for event in events if may_change_definition(event.data)]
+    changed = [await _restored(world, started, events[:seq]) for seq in changes]
     source = ContextSource(world.environment, world.documents)
     base = base_context(run.id, started)
     secrets = secrets_of(await source.secrets(loaded.workflow.variables, base, loaded.database))
-    log = RecordedLog(loaded, events, retried, secrets, has_components=bool(world.components))
+    log = RecordedLog(loaded, events, changed, secrets, has_components=bool(world.components))
     (found,) = await in_thread(partial(replay_all, [log]), threads(REPLAYING, AT_ONCE))
     return found
 
@@ -50,7 +50,7 @@ async def replay(world: RuntimePorts, run: RunKey, events: list[Event]) -> Repla
 async def _restored(
     world: RuntimePorts, started: RunStarted, events: list[Event]
 ) -> LoadedWorkflow:
-    """The definition of a run after its last retry so far."""
+    """The definition of a run after its last retry or fork so far."""
     terms = terms_of(events, None)
     pinned = repinned(started, terms.pin) if terms.pin else started
     return with_budget(await world.definitions.restore(pinned), terms.budget)

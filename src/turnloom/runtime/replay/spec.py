@@ -3,21 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnloom.log.spec import Event
+from turnloom.log.events import RunForked, RunRetried
+from turnloom.log.spec import Event, Fact
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedLog:
-    """A run to replay: its definition, at first and after each retry, its events, the secrets that
-    can be read now, and whether components of the program were around its turns."""
+    """A run to replay: its definition, at first and as it was `changed`, its events, the secrets
+    that can be read now, and whether components of the program were around its turns."""
 
     loaded: LoadedWorkflow
     events: Sequence[Event]
-    retried: Sequence[LoadedWorkflow] = ()
+    changed: Sequence[LoadedWorkflow] = ()
     secrets: Secrets = NO_SECRETS
     has_components: bool = False
+
+
+def may_change_definition(fact: Fact) -> bool:
+    """Whether a run may continue with another definition after a fact."""
+    return isinstance(fact, RunRetried) or (isinstance(fact, RunForked) and fact.pin is not None)
 
 
 @dataclass(frozen=True, slots=True)
