@@ -34,8 +34,8 @@ from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, TimerSet
 from turnloom.variables.logic.conditions import UndecidedCondition
 
-# The id of the message that opens a conversation.
-OPENING = "opening"
+# The ids of the message that opens a conversation, and of a flow's timeout.
+OPENING, DEADLINE = "opening", "timeout"
 
 
 def backtest_all(cases: Iterable[RecordedCase]) -> list[BacktestedRun]:
@@ -228,7 +228,7 @@ class Backtester(Replayer):
             case UserText() if event.id == OPENING:
                 text = self._loaded.opening
                 return msgspec.structs.replace(fact, text=text) if text else None
-            case TimerSet() if event.id == TIMEOUT:
+            case TimerSet() if event.id == DEADLINE:
                 return self._timeout(event.at, fact)
             case _:
                 return super()._first(event)
@@ -240,8 +240,8 @@ class Backtester(Replayer):
         if self._loaded.opening and OPENING not in recorded:
             self._journal.record(OPENING, UserText(WORKFLOW, self._loaded.opening))
         timer = self._timeout(start, None)
-        if timer is not None and TIMEOUT not in recorded:
-            self._journal.record(TIMEOUT, timer, CLOCK)
+        if timer is not None and DEADLINE not in recorded:
+            self._journal.record(DEADLINE, timer, CLOCK)
 
     def _gates(self) -> Sequence[str]:
         """The reasons for which the deployment of the run had no variables of a kind."""
