@@ -33,6 +33,8 @@ from turnloom.explain.spec.explanations import Explanation, RouteExplanation
 from turnloom.explain.spec.replay import DifferentField, Divergence, Replay, ReplayedEvent
 from turnloom.explain.spec.route import (
     Alternative,
+    ChangedValue,
+    FailedPart,
     FlowRouteExplained,
     RouteExplained,
     ShownSelection,
@@ -94,6 +96,8 @@ __all__ = [
     "Rate",
     "RefusedBacktest",
     "RunBacktest",
+    "ChangedValue",
+    "FailedPart",
     "BlameExplained",
     "TextOrigin",
     "TextPlace",

@@ -59,6 +59,7 @@ def of_route(found: Any) -> Iterator[str]:
     yield from getattr(found, "alternatives", ())
     yield from getattr(found, "parts", ())
     yield from (each.description for each in getattr(found, "to", ()))
+    yield from (each.otherwise for each in getattr(found, "to", ()) if each.failed)
     yield getattr(found, "reason", "")
 
 

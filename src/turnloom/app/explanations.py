@@ -161,6 +161,8 @@ class Explanations:
         seq = as_count(seq, "`seq`")
         events = await self._standing(run, app_id)
         known = await declared(started_of(events))
+        if (plan := await self._history.plan(run, app_id=app_id)) is not None:
+            known = known._replace(plan=plan.text)
         return await off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
@@ -193,6 +195,7 @@ class Explanations:
         )
         plan = await self._parts().runs.plan(key_of(app_id, run))
         text = plan.text if plan else ""
+        known = known._replace(plan=text)
         return await off_loop(lambda: write_page(explain_run(events, known, state, text)))
 
     async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":

@@ -219,7 +219,7 @@ def _offer(found: OfferExplained, width: int) -> Iterator[RenderableType]:
         ),
         width,
     )
-    for line in found.choice:
+    for line in (*found.otherwise, *found.choice):
         yield safe(line)
 
 

@@ -25,6 +25,7 @@ from turnloom.flow.events import (
     StepSkipped,
 )
 from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
+from turnloom.flow.logic.branches import matching_case
 from turnloom.flow.logic.executions import StepExecution, find_executions
 from turnloom.flow.logic.flowing import STOPPED, FlowForm
 from turnloom.flow.logic.folding import APPROVALS, RETRY
@@ -92,15 +93,13 @@ class Branching:
         value = await self.ask(node.on, strand)
         path = f"{frame.path}/{frame.at}"
         label, taken = "", ""
-        for number, (case, _) in enumerate(node.cases):
-            if case == value and type(case) is type(value):
-                label, taken = _word(case), f"{path}.{number}"
-                break
-        else:
-            if node.otherwise is not None:
-                label, taken = "otherwise", f"{path}.otherwise"
-            elif not self._rejoins(strand):
-                raise LookupError(f"No path of {node.name!r} is for {value!r}.")
+        number = matching_case((case for case, _ in node.cases), value)
+        if number is not None:
+            label, taken = _word(node.cases[number][0]), f"{path}.{number}"
+        elif node.otherwise is not None:
+            label, taken = "otherwise", f"{path}.otherwise"
+        elif not self._rejoins(strand):
+            raise LookupError(f"No path of {node.name!r} is for {value!r}.")
         fact = BranchTaken(node.name, place, _shown(value), taken, case=label, strand=strand.id)
         self._journal.record(f"{place}/branch", fact)
 

@@ -28,7 +28,7 @@ from turnloom.runtime.observers import ObserverQueue, Observers
 from turnloom.runtime.ports import Artifacts, Plans, Store
 from turnloom.runtime.runs import Runs, RuntimePorts, pin_flow
 from turnloom.runtime.spec import LoadedWorkflow, Renewal
-from turnloom.variables.logic.checking import describe
+from turnloom.variables.logic.checking import describe, domains
 from turnloom.variables.ports import DocumentStore
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.boards import BoardDeclaration, Boards
@@ -353,7 +353,8 @@ async def declared(started: RunStarted) -> RunDeclarations:
     broken = unreadable(problems)
     document = folder.documents.get("context_variables")
     descriptions = {} if document is None else describe(document)
-    return RunDeclarations(descriptions, deciding(folder, broken))
+    types = {} if document is None else domains(document)
+    return RunDeclarations(descriptions, deciding(folder, broken), types)
 
 
 def read_sources(path: str) -> Any:

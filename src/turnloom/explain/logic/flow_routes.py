@@ -1,17 +1,20 @@
 """Explain decisions of a flow: branches, forks, loops, approvals, failures and stops."""
 
+import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
 from turnloom.explain.logic.describe import describe
-from turnloom.explain.spec.route import FlowRouteExplained
+from turnloom.explain.spec.explanations import NOTHING_DECLARED, RunDeclarations
+from turnloom.explain.spec.route import ChangedValue, FailedPart, FlowRouteExplained, WeighedRule
 from turnloom.explain.spec.text import moment, one_line
 from turnloom.flow import events as flow
+from turnloom.flow.logic.branches import matching_case
 from turnloom.flow.logic.flowing import FlowForm
-from turnloom.kernel.values import preview
+from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.log.events import ENDS
 from turnloom.log.spec import Event
 
@@ -34,12 +37,25 @@ LINKS = 3
 _AFTER = (flow.StepSkipped, flow.StepCompensated, flow.StepCompleted, flow.StepFailed)
 
 
+# The label of a branch's path for values without a case.
+OTHERWISE = "otherwise"
+
+
+class _BranchText(NamedTuple):
+    """A branch in the text of a plan."""
+
+    cases: Sequence[Json]
+    has_otherwise: bool
+
+
 def is_flow(events: Sequence[Event]) -> bool:
     """Whether the run is that of a flow."""
     return events[0].data.form == FlowForm.form
 
 
-def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
+def explain_flow_route(
+    events: Sequence[Event], seq: int, declared: RunDeclarations = NOTHING_DECLARED
+) -> FlowRouteExplained:
     """Explain the decision at an event, or the next one after it.
 
     Raises:
@@ -60,7 +76,76 @@ def explain_flow_route(events: Sequence[Event], seq: int) -> FlowRouteExplained:
         went_by=tuple(_went_by(events, found)),
         causes=Causes(events).of(found)[:LINKS],
         came_of=tuple(_came_of(events, found)),
+        rules=tuple(_rules(found.data, declared.plan)),
     )
+
+
+# The names of what decides in explanations: the value of a branch, the condition of a loop.
+VALUE, CONDITION = "value", "condition"
+
+
+def _rules(fact: Any, plan: str) -> Iterator[WeighedRule]:
+    """The cases of a branch, or the condition of a loop, with what would have fired each."""
+    match fact:
+        case flow.LoopPassed(held=held):
+            needed = () if held else (ChangedValue(CONDITION, False, True),)
+            failed = () if held else (FailedPart(CONDITION, True, False),)
+            yield WeighedRule(
+                1,
+                "the end of the loop",
+                "until its condition holds",
+                {CONDITION: held},
+                fired=held,
+                why_not="" if held else "the condition does not hold",
+                failed=failed,
+                needed=needed,
+            )
+        case flow.BranchTaken():
+            yield from _cases(fact, _node(fact, plan))
+        case _:
+            return
+
+
+def _cases(fact: flow.BranchTaken, node: _BranchText) -> Iterator[WeighedRule]:
+    """Each case of a branch, then its path for other values."""
+    taken = fact.path.rpartition(".")[2]
+    for number, case in enumerate(node.cases):
+        fires = matching_case(node.cases, case) == number
+        yield WeighedRule(
+            number + 1,
+            str(case),
+            f"{VALUE} == {preview(case)}",
+            {VALUE: fact.value},
+            fired=taken == str(number),
+            why_not=f"{VALUE} is {preview(fact.value)}, not {preview(case)}",
+            failed=() if taken == str(number) else (FailedPart(VALUE, case, fact.value),),
+            needed=(ChangedValue(VALUE, fact.value, case),) if fires else (),
+        )
+    if node.has_otherwise:
+        other = ChangedValue(VALUE, fact.value, None, anything_else=True)
+        yield WeighedRule(
+            len(node.cases) + 1,
+            OTHERWISE,
+            "any other value",
+            {VALUE: fact.value},
+            fired=taken == OTHERWISE,
+            why_not=f"case {fact.case} matches",
+            needed=(other,),
+        )
+
+
+def _node(fact: flow.BranchTaken, plan: str) -> _BranchText:
+    """The branch of a decision, from the text of the plan; without cases if it is not there."""
+    paths = (as_object(json.loads(plan).get("paths")) if plan else None) or {}
+    for id, line in paths.items():
+        for at, node in enumerate(as_array(line) or ()):
+            known = as_object(node) or {}
+            place = f"{id}/{at}."
+            if known.get("branch") == fact.branch and fact.path.startswith(place):
+                return _BranchText(
+                    as_array(known.get("cases")) or [], f"{place}{OTHERWISE}" in paths
+                )
+    return _BranchText([], False)
 
 
 def _went_by(events: Sequence[Event], route: Event) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Explain routes from the log: rules, subscriptions, selections and alternatives."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,13 +14,22 @@ from turnloom.conversation.logic.routing import ConversationForm, transfer
 from turnloom.conversation.spec import Conversation, HandoffRule
 from turnloom.errors import UsageError
 from turnloom.explain.logic.artifacts import ArtifactHistory, is_board
+from turnloom.explain.logic.counterfactuals import (
+    ELSE,
+    domain_of,
+    failed_parts,
+    smallest_change,
+)
 from turnloom.explain.logic.describe import describe
 from turnloom.explain.logic.flow_routes import explain_flow_route, is_flow
 from turnloom.explain.logic.frames import Frames
+from turnloom.explain.logic.offers import OfferedArtifact, weighed
 from turnloom.explain.spec.board import ArrivedArtifact, ConsumptionExplained, OfferExplained
 from turnloom.explain.spec.explanations import NOTHING_DECLARED, RouteExplanation, RunDeclarations
 from turnloom.explain.spec.route import (
     Alternative,
+    ChangedValue,
+    FailedPart,
     RouteExplained,
     ShownSelection,
     SpeakerPick,
@@ -33,6 +42,7 @@ from turnloom.log.spec import Event, RunKey
 from turnloom.reaction.events import ArtifactOffered, ArtifactReceived, ArtifactsGiven
 from turnloom.runtime.logic import evolve, fresh
 from turnloom.variables.logic.types import same
+from turnloom.variables.spec import VariableDefinition
 
 # Texts shown if there is no alternative route.
 PICKED = "no rule would have fired, and a speaker would have been picked"
@@ -43,25 +53,25 @@ class _Changed(NamedTuple):
     """A hypothetical value of a variable; `ELSE` stands for any value that no condition names."""
 
     name: str
-    value: Json
+    value: Any
 
 
-class _Else:
-    """A value unequal to every value that a condition names."""
+class Counterfactuals(NamedTuple):
+    """Single changes of a value that lead elsewhere, and for each rule that did not fire the parts
+    that failed and the values that would have fired it; `doubt` is why they are not known."""
+
+    otherwise: tuple[Alternative, ...] = ()
+    failed: Mapping[int, tuple[FailedPart, ...]] = {}
+    needed: Mapping[int, tuple[ChangedValue, ...]] = {}
+    doubt: str = ""
 
 
-ELSE = _Else()
-
-
-def alternatives(
-    before: Sequence[Event], found: Event, conversation: Conversation | None
-) -> tuple[list[Alternative], str]:
-    """Find each single change of a value that leads elsewhere, or the reason why that is unknown.
-
-    `before` are the events before the route `found`.
-    """
-    if conversation is None:
-        return [], UNREADABLE
+def counterfactuals(
+    before: Sequence[Event], found: Event, declared: RunDeclarations
+) -> Counterfactuals:
+    """Decide a route again with other values; `before` are the events before the route `found`."""
+    if (conversation := declared.conversation) is None:
+        return Counterfactuals(doubt=UNREADABLE)
     workflow = ConversationForm(conversation)
     earlier = _same_moment(before, found)
     state = _state(workflow, before[: len(before) - len(earlier)])
@@ -69,8 +79,57 @@ def alternatives(
     decided = _routes(workflow, state)
     if _ways(decided[place : place + 1]) != _ways([found.data]):
         again = [f"{route.target} ({route.reason})" for route in decided[place : place + 1]]
-        return [], f"recomputed from the log, the route is: {', '.join(again) or 'none'}"
-    return list(_changes(workflow, state, decided, place)), ""
+        doubt = f"recomputed from the log, the route is: {', '.join(again) or 'none'}"
+        return Counterfactuals(doubt=doubt)
+    decision = _Decision(workflow, state, decided, place, types=declared.types)
+    rules = [rule for rule in _relevant_rules(conversation, found.data) if not rule.llm]
+    idle = [rule for rule in rules if rule.number != _fired(found.data)]
+    return Counterfactuals(
+        tuple(_changes(workflow, state, decided, place)),
+        {
+            rule.number: failed_parts(rule.condition, state.values, state.absent)
+            for rule in idle
+            if rule.condition
+        },
+        {rule.number: decision.needed(rule, rules) for rule in idle},
+    )
+
+
+class _Decision(NamedTuple):
+    """A decision that can be repeated with other values: the routes decided together, of which the
+    one at `place` is explained."""
+
+    workflow: ConversationForm
+    state: RunState
+    decided: Sequence[RouteDecided]
+    place: int
+    types: Mapping[str, VariableDefinition]
+
+    def needed(self, rule: HandoffRule, rules: Sequence[HandoffRule]) -> tuple[ChangedValue, ...]:
+        """The smallest set of values that would have fired a rule."""
+        terms = [term for each in rules if each.condition for term in each.condition.terms]
+        names = list(dict.fromkeys(term.name for term in terms))
+        domains = {
+            name: domain_of(self.types.get(name), [t.value for t in terms if t.name == name])
+            for name in names
+        }
+        return smallest_change(
+            rule.condition,
+            names,
+            domains,
+            self.state.values,
+            fires=lambda changed: self.fires(rule, changed),
+        )
+
+    def fires(self, rule: HandoffRule, changed: Mapping[str, Any]) -> bool:
+        """Whether a rule fires with some values changed, and the routes before stay the same."""
+        values = self.state.values
+        self.state.values = {**values, **changed}
+        instead = _routes(self.workflow, self.state)
+        self.state.values = values
+        if _ways(instead[: self.place]) != _ways(self.decided[: self.place]):
+            return False
+        return any(_fired(route) == rule.number for route in instead[self.place :])
 
 
 def _same_moment(before: Sequence[Event], found: Event) -> list[Event]:
@@ -230,7 +289,7 @@ def explain_route(
     if fact.source == USER:
         llm = [rule for rule in rules.values() if rule.llm]
         offered = {transfer(rule, {}, {}).schema.name: rule.said for rule in llm}
-    otherwise, doubt = alternatives(before, found, declared.conversation)
+    instead = counterfactuals(before, found, declared)
     return RouteExplained(
         events[-1].run,
         found.seq,
@@ -238,13 +297,20 @@ def explain_route(
         fact.source,
         target=fact.target,
         reason=fact.reason,
-        rules=(
-            *(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
-            *_unevaluated(fact, declared.conversation),
+        rules=tuple(
+            msgspec.structs.replace(
+                each,
+                failed=() if each.fired else instead.failed.get(each.rule, ()),
+                needed=() if each.fired else instead.needed.get(each.rule, ()),
+            )
+            for each in (
+                *(_weighed(each, rules.get(each.rule), offered) for each in fact.considered),
+                *_unevaluated(fact, declared.conversation),
+            )
         ),
         picked=_picked(before),
-        otherwise=tuple(otherwise),
-        doubt=doubt,
+        otherwise=instead.otherwise,
+        doubt=instead.doubt,
         selection=selection_at(events, found.id.rpartition("/")[0]),
     )
 
@@ -341,7 +407,9 @@ def _choices(asked: QuestionAsked | None) -> tuple[str, ...]:
     return tuple(as_array((schema or {}).get("enum")) or ())
 
 
-def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | ConsumptionExplained:
+def explain_reaction(
+    events: Sequence[Event], seq: int, declared: RunDeclarations = NOTHING_DECLARED
+) -> OfferExplained | ConsumptionExplained:
     """Explain an offer or a consumption: at that event, of the artifact that arrived with it, or
     the next one after it.
 
@@ -351,15 +419,31 @@ def explain_reaction(events: Sequence[Event], seq: int) -> OfferExplained | Cons
     artifacts = ArtifactHistory(events)
     at = next((event for event in events if event.seq == seq), None)
     if at is not None and isinstance(at.data, ArtifactPublished | ArtifactReceived):
-        return _arrival(at, artifacts)
+        found = _arrival(at, artifacts)
+        return _with_reasons(found, events, artifacts, declared.plan)
     routes = [e for e in events if isinstance(e.data, ArtifactOffered | ArtifactConsumed)]
     found = next((event for event in routes if event.seq >= seq), None)
     if found is None or seq < 1:
         known = ", ".join(str(event.seq) for event in routes) or "none"
         raise UsageError(f"Nothing was offered or taken at seq {seq} or after it. Events: {known}.")
     if isinstance(found.data, ArtifactOffered):
-        return _offer(found, seq, artifacts)
+        offer = _offer(found, seq, artifacts)
+        return _with_reasons(offer, events, artifacts, declared.plan)
     return _consumption(events, found, seq, artifacts)
+
+
+def _with_reasons(
+    found: OfferExplained, events: Sequence[Event], artifacts: ArtifactHistory, plan: str
+) -> OfferExplained:
+    """An offer with the reasons of each refusal, as far as the plan of the board tells."""
+    offer = next((e for e in events if e.seq == found.seq), None)
+    whole = artifacts.whole([found.artifact.id])
+    if offer is None or not isinstance(offer.data, ArtifactOffered) or not whole:
+        return found
+    offered = OfferedArtifact(whole[0], events[0].data.tenant, offer.data.at)
+    return msgspec.structs.replace(
+        found, to=tuple(weighed(each, offered, plan) for each in found.to)
+    )
 
 
 def _arrival(event: Event, artifacts: ArtifactHistory) -> OfferExplained:
@@ -434,7 +518,7 @@ def explain_any_route(
         UsageError: the event decides no route.
     """
     if is_flow(events):
-        return explain_flow_route(events, seq)
+        return explain_flow_route(events, seq, declared)
     if is_board(events):
-        return explain_reaction(events, seq)
+        return explain_reaction(events, seq, declared)
     return explain_route(events, seq, declared)

@@ -54,7 +54,7 @@ def _contents(route: RouteExplanation) -> Content:
         case FlowRouteExplained():
             return lines(route.parts)
         case OfferExplained():
-            return [_offers(route), lines(route.choice)]
+            return [_offers(route), lines([*route.otherwise, *route.choice])]
         case ConsumptionExplained():
             rows = (each.cells for each in route.artifacts)
             taken = table(ARRIVED, rows, "Artifacts of the set")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from turnloom.explain.spec.route import ShownSelection
+from turnloom.explain.spec.route import NO_CHANGE, ChangedValue, FailedPart, ShownSelection
 from turnloom.explain.spec.text import (
     ReadableExplanation,
     counted,
@@ -102,18 +102,33 @@ class FailedProviderEntry(msgspec.Struct, frozen=True, tag="failed provider"):
 
 
 class OfferEntry(msgspec.Struct, frozen=True, tag="offer"):
-    """The verdict of a subscription on an artifact, and its effect."""
+    """The verdict of a subscription on an artifact, and its effect.
+
+    Of a refusal, `failed` are the parts that did not hold, and `needed` is the smallest set of
+    values, at most two, that the subscription would have taken; `unknown` is why that is not known.
+    """
 
     seq: int
     subscription: str
     verdict: str
     what: str
     opens: datetime | None = None
+    failed: tuple[FailedPart, ...] = ()
+    needed: tuple[ChangedValue, ...] = ()
+    unknown: str = ""
 
     @property
     def refused(self) -> bool:
         """Whether the subscription refused the artifact."""
         return self.what.startswith("no: ")
+
+    @property
+    def otherwise(self) -> str:
+        """The parts that failed, and what the subscription would have taken, as one line."""
+        failed = "; ".join(each.says for each in self.failed)
+        needed = " and ".join(each.says for each in self.needed)
+        instead = f"had {needed}" if needed else self.unknown or NO_CHANGE
+        return f"{self.subscription} ({failed}): {instead}"
 
     @property
     def description(self) -> str:
@@ -222,7 +237,13 @@ class OfferExplained(ReadableExplanation, frozen=True):
         if not self.to:
             return [self.no_verdicts]
         rows = [(f"  {each.subscription}", each.description) for each in self.to]
-        return ["Subscriptions considered, in order:", *table(rows), *self.choice]
+        return ["Subscriptions considered, in order:", *table(rows), *self.otherwise, *self.choice]
+
+    @property
+    def otherwise(self) -> list[str]:
+        """What each subscription that refused the artifact would have taken, one line each."""
+        lines = [f"  {each.otherwise}" for each in self.to if each.failed]
+        return ["Would have been taken:", *lines] if lines else []
 
     @property
     def choice(self) -> list[str]:

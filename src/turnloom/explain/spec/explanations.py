@@ -11,6 +11,7 @@ from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
+from turnloom.variables.spec import VariableDefinition
 
 Reaction = OfferExplained | ConsumptionExplained
 RouteExplanation = RouteExplained | FlowRouteExplained | Reaction
@@ -22,11 +23,15 @@ Explanation = (
 class RunDeclarations(NamedTuple):
     """The declarations of a run, read from the first event of its log.
 
-    `descriptions` maps variables to their descriptions; `conversation` is None for other forms.
+    `descriptions` maps variables to their descriptions, and `types` to their types and enums;
+    `conversation` is None for other forms, and `plan` is the text of the plan of a board or a flow,
+    if it was kept.
     """
 
     descriptions: Mapping[str, str] = {}
     conversation: Conversation | None = None
+    types: Mapping[str, VariableDefinition] = {}
+    plan: str = ""
 
 
 NOTHING_DECLARED = RunDeclarations()

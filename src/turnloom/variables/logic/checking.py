@@ -1,8 +1,11 @@
 """Checks of the context variables file."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from turnloom.errors import UsageError
 from turnloom.kernel.documents import DeclarationFile, Path
@@ -478,17 +481,29 @@ def file_variables(
 
 
 def describe(document: DeclarationFile) -> dict[str, str]:
-    """The descriptions of variables, by name.
+    """The descriptions of variables, by name."""
+    said = {name: value.get("description") for name, value in _raw(document).items()}
+    return {name: text for name, text in said.items() if isinstance(text, str) and text}
 
-    They are read from the raw document, because a run may be pinned to declarations that fail the
-    check of this process: a trigger kind may be registered only in another one.
+
+def domains(document: DeclarationFile) -> dict[str, VariableDefinition]:
+    """The declared types and enums of variables, by name, without their sources."""
+    found: dict[str, VariableDefinition] = {}
+    for name, value in _raw(document).items():
+        kept: dict[str, Json] = {key: value[key] for key in ("type", "enum") if key in value}
+        kept |= {"name": name, "source": {"type": "static", "value": None}}
+        with suppress(ValidationError):
+            found[name] = VariableDefinition.model_validate(kept)
+    return found
+
+
+def _raw(document: DeclarationFile) -> dict[str, Mapping[str, Json]]:
+    """The definitions as written.
+
+    A run may be pinned to declarations that fail the check of this process: a trigger kind may be
+    registered only in another one.
     """
     report = Report(document.file)
     declared = as_object(report.part(document, "context_variables").value) or {}
     named = report.named(document, DocumentEntry((), declared.get("definitions")), "Variable")
-    found: dict[str, str] = {}
-    for name, entry in named.entries.items():
-        said = (as_object(entry.value) or {}).get("description")
-        if isinstance(said, str) and said:
-            found[name] = said
-    return found
+    return {name: as_object(entry.value) or {} for name, entry in named.entries.items()}
