@@ -112,6 +112,7 @@ class Scene:
             "History.definition": run,
             "History.state": run,
             "History.replay": run,
+            "History.backtest": {"edited": self.folder, "runs": [self.talk.id]},
             "Explanations.turn": {**run, "turn": 1},
             "Explanations.variable": {**run, "name": "user_id"},
             "Explanations.route": {**run, "seq": 1},

@@ -183,6 +183,7 @@ EDITS = {
     "source": ("agents.yaml", "Be polite.", "Be brief."),
     "source of variables": ("agents.yaml", "variables: [stage, price]", "variables: [price]"),
     "opening": ("orchestrator.yaml", "A customer comes in.", "It rings."),
+    "no opening": ("orchestrator.yaml", "initial_message: A customer comes in.", ""),
     "another hook": ("tools.yaml", "function: greet}", "function: sing}"),
     "no hook": ("tools.yaml", "- {trigger: before_chat, file: code.py, function: greet}", "[]"),
     "hook of the cashier": (
@@ -235,6 +236,7 @@ APART = [
     {"condition", "unknown"},
     {"two terms", "unknown"},
     {"another hook", "no hook"},
+    {"opening", "no opening"},
     {"loop", "no loop"},
 ]
 PAIRS = [pair for pair in combinations(EDITS, 2) if {*pair} not in APART]

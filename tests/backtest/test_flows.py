@@ -142,3 +142,12 @@ async def test_what_is_certain_of_a_flow_is_true(edit: str) -> None:
     assert not lies(found, real, assumed=edit != "apply")
     same = edit in ("nothing", "branch that decides the same")
     assert same == (not found.run.counts and found.run.end is None), found.run
+
+
+async def test_a_timeout_that_only_the_edited_flow_has() -> None:
+    recorded, _ = await play(build(USUAL))
+    flow = Flow("orders", Order, timeout=3600.0).start_with(weigh)
+    real, loaded = await play(flow)
+    found = await to_thread.run_sync(backtested, loaded, recorded)
+    assert not lies(found, real)
+    assert [event.id for event in found.sure if event.kind == "timer.set"] == ["timeout"]

@@ -1,8 +1,8 @@
-"""Replay every run that a test drove, with the definition that it was driven with.
+"""Replay and backtest every run that a test drove, with the definition that it was driven with.
 
     python -m pytest -p tests.support.replaying
 
-does so at the end of every test, and fails if something is decided otherwise.
+does so at the end of every test, and fails if something is decided otherwise or differs.
 """
 
 from collections import defaultdict

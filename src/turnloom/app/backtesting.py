@@ -1,6 +1,6 @@
 """Backtests of recorded runs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from os import PathLike
 from typing import Any
 
@@ -12,6 +12,7 @@ from turnloom.explain.logic.backtest import explain_backtest
 from turnloom.explain.spec.backtest import Backtest, RefusedBacktest, RunBacktest
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.arguments import as_count, as_name
+from turnloom.kernel.values import preview
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.backtest.runs import backtest as backtest_run
 from turnloom.runtime.spec import LoadedWorkflow
@@ -52,6 +53,12 @@ def _check(chosen: BacktestChoice) -> None:
         raise UsageError("`last`, `since` and `workflow` choose runs. Leave them out with ids.")
     if chosen.last is not None:
         as_count(chosen.last, "`last`")
+    if chosen.runs is not None and (isinstance(chosen.runs, str) or not _is_list(chosen.runs)):
+        raise UsageError(f"`runs` is {preview(chosen.runs)}. Give a list of ids.")
+
+
+def _is_list(given: object) -> bool:
+    return isinstance(given, Sequence)
 
 
 async def _load(parts: Parts, edited: Edited) -> LoadedWorkflow:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
@@ -14,6 +14,8 @@ from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    from pydantic import BaseModel
 
     from turnloom.agents.spec import Engine
     from turnloom.app.board import Board
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from turnloom.wiring import Parts
 
 T = TypeVar("T")
+S = TypeVar("S", bound="BaseModel")
 
 # The purpose of the threads that compute explanations, and their number: each holds a log in
 # memory.
@@ -233,7 +236,7 @@ class History:
 
     async def backtest(
         self,
-        edited: "str | PathLike[str] | Flow[Any] | Board",
+        edited: "str | PathLike[str] | Flow[S] | Board",
         runs: "Sequence[str] | None" = None,
         *,
         last: int | None = None,

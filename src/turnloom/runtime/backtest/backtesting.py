@@ -8,11 +8,14 @@ from typing import Any, cast
 import msgspec
 
 from turnloom.agents.events import QuestionAnswered, TurnFinished, TurnStarted, UserText
+from turnloom.agents.spec import WORKFLOW
 from turnloom.flow.events import StepStarted
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.folding import TIMEOUT
+from turnloom.kernel.contained import error_name
 from turnloom.kernel.durations import later
 from turnloom.kernel.threads import UserCalls, counted, on_behalf_of
+from turnloom.kernel.values import error_text
 from turnloom.log.events import RunRetried, RunStarted
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.backtest.filling import RecordedAnswers
@@ -25,11 +28,14 @@ from turnloom.runtime.logic import ENDED
 from turnloom.runtime.replay.idle import IdleSelector, run_until_over
 from turnloom.runtime.replay.reading import RecordedRun
 from turnloom.runtime.replay.record import BOUNDARIES, CLOCK, Stopped, is_mail
-from turnloom.runtime.replay.replaying import Replayer
+from turnloom.runtime.replay.replaying import Replayer, is_first
 from turnloom.runtime.replay.spec import RecordedLog
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, TimerSet
 from turnloom.variables.logic.conditions import UndecidedCondition
+
+# The ids of the message that opens a conversation, and of a flow's timeout.
+OPENING, DEADLINE = "opening", "timeout"
 
 
 def backtest_all(cases: Iterable[RecordedCase]) -> list[BacktestedRun]:
@@ -52,6 +58,8 @@ async def _backtest(selector: IdleSelector, case: RecordedCase) -> BacktestedRun
             pass  # the record ends, or no longer applies
         except UndecidedCondition as error:
             tester.note_undecided(error)
+        except Exception as error:  # noqa: BLE001 - recorded: one run must not end the others
+            world.end_at(f"it cannot be decided further: {error_name(error)}: {error_text(error)}")
     world.close()
     return tester.result()
 
@@ -196,34 +204,59 @@ class Backtester(Replayer):
             case _:
                 self._world.skip()
 
-    def _first(self, event: Event) -> Fact:
+    def _begin(self) -> None:
+        """Record the first facts, as the edited definition makes them of the record."""
+        world = self._world
+        while (event := world.next) is not None and is_first(event):
+            fact = self._edited(event)
+            if fact is None:
+                world.skip()
+            else:
+                self._journal.record(event.id, fact, event.actor)
+        self._add_firsts()
+        super()._begin()
+
+    def _edited(self, event: Event) -> Fact | None:
+        """A first fact, as the edited definition makes it; None if it has none."""
         fact = event.data
         match fact:
             case ContextLoaded():
                 return edited_values(self._loaded, fact, self._gates())
             case ContextSuppressed(reason=reason):
                 names = suppressed_names(self._loaded, reason)
-                return ContextSuppressed(names or fact.names, reason)
-            case UserText() if event.id == "opening":
-                return msgspec.structs.replace(fact, text=self._loaded.opening or fact.text)
-            case TimerSet(timer="timeout") if event.id == "timeout":
-                return self._timeout(event, fact)
+                return ContextSuppressed(names, reason) if names else None
+            case UserText() if event.id == OPENING:
+                text = self._loaded.opening
+                return msgspec.structs.replace(fact, text=text) if text else None
+            case TimerSet() if event.id == DEADLINE:
+                return self._timeout(event.at, fact)
             case _:
                 return super()._first(event)
+
+    def _add_firsts(self) -> None:
+        """Record first facts that only the edited definition has."""
+        world, recorded = self._world, {event.id for event in self._world.events}
+        start = world.events[0].at
+        if self._loaded.opening and OPENING not in recorded:
+            self._journal.record(OPENING, UserText(WORKFLOW, self._loaded.opening))
+        timer = self._timeout(start, None)
+        if timer is not None and DEADLINE not in recorded:
+            self._journal.record(DEADLINE, timer, CLOCK)
 
     def _gates(self) -> Sequence[str]:
         """The reasons for which the deployment of the run had no variables of a kind."""
         events = self._world.events
         return [e.data.reason for e in events[:10] if isinstance(e.data, ContextSuppressed)]
 
-    def _timeout(self, event: Event, fact: TimerSet) -> TimerSet:
+    def _timeout(self, start: datetime, recorded: TimerSet | None) -> TimerSet | None:
         """The timeout of a flow, from its start on."""
         form = self._loaded.workflow
         seconds = form.plan.timeout if isinstance(form, FlowForm) else None
         if seconds is None:
-            return TimerSet(TIMEOUT, datetime.max.replace(tzinfo=fact.due.tzinfo))
-        was = (fact.due - event.at).total_seconds()
-        return fact if abs(was - seconds) < 1e-3 else TimerSet(TIMEOUT, later(event.at, seconds))
+            return None
+        if recorded is not None and abs((recorded.due - start).total_seconds() - seconds) < 1e-3:
+            return recorded
+        return TimerSet(TIMEOUT, later(start, seconds))
 
 
 class _UnknownEmbedder:

@@ -203,7 +203,7 @@ class Replayer:
     def _begin(self) -> None:
         """Take the first facts as the log has them."""
         journal, record = self._journal, self._record
-        while (event := record.next) is not None and _is_first(event):
+        while (event := record.next) is not None and is_first(event):
             journal.record(event.id, self._first(event), event.actor)
         if event is None:
             return
@@ -243,7 +243,8 @@ class Replayer:
         record.over.clear()
 
 
-def _is_first(event: Event) -> bool:
+def is_first(event: Event) -> bool:
+    """Whether an event is one of the first facts of a run, which its start records."""
     return event.id in _FIRST or event.id.startswith(_SUPPRESSED)
 
 
