@@ -68,9 +68,13 @@ OF_RUNS: dict[str, Call] = {
     "History.definition": lambda p, id: p.app.history.definition(id, app_id=p.tenant),
     "History.state": lambda p, id: p.app.history.state(id, app_id=p.tenant),
     "History.replay": lambda p, id: p.app.history.replay(id, app_id=p.tenant),
+    "History.backtest": lambda p, id: p.app.history.backtest(p.board, [id], app_id=p.tenant),
     "Explanations.turn": lambda p, id: p.app.explain.turn(id, 1, app_id=p.tenant),
     "Explanations.variable": lambda p, id: p.app.explain.variable(id, "user_id", app_id=p.tenant),
     "Explanations.route": lambda p, id: p.app.explain.route(id, 1, app_id=p.tenant),
+    "Explanations.diff": lambda p, id: p.app.explain.diff(id, 1, 1, app_id=p.tenant),
+    "Explanations.blame": lambda p, id: p.app.explain.blame(id, "nothing at all", app_id=p.tenant),
+    "Explanations.page": lambda p, id: p.app.explain.page(id, app_id=p.tenant),
     "Explanations.timeline": lambda p, id: p.app.explain.timeline(id, app_id=p.tenant),
 }
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from turnloom.explain.logic.texts import TextSearch
     from turnloom.explain.spec.blame import BlameExplained, TextOrigin
     from turnloom.explain.spec.diff import TurnDiff
-    from turnloom.explain.spec.explanations import RouteExplanation
+    from turnloom.explain.spec.explanations import RouteExplanation, RunDeclarations
     from turnloom.explain.spec.timeline import Timeline
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
@@ -155,14 +155,10 @@ class Explanations:
             UsageError: the event decides no route.
         """
         from turnloom.explain.logic.route import explain_any_route
-        from turnloom.log.logic import started_of
-        from turnloom.wiring import declared
 
         seq = as_count(seq, "`seq`")
         events = await self._standing(run, app_id)
-        known = await declared(started_of(events))
-        if (plan := await self._history.plan(run, app_id=app_id)) is not None:
-            known = known._replace(plan=plan.text)
+        known = await self._declared(run, events, app_id)
         return await off_loop(partial(explain_any_route, events, seq, known))
 
     async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
@@ -185,18 +181,22 @@ class Explanations:
         """
         from turnloom.explain.page.contents import explain_run
         from turnloom.explain.page.document import write_page
+
+        events = await self._history.events(run, app_id=app_id)
+        known = await self._declared(run, events, app_id)
+        state = await self._history.state(run, app_id=app_id)
+        return await off_loop(lambda: write_page(explain_run(events, known, state)))
+
+    async def _declared(
+        self, run: str, events: "Sequence[Event]", app_id: str
+    ) -> "RunDeclarations":
+        """What a run was declared with, in its folder or its plan."""
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
-        events = await self._history.events(run, app_id=app_id)
-        known, state = (
-            await declared(started_of(events)),
-            await self._history.state(run, app_id=app_id),
-        )
+        known = await declared(started_of(events))
         plan = await self._parts().runs.plan(key_of(app_id, run))
-        text = plan.text if plan else ""
-        known = known._replace(plan=text)
-        return await off_loop(lambda: write_page(explain_run(events, known, state, text)))
+        return known._replace(plan=plan.text) if plan else known
 
     async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
         """The events of a run that count: retries may have voided some."""

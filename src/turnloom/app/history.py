@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
     from turnloom.runtime.ports import Pruner, Verifier
-    from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, StoredPlan, VerifiedRun
+    from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, VerifiedRun
     from turnloom.wiring import Parts
 
 T = TypeVar("T")
@@ -107,14 +107,6 @@ class History:
         if not events:
             raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
-
-    async def plan(self, run: str, *, app_id: str = LOCAL) -> "StoredPlan | None":
-        """The plan that a run of a board or a flow is pinned to; None for the run of a folder.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        return await self._parts().runs.plan(key_of(app_id, run))
 
     async def named(self, prefix: str, limit: int = 100, *, app_id: str = LOCAL) -> "Sequence[str]":
         """At most `limit` ids of runs that begin with a prefix, sorted."""

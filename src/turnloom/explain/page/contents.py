@@ -55,9 +55,9 @@ class PageContents(NamedTuple):
 
 
 def explain_run(
-    events: Sequence[Event], declared: RunDeclarations, state: StateExplained, plan: str
+    events: Sequence[Event], declared: RunDeclarations, state: StateExplained
 ) -> PageContents:
-    """Explain everything in a run. `state` is that at its end, and `plan` the text of its plan."""
+    """Explain everything in a run. `state` is that at its end."""
     counted = standing(events)
     return PageContents(
         started_of(events),
@@ -71,7 +71,7 @@ def explain_run(
             for name in dict.fromkeys(names_of(counted))
         ],
         artifacts=ArtifactHistory(counted).all,
-        plan=json.loads(plan) if plan else {},
+        plan=json.loads(declared.plan) if declared.plan else {},
     )
 
 
