@@ -32,7 +32,8 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors"
 
 # Tests of behaviour whose runs are replayed.
-REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle)
+REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
+	app tenants explain parity assembly)
 
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors

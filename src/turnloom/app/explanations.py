@@ -86,7 +86,8 @@ class Explanations:
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
     ) -> "VariableExplained":
-        """Explain the value of a variable, at the end or at event `at`.
+        """Explain the value of a variable, at the end, or as it was at event `at`, when what later
+        retries voided still counted.
 
         Raises:
             UnknownRun: there is no such run.
@@ -97,8 +98,8 @@ class Explanations:
         from turnloom.wiring import declared
 
         name, at = as_string(name, "`name`"), None if at is None else as_count(at, "`at`")
-        events = await self._standing(run, app_id)
-        known = await declared(started_of(events))
+        events = await self._history.events(run, app_id=app_id)
+        known = await declared(started_of(events[:at]))
         return await off_loop(partial(explain_variable, events, name, at, known))
 
     async def blame(self, run: str, text: str, *, app_id: str = LOCAL) -> "BlameExplained":

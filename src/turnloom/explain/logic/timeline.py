@@ -65,6 +65,8 @@ class Rows:
         self._models: dict[str, list[str]] = {}
         self._notes: dict[str, str] = {}
         self._within: dict[str, str] = {}
+        self._ended: dict[str, int] = {}
+        self._interrupted: dict[str, TimelineRow] = {}
         self._turn = ""
         self._began: datetime | None = None
 
@@ -78,10 +80,40 @@ class Rows:
     def take(self, event: Event) -> None:
         """Take in the next event."""
         self._began = self._began or event.at
+        if isinstance(event.data, RunRetried):
+            self._set_aside(event, event.data)
+        elif self._interrupted:
+            self._enter_again(event)
         if event.kind in ENDS:
             self._end(event, self._began)
         elif handle := self._handlers.get(event.kind):
             handle(self, event, event.data)
+
+    def _set_aside(self, event: Event, fact: RunRetried) -> None:
+        """Keep the rows that a retry voids, or whose ends it voids, beside those of what is done
+        again."""
+        voided = {seq for first, last in fact.voided for seq in range(first, last + 1)}
+        for key, row in [*self._rows.items()]:
+            if not voided & {row.seq, self._ended.get(key, row.seq)}:
+                continue
+            before = f"{key}@{event.seq}"
+            self._rows[before], self._paths[before] = self._rows.pop(key), self._paths.pop(key)
+            for counts in (self._asked, self._models, self._retries, self._ended):
+                counts.pop(key, None)
+            if row.seq not in voided:
+                self._interrupted[key] = row
+        self._turn = ""
+
+    def _enter_again(self, event: Event) -> None:
+        """Add rows for the step and the turn of an event that were interrupted before a retry."""
+        turn = turn_of(event)
+        for key in (step_of(event) or "", "" if turn is None else f"t{turn}", call_of(event)):
+            self._reopen(key, event)
+
+    def _reopen(self, key: str, event: Event) -> None:
+        row = self._interrupted.pop(key, None)
+        if row is not None:
+            self.add(key, event, row.what, row.who, note="again")
 
     def add(self, key: str, event: Event, what: str, who: str, **more: Any) -> None:
         """Add a row inside the call or turn of the event."""
@@ -118,8 +150,9 @@ class Rows:
 
     def close(self, key: str, event: Event, note: str = "") -> None:
         """Set the duration of a row, and its note."""
+        self._reopen(key, event)
         if key in self._rows:
-            row = self._rows[key]
+            row, self._ended[key] = self._rows[key], event.seq
             took = (event.at - row.at).total_seconds()
             notes = (note or row.note, *self._retried(key))
             self.fill(key, seconds=took, note=", ".join(filter(None, notes)))

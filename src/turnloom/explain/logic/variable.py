@@ -12,6 +12,7 @@ from turnloom.conversation.spec import Conversation
 from turnloom.errors import UsageError
 from turnloom.explain.logic.causes import Causes
 from turnloom.explain.logic.frames import Frames, call_of, hook_of
+from turnloom.explain.logic.state import up_to
 from turnloom.explain.spec.explanations import NOTHING_DECLARED, RunDeclarations
 from turnloom.explain.spec.variable import (
     FrameMention,
@@ -25,6 +26,7 @@ from turnloom.explain.spec.variable import (
 from turnloom.hooks.events import LifecycleToolCall, LifecycleToolResult
 from turnloom.hooks.spec import Hook
 from turnloom.kernel.values import Json, nearest
+from turnloom.log.logic import standing
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import evolve, fresh
 from turnloom.variables.events import (
@@ -169,7 +171,7 @@ def explain_variable(
         UsageError: the run has no such variable, or no such event.
     """
     _check(events, name, at)
-    until = [event for event in events if at is None or event.seq <= at]
+    until = standing(up_to(events, at))
     loaded, suppressed = _loaded(until, name), _suppressed(until, name)
     causes = Causes(until)
     changes = tuple(_changes(until, name, causes, loaded is not None and not suppressed))

@@ -67,7 +67,7 @@ def explain_run(
         turns=[*explain_turns(counted)],
         routes={seq: explain_any_route(counted, seq, declared) for seq in _routed(counted)},
         variables=[
-            explain_variable(counted, name, None, declared)
+            explain_variable(events, name, None, declared)
             for name in dict.fromkeys(names_of(counted))
         ],
         artifacts=ArtifactHistory(counted).all,

@@ -5,7 +5,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -197,7 +197,8 @@ class RecordedWorld:
             event = self.next
             assert event is not None
             if isinstance(event.data, QuestionAsked):
-                raise Parked(question_of(event.data, 0))
+                asked = cast(QuestionAsked, fact_of(self.journal, event))
+                raise Parked(question_of(asked, 0))
             if is_meanwhile(event, key, scope):
                 self.journal.record(event.id, fact_of(self.journal, event), event.actor)
                 continue

@@ -37,6 +37,7 @@ from turnloom.runtime.retrying import fitted, record_redo, stop_of
 from turnloom.runtime.spec import AgentRuntime, LoadedWorkflow
 from turnloom.variables.events import ContextLoaded
 from turnloom.variables.logic.resolution import resolve_again
+from turnloom.variables.logic.secrets import NO_SECRETS
 
 # Ids of the first facts of a run, besides messages.
 _FIRST = frozenset({"start", "context", "state", "timeout", "opening", "given"})
@@ -54,6 +55,16 @@ def replay_all(logs: Iterable[RecordedLog]) -> list[ReplayedRun]:
 
 
 async def _replay(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
+    """Replay a run; once more with placeholders, if it differs with the secrets that are read now:
+    they may be others than those of then."""
+    found = await _replay_once(selector, log)
+    if found.difference is None or not log.secrets:
+        return found
+    other = await _replay_once(selector, replace(log, secrets=NO_SECRETS))
+    return other if other.difference is None else found
+
+
+async def _replay_once(selector: IdleSelector, log: RecordedLog) -> ReplayedRun:
     events, loaded = log.events, log.loaded
     calls, started = UserCalls(), cast(RunStarted, events[0].data)
     record = RecordedWorld(events, calls)
