@@ -19,9 +19,9 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
     workflow = write_talk(root / "Talk", TURNS, 0)
     driven, replayed, tested = asyncio.run(_replay(workflow, size.crowd))
     case = f"{size.crowd:,} runs of {TURNS} turns"
-    for name, took in (("replay", replayed), ("backtest", tested)):
-        per_turn = took / (size.crowd * TURNS)
-        yield Measure(name, case, per_turn * 1e6, "µs a turn", "driven", took / driven)
+    for done, took in (("replayed", replayed), ("backtested", tested)):
+        per_turn = took / (size.crowd * TURNS) * 1e6
+        yield Measure("replay", f"{case}, {done}", per_turn, "µs a turn", "driven", took / driven)
 
 
 async def _replay(workflow: str, runs: int) -> tuple[float, float, float]:
