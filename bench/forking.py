@@ -29,14 +29,10 @@ def measure(size: Size, root: Path) -> Iterator[Measure]:
             settle()
             rounds.add(_case(turns, "cold"), asyncio.run(_fork_once(file, run, at)))
     short, long = runs
-    for how, target in HOW.items():
+    for how in ("cold", "warm"):
         case, against = _case(long, how), _case(short, how)
         value, ratio = rounds.least(case) * 1e3, rounds.ratio(case, against)
-        yield Measure("fork", case, value, "ms", against, ratio, target)
-
-
-# The targets of forks in a process that does not know the run, and in the one that drove it.
-HOW = {"cold": None, "warm": TARGET}
+        yield Measure("fork", case, value, "ms", against, ratio, TARGET)
 
 
 def _case(turns: int, how: str) -> str:

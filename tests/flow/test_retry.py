@@ -303,3 +303,26 @@ async def test_a_flow_is_not_retried_with_a_folder(tmp_path: FilePath) -> None:
         await run.finished()
         with pytest.raises(UsageError, match="not a run of a folder"):
             await run.retry(1, folder=tmp_path)
+
+
+async def test_what_failed_is_done_again_and_what_was_done_is_not(app: Loom) -> None:
+    """Since an earlier step: recorded results stand in for calls, and never the failure."""
+    ledger, broken = Ledger(), [True]
+
+    async def ship(state: Work, ctx: StepContext) -> dict[str, Any]:
+        if broken:
+            await stumble()
+        ledger.act("ship", ctx.idempotency_key)
+        return {"notes": ["ship"]}
+
+    async def pack(state: Work, ctx: StepContext) -> dict[str, Any]:
+        ledger.act("pack", ctx.idempotency_key)
+        return {"notes": ["pack"]}
+
+    run = await app.start(Flow("work", Work).start_with(pack).finally_(ship))
+    assert (await run.outcome()).status == "failed"
+    broken.clear()
+    await run.retry("pack")
+    outcome = await run.outcome()
+    assert (outcome.status, outcome.state.notes) == ("finished", ["pack", "ship"])
+    assert done(ledger) == ["pack", "ship"]

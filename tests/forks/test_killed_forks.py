@@ -54,7 +54,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_kills(tmp_path: Path) -> None:
-    await check_kills(tmp_path, range(14, 44, 10))
+    await check_kills(tmp_path, range(8, 38, 10))
 
 
 @pytest.mark.doors

@@ -103,15 +103,17 @@ class BranchingLog(Protocol):
         store events after them, at least one, all or none; returns the events as stored.
 
         The shared events are not copied. They are read as they are, and their `run` is the one that
-        recorded them. Their ids are taken in the branch, their artifacts are not stored again, and
-        whatever the origin appends later does not belong to the branch. In `runs`, the branch
+        recorded them. Their ids are taken in the branch; that the ids of the first own events are
+        none of them is up to the caller, so that a branch costs the same however long its origin
+        is. Artifacts of shared events are not stored again, and whatever the origin appends later
+        does not belong to the branch. In `runs`, the branch
         stands where it was begun, and its first event is that of the origin, at the time of the
         branch's first own event. The same branch again, with the same ids, is returned as stored.
 
         Raises:
             UnknownRun: the origin does not exist.
             UsageError: the origin has no event at `at`, or `at` is not the end of a batch.
-            Conflict: the run exists, or one of the ids is taken.
+            Conflict: the run exists.
             StoreUnavailable: nothing was stored; the caller may retry the same call.
         """
         ...

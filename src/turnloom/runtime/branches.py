@@ -93,7 +93,8 @@ class RunBranch:
         await self._read()
         found = self._assign(effect, request)
         if found is not None and self._has_same_answers(found, effect):
-            return found.result
+            is_retried = found.result.error is not None and not self.is_fork
+            return None if is_retried else found.result
         answer = self._permission(effect, what)
         if answer["decision"] == ALLOW:
             return None

@@ -157,6 +157,7 @@ def record_fork(
     Raises:
         UsageError: a variable cannot be set so.
     """
+    # New in this run: a fork that it comes from was cut at an earlier event.
     mark = f"forked@{last.seq}"
     fact = RunForked(
         origin.id,

@@ -159,8 +159,6 @@ class BeginBranch(Append):
             if segments_of(writer.connection, existing.n) != segments:
                 raise run_exists(self._run.id)
             return self._stored_batch(writer, existing)
-        if taken := writer.taken_until(origin, self._expected, self._ids):
-            raise Conflict(f"Run {self._run.id!r} already has an event {min(taken)!r}.")
         for each in self._side_writes:
             each.apply(writer)
         run_end = self._begin(writer, origin.n, segments)

@@ -79,7 +79,7 @@ class SqliteLog:
 
         Raises:
             UnknownRun: the origin does not exist.
-            Conflict: the run exists, or one of the ids is taken.
+            Conflict: the run exists.
             ArtifactExists: the board has an artifact with the same id and other content.
             InvalidArtifact: an artifact cannot be stored.
             UnknownKind: the codec does not know the kind of an event.

@@ -3,7 +3,6 @@
 import sqlite3
 from asyncio import Future
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
-from os.path import commonprefix
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
@@ -111,24 +110,6 @@ class Writer:
             for ids in self._stored_ids(run_end.n, run_end.known, run_end.position):
                 self.run_ends.add_ids(run, run_end, ids)
             run_end.known = run_end.position
-
-    def taken_until(self, run_end: RunEnd, at: int, ids: Set[str]) -> Set[str]:
-        """Those of some ids that a run has up to the end of a batch. Unless they are known, its ids
-        are searched as text: decoding them takes several times as long."""
-        if run_end.known == run_end.position == at:
-            return run_end.ids & ids
-        mark = commonprefix([encode_ids(id) for id in ids]) or b'"'
-        if not any(mark in data for data in self._texts_with_ids(run_end.n, at)):
-            return frozenset()
-        return ids & set[str]().union(*self._stored_ids(run_end.n, 0, at))
-
-    def _texts_with_ids(self, n: int, at: int) -> Iterator[bytes]:
-        """Texts in which all ids of a run up to the end of a batch stand, maybe among others."""
-        for span in spans(self.connection, n, 0, at):
-            known, data = self._kept(span.source)
-            yield data
-            for rows in self._batches(span._replace(above=max(span.above, known))):
-                yield from rows
 
     def _stored_ids(self, n: int, above: int, upto: int) -> Iterator[Collection[str]]:
         """The ids of a run's events above a position, up to another; both end a batch. Those from

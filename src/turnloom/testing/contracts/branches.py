@@ -76,10 +76,6 @@ class BranchingContract:
         """An id of the origin is taken in the branch up to the cut, and free after it."""
         async with self.fresh() as store:
             await _write(store.log, "a", 2, 2)
-            for taken in ("a/1", "a/2"):
-                with refused(Conflict):
-                    await _branching(store).branch(key("b"), "a", 2, [event("b", 3, id=taken)])
-            assert not await store.log.read(key("b"))
             await _branching(store).branch(key("b"), "a", 2, [event("b", 3, id="a/3")])
             with refused(Conflict):
                 await store.log.append(key("b"), [event("b", 4, id="a/2")], 3)
