@@ -116,6 +116,9 @@ class Scene:
             "Explanations.turn": {**run, "turn": 1},
             "Explanations.variable": {**run, "name": "user_id"},
             "Explanations.route": {**run, "seq": 1},
+            "Explanations.diff": {**run, "turn": 1},
+            "Explanations.blame": {**run, "text": "nothing at all"},
+            "Explanations.page": run,
             "Explanations.timeline": run,
         }
         return known.get(f"{owner.__name__}.{method}", {})

@@ -18,7 +18,7 @@ from turnloom import (
     SummaryProvider,
     TranscriptProvider,
 )
-from turnloom.assembly.service.providers import MOST, read
+from turnloom.assembly.service.providers import MOST, newest_for, read
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.board.spec import Artifact, ArtifactItems, FilterConfig, Private
 from turnloom.board.spec.queries import MOST_COMPARED
@@ -169,7 +169,8 @@ async def test_providers_read_all_pages() -> None:
     board = series(MOST_COMPARED + 2, correlation_id="c1")
     turn = Turn(board, correlation_id="c1", inputs=(board[0],))
     request = await turn.request(lambda _: None)
-    found, _ = await DefaultCorrelationProvider().find(request)
+    read_newest = newest_for(request)
+    found, _ = await DefaultCorrelationProvider().find("c1", request.inputs, read_newest)
     assert len(found) == MOST_COMPARED + 1
     last = FilterConfig(where=[("id", "eq", board[-1].id)], limit=1)
     assert [each.id for each in await read(request, last)] == [board[-1].id]

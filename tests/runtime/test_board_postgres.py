@@ -34,6 +34,7 @@ class Reading:
         self._log = log
         self.follows_log = False
         self.find, self.get, self.query = artifacts.find, artifacts.get, artifacts.query
+        self.newest = artifacts.newest
         self.summary, self.upcoming = artifacts.summary, artifacts.upcoming
         self.seen = 0
 

@@ -296,6 +296,14 @@ async def _pages(store: Any, reader: Reader) -> list[Artifact]:
             return found
 
 
+async def _newest(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return [
+        await store.artifacts.newest(name, reader, LATER, 9)
+        for reader in readers(tenant)
+        for name in (*names, *IDS)
+    ]
+
+
 async def _summary(store: Any, tenant: str, names: Sequence[str]) -> Any:
     return [
         await store.artifacts.summary(FilterConfig(), reader, at)
@@ -366,6 +374,7 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "Artifacts.find": _find,
     "Artifacts.get": _get,
     "Artifacts.query": _query,
+    "Artifacts.newest": _newest,
     "Artifacts.summary": _summary,
     "Artifacts.upcoming": _upcoming,
     "Artifacts.consumptions": _consumptions,

@@ -480,7 +480,7 @@ class JournalArtifacts:
             await self._journal.write("consume", *what)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The methods that read: `find`, `get`, `query`, `summary`, `upcoming`, `consumptions`."""
+        """The methods that read: `find`, `get`, `query`, `newest`, `summary` and others."""
         look = getattr(self._index, name)
 
         async def read(*asked: Any, **more: Any) -> Any:

@@ -1,6 +1,6 @@
 """Ports of the board."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
@@ -69,6 +69,19 @@ class ArtifactStore(Protocol):
         Raises:
             UsageError: the cursor is invalid, or belongs to another filter or reader.
         """
+        ...
+
+    async def newest(
+        self,
+        correlation: str,
+        reader: Reader,
+        now: datetime,
+        most: int,
+        *,
+        without: Set[str] = frozenset(),
+    ) -> Sequence[Artifact]:
+        """Copies of the last artifacts of a correlation that are visible to the reader, at most
+        `most`, newest first; without those of some ids, which do not count."""
         ...
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:

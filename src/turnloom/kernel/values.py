@@ -124,6 +124,8 @@ def canonical(value: Json) -> str:
 
 def _spelled(text: str) -> str:
     """JSON with invisible and line-breaking characters escaped."""
+    if text.isascii() and "\x7f" not in text:
+        return text
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

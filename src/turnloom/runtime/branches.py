@@ -1,7 +1,7 @@
 """Runs that repeat a part of another one: what stands in for their effects, and their board."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import NamedTuple
 
@@ -274,6 +274,29 @@ class ForkedBoard:
         items = tuple(each for each in page.items if each.id not in hidden)
         total = (await self.summary(filter, reader, now)).total if count else None
         return Page(items, total, onward)
+
+    async def newest(
+        self,
+        correlation: str,
+        reader: Reader,
+        now: datetime,
+        most: int,
+        *,
+        without: Set[str] = frozenset(),
+    ) -> Sequence[Artifact]:
+        """Copies of the last artifacts of a correlation, newest first, without those of some
+        ids."""
+        limit = most + len(without)
+        filter = FilterConfig(correlation_id=correlation, order="-created_at", limit=limit)
+        found: list[Artifact] = []
+        cursor: str | None = None
+        while len(found) < most:
+            page = await self.query(filter, reader, now, cursor=cursor)
+            found += [each for each in page.items if each.id not in without]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        return found[:most]
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """Counts of the artifacts that match the filter."""

@@ -1,7 +1,7 @@
 """Tools that kill a driver at any point: before or after an append or an effect."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence, Set
 from datetime import datetime
 
 from turnloom.adapters.inline import InlineScheduler
@@ -229,6 +229,18 @@ class CrashingArtifacts:
         return await self._artifacts.query(
             filter, reader, now, embed_meta=embed_meta, cursor=cursor, count=count
         )
+
+    async def newest(
+        self,
+        correlation: str,
+        reader: Reader,
+        now: datetime,
+        most: int,
+        *,
+        without: Set[str] = frozenset(),
+    ) -> Sequence[Artifact]:
+        """The last artifacts of a correlation."""
+        return await self._artifacts.newest(correlation, reader, now, most, without=without)
 
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """Counts of artifacts."""

@@ -58,6 +58,7 @@ class _Across:
         self.find = reader.find
         self.get = reader.get
         self.query = reader.query
+        self.newest = reader.newest
         self.summary = reader.summary
         self.upcoming = reader.upcoming
         self.aclose = reader.aclose

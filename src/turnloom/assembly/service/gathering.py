@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from turnloom.assembly.events import ProviderCall, ProviderFailed
 from turnloom.assembly.logic.descriptions import (
     by_agent,
@@ -23,7 +25,12 @@ from turnloom.assembly.logic.slices import (
     shown_inputs,
     with_payload,
 )
-from turnloom.assembly.service.providers import DefaultCorrelationProvider, compose
+from turnloom.assembly.service.providers import (
+    DefaultCorrelationProvider,
+    ReadNewest,
+    compose,
+    newest_for,
+)
 from turnloom.assembly.service.trail import HERE, Trail, TrailPosition, ask, traced
 from turnloom.assembly.spec import ChosenProvider, ContextProvider, ContextRequest, ContextSlice
 from turnloom.assembly.spec.sources import Assembly
@@ -45,8 +52,12 @@ async def gather(
     Raises:
         ContextUnavailable: neither returned a slice.
     """
-    if type(chosen.provider) is DefaultCorrelationProvider:
-        gathered = await _gather_own(chosen, chosen.provider, request)
+    if is_own(chosen):
+        newest, agent = newest_for(request), request.agent.name
+        asked = OwnRequest(
+            request.ctx.turn, agent, request.correlation_id, request.inputs, read_newest=newest
+        )
+        gathered = await gather_own(chosen, asked)
         if gathered is not None:
             return gathered
     trail = Trail(request.inputs, witnessed)
@@ -58,28 +69,46 @@ async def gather(
     return _gathered(request, given, trail)
 
 
-async def _gather_own(
-    chosen: ChosenProvider, provider: DefaultCorrelationProvider, request: ContextRequest
-) -> GatheredSlice | None:
+class OwnRequest(msgspec.Struct, frozen=True):
+    """A turn as our default provider needs to know it."""
+
+    turn: int
+    agent: str
+    correlation: str | None
+    inputs: Sequence[Artifact]
+    read_newest: ReadNewest
+
+
+def is_own(chosen: ChosenProvider) -> bool:
+    """Whether the provider is our default one, and not a subclass of it."""
+    return type(chosen.provider) is DefaultCorrelationProvider
+
+
+async def gather_own(chosen: ChosenProvider, request: OwnRequest) -> GatheredSlice | None:
     """The slice of our default provider: whole artifacts of the board, which need no checks. None
-    if it fails; it is then called again like any provider."""
+    if it fails; it is then called like any provider."""
+    provider = chosen.provider
+    assert isinstance(provider, DefaultCorrelationProvider)
     time = asyncio.get_running_loop().time
-    name, begun = chosen.name or name_of(provider), time()
+    name, begun = chosen.name or _OWN, time()
     try:
         async with asyncio.timeout(chosen.timeout):
-            found, cut = await provider.find(request)
+            found, cut = await provider.find(
+                request.correlation, request.inputs, request.read_newest
+            )
     except Exception:  # noqa: BLE001 - called again, where failures are reported
         return None
     items = tuple(
-        SliceItem(described(each), name, each.id, (), visibility=together((each.visibility,)))
-        for each in found
+        [
+            SliceItem(described(each), name, each.id, (), visibility=together((each.visibility,)))
+            for each in found
+        ]
     )
     micros = round((time() - begun) * 1_000_000)
     calls = (ProviderCall(name, len(items), micros),)
-    turn, agent = request.ctx.turn, request.agent.name
     return GatheredSlice(
-        turn,
-        agent,
+        request.turn,
+        request.agent,
         name,
         items,
         calls=calls,
@@ -90,6 +119,9 @@ async def _gather_own(
         cut=cut,
         is_own=True,
     )
+
+
+_OWN = name_of(DefaultCorrelationProvider)
 
 
 class ChoiceResult(NamedTuple):

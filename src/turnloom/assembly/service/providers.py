@@ -1,11 +1,12 @@
 """The built-in context providers, which can be nested."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast
 
 from turnloom.assembly.logic.redaction import RedactionRule, Transform, redact, rule
@@ -111,16 +112,39 @@ async def _read_others(request: ContextRequest, filter: FilterConfig) -> list[Ar
         read, cursor = read + len(items), items.cursor
         if cursor is None or (filter.limit is not None and read >= filter.limit):
             return found
-        if len(found) > MOST_READ:
-            raise UsageError(
-                f"The filter finds more than {MOST_READ:,} artifacts. Give it a `limit`."
-            )
+        _check_read(found)
+
+
+def _check_read(found: Sequence[Artifact]) -> None:
+    """Refuse to read on.
+
+    Raises:
+        UsageError: there are more than a provider may read.
+    """
+    if len(found) > MOST_READ:
+        raise UsageError(f"The filter finds more than {MOST_READ:,} artifacts. Give it a `limit`.")
 
 
 async def read_last(request: ContextRequest, filter: FilterConfig) -> list[Artifact]:
     """The last matching artifacts if there is a limit, oldest first."""
     newest = await read(request, filter.model_copy(update={"order": "-created_at"}))
     return newest[::-1]
+
+
+# Returns the newest artifacts of a correlation without the inputs of the turn, newest first, at
+# least as many as asked for, if there are so many.
+ReadNewest = Callable[[str, int], Awaitable[Sequence[Artifact]]]
+
+
+def newest_for(request: ContextRequest) -> ReadNewest:
+    """The newest artifacts on the board of a request."""
+
+    async def read_newest(correlation: str, most: int) -> Sequence[Artifact]:
+        limit = most + len(request.inputs)
+        newest = FilterConfig(correlation_id=correlation, limit=limit, order="-created_at")
+        return await _read_others(request, newest)
+
+    return read_newest
 
 
 class DefaultCorrelationProvider:
@@ -137,22 +161,27 @@ class DefaultCorrelationProvider:
     @traced
     async def __call__(self, request: ContextRequest) -> ContextSlice:
         """Return the slice for this request."""
-        found, _ = await self.find(request)
+        found, _ = await self.find(request.correlation_id, request.inputs, newest_for(request))
         return ContextSlice([described(each) for each in found])
 
-    async def find(self, request: ContextRequest) -> tuple[list[Artifact], bool]:
-        """The artifacts for this request, and whether the limit dropped older ones."""
-        ids = (request.correlation_id, *(each.correlation_id for each in request.inputs))
+    async def find(
+        self, correlation: str | None, inputs: Sequence[Artifact], read_newest: ReadNewest
+    ) -> tuple[list[Artifact], bool]:
+        """The artifacts for a turn with these inputs, and whether the limit dropped older ones."""
         found: list[Artifact] = []
-        most = None if self._limit is None else self._limit + 1 + len(request.inputs)
-        for id in dict.fromkeys(ids):
+        most = (self._limit or MOST_READ) + 1
+        for id in dict.fromkeys([correlation, *[each.correlation_id for each in inputs]]):
             if id is not None:
-                newest = FilterConfig(correlation_id=id, limit=most, order="-created_at")
-                found += (await _read_others(request, newest))[::-1]
-        found = sorted({each.id: each for each in found}.values(), key=lambda each: each.created_at)
+                found += (await read_newest(id, most))[::-1]
+        if self._limit is None:
+            _check_read(found)
+        found = sorted({each.id: each for each in found}.values(), key=_created)
         if self._limit is None or len(found) <= self._limit:
             return found, False
         return found[-self._limit :], True
+
+
+_created = attrgetter("created_at")
 
 
 # Returns the replacement of a value.

@@ -107,6 +107,14 @@ class Outline:
         return tuple(term(scope, ("tag", tag)) for tag in sorted(tags.exclude)) if tags else ()
 
 
+def plan_newest(correlation: str, reader: Reader, now: datetime) -> IndexPlan:
+    """Search everything of a correlation, newest first."""
+    fact, at, tenant = ("correlation", correlation), microseconds(now), reader.tenant
+    branches = [Branch((term(scope, fact),), (), ()) for scope in scopes_of(reader)]
+    opened = END[0] if reader.role == "developer" else at
+    return IndexPlan(tuple(branches), BEGINNING, END, True, now=at, tenant=tenant, opened=opened)
+
+
 def _groups(filter: FilterConfig) -> Iterator[tuple[Key, ...]]:
     if filter.correlation_id is not None:
         yield (("correlation", filter.correlation_id),)

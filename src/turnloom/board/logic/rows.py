@@ -180,6 +180,13 @@ class _Counted(msgspec.Struct):
     tags: tuple[str, ...]
 
 
+class _Identified(msgspec.Struct):
+    """The id in the data of a row; the rest is skipped."""
+
+    id: str
+
+
+_decode_id = msgspec.json.Decoder(_Identified).decode
 _decode_counted = msgspec.json.Decoder(_Counted).decode
 
 
@@ -265,6 +272,14 @@ def read_content(data: str) -> ArtifactContent:
         return _decode_content(data)
     except _UNREADABLE as error:
         raise InvalidArtifact(f"An artifact in the store cannot be read: {error}.") from error
+
+
+def read_id(data: str) -> str:
+    """The id in the data of a row, without reading the rest; empty if it is unreadable."""
+    try:
+        return _decode_id(data).id
+    except _UNREADABLE:
+        return ""
 
 
 def read_traits(text: str) -> ArtifactTraits:

@@ -2,7 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -10,8 +10,21 @@ from typing import NamedTuple, TypeVar
 from anyio import lowlevel, to_thread
 
 from turnloom.board.logic.matching import matches, may_see
-from turnloom.board.logic.queries import ArtifactCounts, Outline, enclose, read_cursor, write_cursor
-from turnloom.board.logic.rows import read_artifact, read_content, read_traits, read_visibility
+from turnloom.board.logic.queries import (
+    ArtifactCounts,
+    Outline,
+    enclose,
+    plan_newest,
+    read_cursor,
+    write_cursor,
+)
+from turnloom.board.logic.rows import (
+    read_artifact,
+    read_content,
+    read_id,
+    read_traits,
+    read_visibility,
+)
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.spec import (
     Artifact,
@@ -88,6 +101,25 @@ class IndexedArtifacts(ABC):
         index = IndexReader(await self.opened(), reader, now, self.most_compared)
         return await index.query(filter, cursor, count, embed_meta)
 
+    async def newest(
+        self,
+        correlation: str,
+        reader: Reader,
+        now: datetime,
+        most: int,
+        *,
+        without: Set[str] = frozenset(),
+    ) -> Sequence[Artifact]:
+        """Copies of the last visible artifacts of a correlation, newest first; without those of
+        some ids.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: the store cannot be read.
+        """
+        index = IndexReader(await self.opened(), reader, now)
+        return await index.newest(correlation, most, without)
+
     async def summary(self, filter: FilterConfig, reader: Reader, now: datetime) -> BoardSummary:
         """Counts of the visible artifacts that match the filter."""
         return await IndexReader(await self.opened(), reader, now).summary(filter)
@@ -143,6 +175,33 @@ class IndexReader:
         if embed_meta and given:
             given = await self._enclose(items, given)
         return Page(tuple(given), total, await self._mark(filter, end) if end else None)
+
+    async def newest(self, correlation: str, most: int, without: Set[str]) -> list[Artifact]:
+        """The last visible artifacts of a correlation, newest first; without those of some ids."""
+        found: list[Artifact] = []
+        left: IndexPlan | None = plan_newest(correlation, self._reader, self._now)
+        while left is not None and len(found) < most:
+            stretch = await self._index.walk(left, min(most - len(found) + len(without), MOST))
+            read = partial(self._read_others, correlation, without, stretch.rows)
+            found += await _off_loop(read, len(stretch.rows))
+            left = await _behind(left, stretch)
+        return found[:most]
+
+    def _read_others(
+        self, correlation: str, without: Set[str], rows: Sequence[StoredArtifact]
+    ) -> list[Artifact]:
+        """The visible artifacts of a correlation among some rows, without those of some ids."""
+        found: list[Artifact] = []
+        skipped = 0  # of the artifacts to leave out: each is looked for until it was there
+        for row in rows:
+            if skipped < len(without) and read_id(row.data) in without:
+                skipped += 1
+                continue
+            artifact = self._read(row)
+            if artifact is not None and artifact.id not in without:
+                if artifact.correlation_id == correlation:  # terms can collide
+                    found.append(artifact)
+        return found
 
     async def summary(self, filter: FilterConfig) -> BoardSummary:
         """Counts of the visible artifacts that match the filter."""

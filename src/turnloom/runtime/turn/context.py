@@ -11,9 +11,15 @@ import anyio
 
 from turnloom.assembly.events import ContextGathered, ProviderFailed
 from turnloom.assembly.logic.labels import readable, together
-from turnloom.assembly.logic.slices import WitnessedArtifacts, gathered_fact, with_payload
+from turnloom.assembly.logic.slices import (
+    GatheredSlice,
+    WitnessedArtifacts,
+    gathered_fact,
+    with_payload,
+)
 from turnloom.assembly.service.assembling import Assembler, AssemblyResult, provider_key
-from turnloom.assembly.service.gathering import gather
+from turnloom.assembly.service.gathering import OwnRequest, gather, gather_own, is_own
+from turnloom.assembly.service.providers import ReadNewest
 from turnloom.assembly.service.situations import Situation
 from turnloom.assembly.spec import (
     AgentRef,
@@ -272,11 +278,8 @@ class Gatherer:
         journal = self._journal
 
         async def effect() -> Sequence[Fact]:
-            witnessed = self._witnessed(brief.turn)
-            board = self.board(brief.agent, witnessed.note)
-            request = self._request(self._turn(brief, board, heard), brief)
             try:
-                gathered = await gather(chosen, request, witnessed=witnessed)
+                gathered = await self._gather(brief, chosen, heard)
             except ContextUnavailable as error:
                 return cast(tuple[Fact, ...], error.failures)
             secrets = journal.secrets
@@ -288,6 +291,38 @@ class Gatherer:
         if not isinstance(fact, ProviderFailed):
             return fact
         return f"ContextUnavailable: {fact.provider}: {fact.error}: {fact.message}"
+
+    async def _gather(
+        self, brief: Brief, chosen: ChosenProvider, heard: Sequence[Message] | None
+    ) -> GatheredSlice:
+        """The slice of a provider. Ours is called without what others are given.
+
+        Raises:
+            ContextUnavailable: there is none.
+        """
+        if is_own(chosen):
+            turn, agent, newest = brief.turn, brief.agent, self._newest_for(brief)
+            own = OwnRequest(turn, agent, brief.correlation, brief.inputs, read_newest=newest)
+            gathered = await gather_own(chosen, own)
+            if gathered is not None:
+                return gathered
+        witnessed = self._witnessed(brief.turn)
+        board = self.board(brief.agent, witnessed.note)
+        request = self._request(self._turn(brief, board, heard), brief)
+        return await gather(chosen, request, witnessed=witnessed)
+
+    def _newest_for(self, brief: Brief) -> ReadNewest:
+        """The newest artifacts of the board that the agent of a turn may read."""
+        artifacts, reader = self._visible(), self._reader(brief.agent)
+        give = self._giving(brief.agent)
+        inputs = frozenset([each.id for each in brief.inputs])
+
+        async def read_newest(correlation: str, most: int) -> Sequence[Artifact]:
+            now = self._journal.clock.now()
+            found = await artifacts.newest(correlation, reader, now, most, without=inputs)
+            return [*map(give, found)] if give else found
+
+        return read_newest
 
     def _request(self, turn: TurnContext, brief: Brief) -> ContextRequest:
         reference, give = self._reference(brief.agent), self._giving(brief.agent)
@@ -330,7 +365,10 @@ class Gatherer:
     def board(self, agent: str, witness: Witness | None = None) -> BoardHandle:
         """The board as an agent may read it; `witness` is called with what it returns."""
         clock: Callable[[], datetime] = self._journal.clock.now
-        reader, give = self._reader(agent), self._giving(agent)
+        reader, give, types = self._reader(agent), self._giving(agent), self._loaded.types
+        return bind(self._visible(), types, reader, clock, witness=witness, opened=give)
+
+    def _visible(self) -> ArtifactStore:
+        """The artifacts as the run sees them: a fork does not see what came after its cut."""
         origin = self._journal.origin
-        artifacts = self._artifacts if origin is None else origin.board(self._artifacts)
-        return bind(artifacts, self._loaded.types, reader, clock, witness=witness, opened=give)
+        return self._artifacts if origin is None else origin.board(self._artifacts)

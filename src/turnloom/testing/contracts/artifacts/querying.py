@@ -12,6 +12,7 @@ from turnloom.board.spec import (
     FilterConfig,
     Labelled,
     Private,
+    Reader,
     TagFilter,
     Tenant,
 )
@@ -113,6 +114,39 @@ class ArtifactQueryContract:
             assert last == ["24", "18", "12"]
             merged = await ids(store, types={"t.0", "t.1"}, limit=4, order="-created_at")
             assert merged == ["29", "28", "27", "26"]
+
+    async def test_the_newest_of_a_correlation(self) -> None:
+        """Only what the reader may see counts, without the given ids, newest first."""
+        async with self.fresh() as store:
+            made = [
+                artifact(id, created_at=NOON + number * SECOND, correlation_id="c1")
+                for number, id in enumerate("abcd")
+            ]
+            others = [
+                artifact("x", created_at=LATER, correlation_id="c2"),
+                artifact("y", created_at=LATER),
+                artifact(
+                    "z",
+                    created_at=LATER,
+                    correlation_id="c1",
+                    visibility=Private(frozenset({"bob"})),
+                ),
+            ]
+            await store.put(TENANT, [*others, *made[2:], *made[:2]])
+            await store.put("other", [artifact("o", created_at=LATER, correlation_id="c1")])
+
+            async def newest(most: int, *without: str, reader: Reader = ANN) -> str:
+                found = await store.newest("c1", reader, LATER, most, without=frozenset(without))
+                return "".join(each.id for each in found)
+
+            assert await newest(9) == "dcba"
+            assert await newest(2) == "dc"
+            assert await newest(2, "d", "b") == "ca"
+            assert await newest(9, *"abcd") == ""
+            assert await newest(3, "x", "nothing", "z") == "dcb"
+            assert await newest(2, reader=BOB) == "zd"
+            assert await store.newest("c2", ANN, LATER, 9) == [others[0]]
+            assert not await store.newest("c3", ANN, LATER, 9)
 
     async def test_a_window_includes_its_ends(self) -> None:
         """A time window includes both ends, to the microsecond and in any time zone."""
