@@ -33,6 +33,7 @@ UNSHOWN = {
     *(f"Nightly/{file}" for file in (*_PARTS, "context_variables.yaml")),
     *("Orders/agents.yaml", "Orders/orchestrator.yaml"),
     *("Sales/closer.py", "Sales/orchestrator.yaml"),
+    *(f"Warranty/{file}" for file in (*_PARTS, "staff.py")),
     *(f"Support/{file}" for file in ("agents.yaml", "desk.py", "handoffs.yaml")),
 }
 
