@@ -1,5 +1,7 @@
 """A provider that keeps things, and that several audiences share, shows none of them another's."""
 
+import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -100,6 +102,33 @@ async def test_a_shared_provider_shows_no_tenant_what_another_has(
     assert [SECRET in shown for shown in ours.shown] == [True, True]
     assert len(theirs.shown) == 2 and not any(SECRET in shown for shown in theirs.shown)
     assert "hello" in theirs.shown[1]
+
+
+class KeepsLoop(Keeps):
+    """Holds on to the event loop, and maybe to something that cannot be copied."""
+
+    def __init__(self, other: object) -> None:
+        super().__init__()
+        self.other = other
+        self.loop = asyncio.get_running_loop()
+
+
+@pytest.mark.parametrize(
+    ("other", "tenants"),
+    [(None, ["acme", "zeta"]), (threading.Lock(), ["acme"])],
+    ids=["copied", "not copied"],
+)
+async def test_a_provider_that_holds_the_event_loop(other: object, tenants: list[str]) -> None:
+    """The loop is not copied, not even by half: that would be reported when it is collected."""
+    provider = KeepsLoop(other)
+    async with Loom(store="memory") as app:
+        for tenant in tenants:
+            board = app.board(tenant, app_id=tenant)
+            seen = put(board, "clerk", provider)
+            await board.publish(Memo(text="hello"))
+            await board.run_until_idle()
+            assert len(seen.shown) == 1
+    gc.collect()
 
 
 @pytest.mark.parametrize("around", [bare, inside])

@@ -1,5 +1,6 @@
 """Calls of providers: their nesting and duration, and one instance per audience."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
@@ -51,7 +52,7 @@ class _Instances:
         self._fresh: ContextProvider | None = None
         self._copy_error = ""
         try:
-            self._fresh = deepcopy(provider)
+            self._fresh = _copied(provider)
         except Exception as error:  # noqa: BLE001 - reported when a second audience needs a copy
             self._copy_error = f"{type(error).__name__}: {error_text(error)}"
         self.is_stateless = self._fresh is provider  # a function
@@ -73,7 +74,14 @@ class _Instances:
                 f"for each: {self._copy_error}. Give each agent its own instance, or, if it keeps "
                 "no data between requests, set `stateless = True` in its class."
             )
-        return deepcopy(self._fresh)
+        return _copied(self._fresh)
+
+
+def _copied(provider: ContextProvider) -> ContextProvider:
+    """A copy of a provider. It has the same event loop: a copied one could not run, and half a copy
+    of one reports an error when it is collected."""
+    loop = asyncio.get_running_loop()
+    return deepcopy(provider, {id(loop): loop})
 
 
 # By identity: a provider may be unhashable, and equal providers are distinct.
