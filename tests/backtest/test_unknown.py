@@ -123,3 +123,16 @@ async def test_which_runs(tmp_path: Path) -> None:
         with pytest.raises(UnknownRun):
             await app.history.backtest(folder, ["nonesuch"])
         assert not (await app.history.backtest(folder, last=3)).runs
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "number"), [("last: 1", "last: 2", 1), ("First.", "The first.", 0)]
+)
+async def test_a_provider_with_other_settings_is_not_the_recorded_one(
+    tmp_path: Path, before: str, after: str, number: int
+) -> None:
+    context = "context: {provider: transcript, config: {last: 1}}"
+    agents = f"A: {{system_message: First.}}\nB: {{system_message: Second., {context}}}"
+    talk = {**TALK, "agents.yaml": agents}
+    (run,) = (await backtest(tmp_path, talk, changed(talk, "agents.yaml", before, after))).runs
+    assert run.count("frame", "undecided") == number

@@ -30,6 +30,8 @@ UNREPLAYED = {
     "test_a_function_that_does_not_come_back_is_left_behind": "it comes back when the test is over",
     "test_law_5_a_request_that_differs_from_the_one_on_record_is_not_made": "its log is forged",
     "test_only_what_is_not_kept_is_read": "it counts what is read of the log",
+    "test_an_answer_that_cannot_be_applied_is_kept_for_corrected_code": "a closure has changed",
+    "test_a_step_ends_just_after_its_fork_failed": "its step begins when its path is gone",
     "test_a_run_continues_when_a_description_changed": "what agents are shown has changed",
 }
 

@@ -13,6 +13,7 @@ from turnloom.explain.spec.backtest import Backtest, RefusedBacktest, RunBacktes
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.arguments import as_count, as_name
 from turnloom.kernel.values import preview
+from turnloom.log.logic import started_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.backtest.runs import backtest as backtest_run
 from turnloom.runtime.spec import LoadedWorkflow
@@ -104,8 +105,21 @@ async def _backtest(
     if not events:
         raise UnknownRun(run)
     try:
-        wrapped = bool(parts.world.components)
-        found = await backtest_run(loaded, events, parts.store.plans, has_components=wrapped)
+        wrapped, plans = bool(parts.world.components), parts.store.plans
+        pinned = await _pinned(parts, events)
+        found = await backtest_run(loaded, events, plans, pinned, has_components=wrapped)
     except TurnloomError as error:
         return RefusedBacktest(run, str(error))
     return explain_backtest(found)
+
+
+async def _pinned(parts: Parts, events: Sequence[Event]) -> LoadedWorkflow | None:
+    """The definition that a run of a folder is pinned to; None for a run of a board or flow, and if
+    code is missing that it names."""
+    started = started_of(events)
+    if not started.files:
+        return None
+    try:
+        return await parts.definitions.restore(started)
+    except TurnloomError:
+        return None

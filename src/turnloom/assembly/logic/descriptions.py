@@ -42,6 +42,21 @@ def describe_provider(chosen: ChosenProvider) -> str:
     return f"from_provider({', '.join(_provider(chosen))})"
 
 
+def settings_of(context: ChosenProvider | Assembly | None) -> str:
+    """The providers of a context with all of their settings: equal ones are asked for the same."""
+    match context:
+        case None:
+            return ""
+        case Assembly(sources=sources):
+            found = [each.chosen for each in sources if isinstance(each, ProviderSource)]
+        case _:
+            found = [*getattr(context.provider, "choices", (context,))]
+    return "\n".join(
+        f"{each.name} {_made(each.provider)} {_made(each.fallback)} {_made(each.config)}"
+        for each in found
+    )
+
+
 def by_agent(contexts: Mapping[str, str]) -> str:
     """Descriptions of contexts, grouped by agent."""
     return "\n".join(f"{agent}\n{indent(said, '  ')}" for agent, said in contexts.items())

@@ -21,6 +21,7 @@ from turnloom.agents.logic.plans import (
 )
 from turnloom.assembly.logic.descriptions import by_agent, describe_assembly
 from turnloom.assembly.spec.formats import Budget, ContextFormat
+from turnloom.assembly.spec.providers import ChosenProvider
 from turnloom.assembly.spec.sources import Assembly, Share, Source
 from turnloom.flow.logic.states import reducer_of
 from turnloom.flow.logic.walking import FAILURE, MAIN
@@ -49,7 +50,18 @@ def _named(code: object) -> str:
 
 
 _WRITTEN = PlanWriter(
-    (ApprovalRequest, Budget, Cache, ContextFormat, Option, Retry, Share, *get_args(Source)), _named
+    (
+        ApprovalRequest,
+        Budget,
+        Cache,
+        ChosenProvider,
+        ContextFormat,
+        Option,
+        Retry,
+        Share,
+        *get_args(Source),
+    ),
+    _named,
 )
 
 

@@ -20,6 +20,7 @@ from turnloom.log.events import RunRetried, RunStarted
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.backtest.filling import RecordedAnswers
 from turnloom.runtime.backtest.first_values import edited_values, suppressed_names
+from turnloom.runtime.backtest.plans import DeclaredAgents
 from turnloom.runtime.backtest.spec import BacktestedRun, RecordedCase
 from turnloom.runtime.backtest.world import EditedWorld
 from turnloom.runtime.drive.intake import expirations
@@ -29,7 +30,7 @@ from turnloom.runtime.replay.idle import IdleSelector, run_until_over
 from turnloom.runtime.replay.reading import RecordedRun
 from turnloom.runtime.replay.record import BOUNDARIES, CLOCK, Stopped, is_mail
 from turnloom.runtime.replay.replaying import Replayer, is_first
-from turnloom.runtime.replay.spec import RecordedLog
+from turnloom.runtime.replay.spec import RecordedLog, may_change_definition
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.events import ContextLoaded, ContextSuppressed, TimerSet
 from turnloom.variables.logic.conditions import UndecidedCondition
@@ -113,22 +114,26 @@ class Backtester(Replayer):
 
     def __init__(self, selector: IdleSelector, case: RecordedCase, world: EditedWorld) -> None:
         self._world = world
-        self._plan = case.plan
-        retries = sum(isinstance(event.data, RunRetried) for event in case.events)
+        self._agents = DeclaredAgents(case)
+        changes = sum(may_change_definition(event.data) for event in case.events)
         log = RecordedLog(
             case.loaded,
             case.events,
-            [case.loaded] * retries,
+            [case.loaded] * changes,
             case.secrets,
             has_components=case.has_components,
         )
         super().__init__(selector, log, world)
+        budget, first, last = case.loaded.guards.budget, case.events[0], case.events[-1]
+        most = budget.wall_time if budget else None
+        if most is not None and (last.at - first.at).total_seconds() > most:
+            world.findings.is_assumed = True  # a call might have been cut off
 
     def _read(self, loaded: LoadedWorkflow) -> Any:
         if loaded.embedder is not None:
             loaded = replace(loaded, embedder=_UnknownEmbedder(loaded.embedder, self._world))
         loaded, journal = super()._read(loaded)
-        RecordedAnswers(self._world, journal, loaded, self._plan)
+        RecordedAnswers(self._world, journal, loaded, self._agents)
         return loaded, journal
 
     def result(self) -> BacktestedRun:

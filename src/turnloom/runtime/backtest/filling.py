@@ -57,10 +57,10 @@ class RecordedAnswers:
     nothing."""
 
     def __init__(
-        self, world: EditedWorld, journal: Journal, loaded: LoadedWorkflow, plan: str
+        self, world: EditedWorld, journal: Journal, loaded: LoadedWorkflow, agents: DeclaredAgents
     ) -> None:
         self._world = world
-        self._plans = DeclaredAgents(plan, loaded)
+        self._agents = agents
         # Values that the call whose facts are fitted has written so far.
         self._overlay: dict[str, Any] = {}
         self._journal = journal
@@ -118,7 +118,7 @@ class RecordedAnswers:
             case ContextGathered(agent=agent, provider=provider, items=items):
                 if self._world.lost_artifacts({each.artifact for each in items}):
                     return False
-                if not self._plans.has_same_context(agent):
+                if not self._agents.has_same_context(agent):
                     return False
                 return fact.fallback or provider == self._provider(key, agent, provider)
             case _:
@@ -126,7 +126,8 @@ class RecordedAnswers:
 
     def _provider(self, key: str, agent: str, recorded: str) -> str:
         """The name of the provider that is asked under a key, if it is the agent's own."""
-        chosen = self._loaded.staff[agent].context if agent in self._loaded.staff else None
+        staff = self._loaded.staff.get(agent)
+        chosen = staff.context if staff and not staff.contexts else None
         is_own = key.endswith("/context") and not self._loaded.contexts
         if not is_own or not isinstance(chosen, ChosenProvider):
             return recorded
@@ -244,7 +245,7 @@ class RecordedAnswers:
 
     def _product(self, fact: AgentOutput) -> Iterator[Fact]:
         """An artifact that an agent made, with the labels that the edited board gives it."""
-        before, now = self._plans.product(fact.agent, fact.model)
+        before, now = self._agents.product(fact.agent, fact.model)
         if before == now:
             yield fact
             return
@@ -253,7 +254,7 @@ class RecordedAnswers:
             problem = f"{fact.agent} no longer publishes {fact.model}"
             yield OutputRefused(fact.turn, fact.agent, ARTIFACTS, problem)
             return
-        yield self._plans.labelled(fact, before or {}, now)
+        yield self._agents.labelled(fact, before or {}, now)
 
     def _call(self, agent: str, call: ToolCall) -> ToolCall:
         name = self._renamed(agent, call.tool)

@@ -6,26 +6,29 @@ from typing import Any
 import msgspec
 
 from turnloom.agents.events import AgentOutput
+from turnloom.assembly.logic.descriptions import settings_of
+from turnloom.flow.logic.flowing import FlowForm
+from turnloom.log.logic import started_of
 from turnloom.reaction.logic.reacting import ReactionForm
+from turnloom.runtime.backtest.spec import RecordedCase
 from turnloom.runtime.spec import LoadedWorkflow
 
 
 class DeclaredAgents:
-    """What two plans of a board declare of an agent. Without the plan of the run, they are taken to
-    be the same."""
+    """What two definitions declare of an agent. Without the one of the run, they are taken to be
+    the same."""
 
-    def __init__(self, plan: str, loaded: LoadedWorkflow) -> None:
-        form = loaded.workflow
-        self._form = form if isinstance(form, ReactionForm) and plan else None
-        self._before = _agents(plan if self._form else "{}")
+    def __init__(self, case: RecordedCase) -> None:
+        form = case.loaded.workflow
+        self._form = form if isinstance(form, ReactionForm) and case.plan else None
+        self._before = _agents(case.plan if self._form else "{}")
         self._now = _agents(self._form.plan.text if self._form else "{}")
+        self._contexts = _contexts_of_plans(case) or _contexts_of_folders(case)
 
     def has_same_context(self, agent: str) -> bool:
         """Whether an agent gets its context in the same way."""
-        before, now = self._before.get(agent), self._now.get(agent)
-        if before is None or now is None:
-            return True
-        return all(before.get(key) == now.get(key) for key in ("context", "labels", "tenant"))
+        before, now = (each.get(agent) for each in self._contexts)
+        return before is None or now is None or before == now
 
     def product(
         self, agent: str, type: str
@@ -49,6 +52,50 @@ class DeclaredAgents:
         if before.get("visibility") != now.get("visibility"):
             visibility = product.visibility
         return msgspec.structs.replace(fact, tags=tags, visibility=visibility)
+
+
+# The settings of a provider in a definition that cannot be restored.
+UNKNOWN = "unknown"
+
+_Contexts = tuple[Mapping[str, Any], Mapping[str, Any]]
+
+
+def _contexts_of_plans(case: RecordedCase) -> _Contexts | None:
+    """How agents of a board or flow get their context, in the plan of the run and in the edited
+    one."""
+    form = case.loaded.workflow
+    if not case.plan or not isinstance(form, ReactionForm | FlowForm):
+        return None
+    read = _board_contexts if isinstance(form, ReactionForm) else _step_contexts
+    return read(case.plan), read(form.plan.text)
+
+
+def _contexts_of_folders(case: RecordedCase) -> _Contexts:
+    """How agents of a folder get their context, as it was and as it is now."""
+    now = _settings(case.loaded)
+    if case.pinned is not None:
+        return _settings(case.pinned), now
+    is_same = started_of(case.events).files == case.loaded.files
+    return now if is_same else dict.fromkeys(now, UNKNOWN), now
+
+
+def _settings(loaded: LoadedWorkflow) -> Mapping[str, list[str]]:
+    return {
+        name: [*map(settings_of, (each.context, *each.contexts))]
+        for name, each in loaded.staff.items()
+    }
+
+
+def _board_contexts(text: str) -> Mapping[str, Any]:
+    keys = ("context", "labels", "tenant")
+    return {name: [agent.get(key) for key in keys] for name, agent in _agents(text).items()}
+
+
+def _step_contexts(text: str) -> Mapping[str, Any]:
+    paths = msgspec.json.decode(text, type=dict[str, Any]).get("paths", {})
+    nodes = [node for path in paths.values() for node in path]
+    steps = [*nodes, *(node["join"] for node in nodes if node.get("join"))]
+    return {step["name"]: step.get("context", []) for step in steps if "name" in step}
 
 
 def _agents(text: str) -> Mapping[str, Mapping[str, Any]]:

@@ -21,7 +21,12 @@ AT_ONCE = 4
 
 
 async def backtest(
-    loaded: LoadedWorkflow, events: list[Event], plans: Plans, *, has_components: bool = False
+    loaded: LoadedWorkflow,
+    events: list[Event],
+    plans: Plans,
+    pinned: LoadedWorkflow | None = None,
+    *,
+    has_components: bool = False,
 ) -> BacktestedRun:
     """Decide a recorded run again with an edited definition. Nothing is read but its log and its
     plan.
@@ -33,7 +38,7 @@ async def backtest(
     edited = _fitting(loaded, events)
     plan = await plan_of(plans, started_of(events[:1]))
     text = plan.text if plan else ""
-    case = RecordedCase(edited, events, has_components=has_components, plan=text)
+    case = RecordedCase(edited, events, has_components=has_components, plan=text, pinned=pinned)
     (found,) = await in_thread(partial(backtest_all, [case]), threads(BACKTESTING, AT_ONCE))
     return found
 

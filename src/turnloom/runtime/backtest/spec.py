@@ -62,13 +62,14 @@ class EndPoint:
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
     """A recorded run, and the edited definition that decides it again. `plan` is the text of the
-    plan that a run of a board or flow is pinned to."""
+    plan that a run of a board or flow is pinned to, `pinned` the definition of one of a folder."""
 
     loaded: LoadedWorkflow
     events: Sequence[Event]
     secrets: Secrets = NO_SECRETS
     has_components: bool = False
     plan: str = ""
+    pinned: LoadedWorkflow | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,10 @@ class RecordedWorld:
             raise Stopped
 
     def _fits(self, gate: Gate, event: Event) -> int:
-        """How well an event fits a gate. That of an effect opens for what it left only."""
+        """How well an event fits a gate. That of an effect opens for what it left only, and none
+        for the end of a turn that the run itself interrupted."""
+        if isinstance(event.data, TurnFinished) and event.data.status == "cancelled":
+            return 0
         fit = gate.fits(event.id)
         if not fit or not gate.key or is_meanwhile(event, gate.key, gate.prefixes[0]):
             return fit
