@@ -8,6 +8,7 @@ import msgspec
 from turnloom.agents.events import AgentOutput
 from turnloom.assembly.logic.descriptions import settings_of
 from turnloom.flow.logic.flowing import FlowForm
+from turnloom.kernel.values import as_object
 from turnloom.log.logic import started_of
 from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runtime.backtest.spec import RecordedCase
@@ -93,7 +94,7 @@ def _board_contexts(text: str) -> Mapping[str, Any]:
 
 def _step_contexts(text: str) -> Mapping[str, Any]:
     paths = msgspec.json.decode(text, type=dict[str, Any]).get("paths", {})
-    nodes = [node for path in paths.values() for node in path]
+    nodes = [node for path in paths.values() for node in path if as_object(node)]
     steps = [*nodes, *(node["join"] for node in nodes if node.get("join"))]
     return {step["name"]: step.get("context", []) for step in steps if "name" in step}
 
