@@ -174,6 +174,13 @@ def test_as_a_module_it_says_how_to_call_it_so(tmp_path: Path, chat: str) -> Non
     assert "-m turnloom explain" in done.stdout
 
 
+def test_a_full_disk_is_said_in_a_sentence(warm: Warm, chat: str, tmp_path: Path) -> None:
+    line = f"turnloom run {chat} --quiet && turnloom log last > /dev/full"
+    done = warm.shell(line, tmp_path, surroundings({}))
+    assert done.code == 1 and "Traceback" not in done.out
+    assert "Error: The output cannot be written: No space left on device." in done.out
+
+
 def test_a_reader_that_leaves_is_no_trouble(warm: Warm, chat: str, tmp_path: Path) -> None:
     line = f"turnloom run {chat} | head -n 1; turnloom explain last --json | head -c 9"
     done = warm.shell(line, tmp_path, surroundings({}))

@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, MutableMapping, Sequence
+from errno import ENOSPC, EPIPE
 from importlib import import_module, metadata
 from itertools import zip_longest
 from types import FrameType
@@ -182,6 +183,10 @@ def turnloom(
     """Agent workflows whose context is declared, checked, recorded and explained."""
 
 
+# Errors of standard output: its reader is gone, or its disk is full.
+UNWRITABLE = (EPIPE, ENOSPC)
+
+
 def main() -> NoReturn:
     """Run the command line, and end the process."""
     gc.set_threshold(*COLLECTOR)
@@ -190,10 +195,12 @@ def main() -> NoReturn:
     try:
         code = perform(sys.argv[1:], terminal)
         terminal.out.file.flush()
-    except BrokenPipeError:
-        # The reader is gone; what is still buffered must not fail at exit either.
+    except OSError as error:
+        # What is still buffered must not fail at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), terminal.out.file.fileno())
         code = FAILED
+        if error.errno != EPIPE:  # a reader that is gone needs no words
+            terminal.fail(f"The output cannot be written: {error.strerror}.")
     _end(code, terminal)
 
 
@@ -242,12 +249,12 @@ def carry_out(command: Command, debug: bool, terminal: Terminal) -> int:
     terminal.reserve()
     try:
         return command.carry_out(terminal)
-    except BrokenPipeError:
-        raise
     except KeyboardInterrupt:
         terminal.fail("Interrupted.")
         return FAILED
-    except Exception as error:  # noqa: BLE001 - shown to the user, in full with --debug
+    except Exception as error:  # shown to the user, in full with --debug
+        if isinstance(error, OSError) and error.errno in UNWRITABLE:
+            raise
         if debug:
             terminal.tell(safe("".join(traceback.format_exception(error))))
         return _complain(error, terminal)
