@@ -4,6 +4,7 @@ TurnloomError                 base of all errors; has a stable `code`
 ├── DefinitionError       a workflow fails its check; carries all diagnostics
 ├── UsageError            an invalid call: wrong argument, closed app, bad setting
 │   ├── UnknownRun        the store has no run with this id
+│   ├── UnknownWorkflow   the app serves no workflow with this name
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   └── NotYours          a question belongs to another user or tenant
@@ -90,6 +91,15 @@ class UnknownRun(UsageError):
 
     def __init__(self, run: str) -> None:
         super().__init__(f"Unknown run {run!r}. List the runs of this store with `turnloom runs`.")
+
+
+class UnknownWorkflow(UsageError):
+    """The app serves no workflow with this name."""
+
+    code = "TURNLOOM-UNKNOWN-WORKFLOW"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown workflow {name!r}. List the workflows that are served here.")
 
 
 class WorkflowGone(UsageError):

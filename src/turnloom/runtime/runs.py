@@ -177,6 +177,7 @@ class Runs:
         self._posting = BoardRegistry(world.stores.artifacts)
         watch = self._posting.watch
         self._driven: set[RunKey] = set()
+        self._rested = asyncio.Event()
         self.following = Subscriptions(world.stores.log)
         observe = world.observers.watch if world.observers else None
         listeners = Listeners(self.following.publish, watch, self._posting, observe)
@@ -186,9 +187,9 @@ class Runs:
             world.stores, chance, world.definitions, self._context, listeners, *around
         )
         declares = world.definitions.declares
-        serves = self._posting.serves
+        self._also_served: Callable[[RunStarted], bool] = _none
         self._mailing = MailDelivery(
-            world.stores, world.scheduler, self._driver, declares, serves=serves
+            world.stores, world.scheduler, self._driver, declares, serves=self._serves
         )
         self.forks = Forks(
             world.stores,
@@ -214,6 +215,25 @@ class Runs:
             self._posting.stop()
             self.following.stop()
             await self._give_back()
+
+    def also_serve(self, serves: Callable[[RunStarted], bool]) -> None:
+        """Drive the runs that `serves` chooses, when they get mail or are given back: not only
+        those started or resumed here."""
+        self._also_served = serves
+
+    def _serves(self, started: RunStarted) -> bool:
+        return self._posting.serves(started) or self._also_served(started)
+
+    @property
+    def driven(self) -> int:
+        """The number of runs that are driven here at this moment."""
+        return len(self._driven)
+
+    async def quiet(self) -> None:
+        """Wait until no run is driven here."""
+        while self._driven:
+            self._rested.clear()
+            await self._rested.wait()
 
     async def _give_back(self) -> None:
         """Wake other processes for unfinished drives, while the store allows."""
@@ -242,6 +262,7 @@ class Runs:
             self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
         finally:
             self._driven.discard(run)
+            self._rested.set()
             self.following.drop_deltas(run)
         return None
 
@@ -435,6 +456,10 @@ _UNMARKED = frozenset(
         QuestionAnswered.kind,
     }
 )
+
+
+def _none(started: RunStarted) -> bool:
+    return False
 
 
 def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:

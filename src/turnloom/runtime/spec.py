@@ -92,7 +92,7 @@ class StoredPlan(msgspec.Struct, frozen=True):
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer in progress, which is not logged; offset 0 starts the text again.
 
-    `call` is the number of the model call in its turn, from 1.
+    `call` is the number of the model call in its turn, and `attempt` the try of that call, from 1.
     """
 
     run: str
@@ -101,6 +101,7 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     offset: int
     text: str
     call: int = 1
+    attempt: int = 1
 
 
 class Publish(msgspec.Struct, frozen=True, tag="publish"):

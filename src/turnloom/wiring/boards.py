@@ -91,6 +91,10 @@ class Boards:
             )
         self._declared[declaration.name] = declaration
 
+    def named(self, tenant: str) -> list[str]:
+        """The names of the boards that are declared for a tenant."""
+        return [name for name, board in self._declared.items() if board.tenant == tenant]
+
     def knows(self, name: str, tenant: str) -> bool:
         """Whether the tenant has a board of this name."""
         return name in self._declared and self._declared[name].tenant == tenant
