@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from turnloom.app.arguments import as_path
 from turnloom.errors import DefinitionError, InvalidUpdate, UnknownWorkflow, UsageError
 from turnloom.kernel.arguments import as_name
+from turnloom.kernel.values import Json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.errors import Diagnostic
     from turnloom.flow.logic.flows import Flow
-    from turnloom.kernel.values import Json
     from turnloom.log.events import RunStarted
     from turnloom.wiring import Parts
     from turnloom.wiring.folders import Loading
@@ -43,7 +43,7 @@ class ShownWorkflow:
     version: str
     files: Mapping[str, str]
     context: str
-    input: "Json" = None
+    input: Json = None
 
 
 class Workflows:
@@ -96,7 +96,7 @@ class Workflows:
         """The flow of a name, if the program declares one."""
         return self._parts().flows.built().get(name)
 
-    def state(self, flow: "Flow[Any]", given: "Json") -> "BaseModel":
+    def state(self, flow: "Flow[Any]", given: Json) -> "BaseModel":
         """The state that a run of a flow begins with, from JSON.
 
         Raises:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from turnloom.log.spec import LOCAL
 from turnloom.runs.principal import Principal
 from turnloom.server.limits import Limits, Rate, is_deeper
-from turnloom.server.problems import Refusal, respond
+from turnloom.server.problems import HEADERS, Refusal, respond
 
 # What the gate guards; everything else is public.
 API = "/api/"
@@ -25,18 +25,6 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 # Headers that a proxy adds.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
-
-# The API serves data, which no browser should run, frame or sniff.
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; "
-    "form-action 'none'",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:

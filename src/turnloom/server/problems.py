@@ -16,6 +16,17 @@ from turnloom.errors import DefinitionError, Diagnostic, TurnloomError
 
 MEDIA_TYPE = "application/problem+json"
 
+# The API serves data, which no browser should run, frame or sniff.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'",
+}
+
 log = logging.getLogger("turnloom.server")
 
 
@@ -151,7 +162,7 @@ def respond(found: Problem, headers: Mapping[str, str] | None = None) -> Respons
         msgspec.json.encode(found),
         found.status,
         media_type=MEDIA_TYPE,
-        headers={**extra, **(headers or {})},
+        headers={**HEADERS, **extra, **(headers or {})},
     )
 
 

@@ -237,6 +237,7 @@ class EventStream(Response):
         counting: AbstractContextManager[None],
     ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
+        del self.headers["content-length"]  # it is not known
         self._runs = runs
         self._after = dict(after)
         self._position = position

@@ -25,6 +25,6 @@ async def live() -> Response:
 @router.get("/ready", operation_id="ready", summary="Whether it can work", **replies.of(Health))
 async def ready(state: State) -> Response:
     """The store can be reached and has the schema of this release, and runs are driven."""
-    checks = await state.loom.health()
+    checks = await state.loom.serving.health()
     is_well = all(each == "ok" for each in checks.values())
     return reply(Health("ok" if is_well else "failing", checks), 200 if is_well else 503)

@@ -7,8 +7,11 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from turnloom.app.view import LoomView
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import canonical
 from turnloom.runtime.spec import RunSummary
-from turnloom.server.context import Asking, Limit, State, View
+from turnloom.server.context import Asking, Limit, Served, State, View
 from turnloom.server.replies import replies, reply
 
 router = APIRouter(tags=["runs"])
@@ -87,9 +90,17 @@ async def start_run(
 ) -> Response:
     """Start a run of a workflow, and drive it."""
     state.starts.take(caller.key)
-    run = await state.workflows.start(view, body.workflow, body.input, idempotency_key)
-    found = await _summary(view, run)
-    return reply(found, 201, {"Location": f"/api/v1/runs/{run}"})
+    id = None if idempotency_key is None else _derived(view, idempotency_key)
+    workflows = state.loom.workflows
+    flow = workflows.flow(body.workflow)
+    if flow is not None:
+        run = await view.start(flow, workflows.state(flow, body.input), id=id)
+    elif body.input is None:
+        run = await view.start(workflows.folder(body.workflow), id=id)
+    else:
+        raise UsageError("`input` is the state of a flow. Leave it out: this is none.")
+    found = await run.summary()
+    return reply(found, 201, {"Location": f"/api/v1/runs/{run.id}"})
 
 
 @router.get("/runs", operation_id="list_runs", summary="List runs", **replies.of(RunPage))
@@ -145,7 +156,7 @@ async def cancel_run(run: RunId, view: View, body: CancelBody) -> Response:
 )
 async def retry_run(run: RunId, view: View, state: State, body: RetryBody) -> Response:
     """Make a run continue after it ended: from what failed, or from what is named."""
-    folder = state.workflows.folder(body.workflow)
+    folder = _folder(state, body.workflow)
     await view.handle(run).retry(
         body.since, at=body.at, folder=folder, budget=body.budget, tools=body.tools
     )
@@ -164,11 +175,21 @@ async def fork_run(
         body.at,
         answer=body.answer,
         values=body.values,
-        folder=state.workflows.folder(body.workflow),
+        folder=_folder(state, body.workflow),
         tools=body.tools,
     )
-    found = await _summary(view, forked.id)
+    found = await forked.summary()
     return reply(found, 201, {"Location": f"/api/v1/runs/{forked.id}"})
+
+
+def _derived(view: LoomView, key: str) -> str:
+    """The id of the run that a caller starts under a key."""
+    who = view.principal
+    return digest(canonical(["start", who.app_id, who.user_id, key]))[:32]
+
+
+def _folder(state: Served, name: str | None) -> str | None:
+    return None if name is None else state.loom.workflows.folder(name)
 
 
 async def _summary(view: LoomView, run: str) -> RunSummary:
