@@ -8,6 +8,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   └── NotYours          a question belongs to another user or tenant
+├── Forbidden             the role or the scopes of a principal do not allow a call
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
 │   ├── LeaseLost         another process took over the run after its lease expired
@@ -118,6 +119,12 @@ class NotYours(UsageError):
     """A question belongs to another user or tenant."""
 
     code = "TURNLOOM-NOT-YOURS"
+
+
+class Forbidden(TurnloomError):
+    """The role or the scopes of a principal do not allow a call."""
+
+    code = "TURNLOOM-FORBIDDEN"
 
 
 class LogError(TurnloomError):

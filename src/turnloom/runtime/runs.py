@@ -36,7 +36,7 @@ from turnloom.log.events import (
     RunStarted,
 )
 from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, status_of
-from turnloom.log.ports import Clock
+from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
 from turnloom.runtime.boards import BoardPorts, BoardRuns
@@ -167,11 +167,13 @@ class RuntimePorts:
 
 
 class Runs:
-    """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
-    process drives a run, `questions` are those that are open, and `forks` begins forks."""
+    """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
+    `claims` say which process drives a run, `questions` are those that are open, and `forks` begins
+    forks."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
+        self.log = world.stores.log
         self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
@@ -475,6 +477,15 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
     )
+
+
+async def summary_of(log: EventLog, run: RunKey) -> RunSummary:
+    """A run in one line.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    return _summary(run.tenant, *await ends_of(log, run))
 
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
+from turnloom.agents.spec import Callee, Component, Engine, Question, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
@@ -78,6 +78,15 @@ class Delivery(StrEnum):
     RECORDED = "recorded; no process drives the run"
     KEPT = "kept until a program continues the run that declares its board or flow"
     REPEATED = "the same as before; the first one counts"
+
+
+class WaitingQuestion(msgspec.Struct, frozen=True):
+    """An open question, with the run that waits for its answer, its workflow and its user."""
+
+    run: str
+    workflow: str
+    user: str
+    question: Question
 
 
 class StoredPlan(msgspec.Struct, frozen=True):

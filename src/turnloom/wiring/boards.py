@@ -56,6 +56,7 @@ class BoardDeclaration:
     hooks: Sequence[Mapping[str, Any]] = ()
     guards: Guards | Mapping[str, Any] | None = None
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
+    is_closed: bool = False
 
 
 class Boards:
