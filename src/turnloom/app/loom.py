@@ -13,7 +13,9 @@ from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
 from turnloom.app.run import Run
+from turnloom.app.serving import Serving
 from turnloom.app.view import LoomView, unknown_board
+from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_name
 from turnloom.log.spec import LOCAL
@@ -88,7 +90,8 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log.
+    `explain` says why a run went as it did; `history` reads its log. `workflows` are those that the
+    app serves by name, and `serving` is for processes that serve them.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -112,6 +115,8 @@ class Loom:
         self._boards: dict[tuple[str, str], Callable[[str], Board]] = {}
         self.history = History(self._open)
         self.explain = Explanations(self.history, self._open)
+        self.workflows = Workflows(self._open)
+        self.serving = Serving(self._open, self._serve, self.workflows, self._declared_boards)
 
     async def __aenter__(self) -> "Loom":
         return self
@@ -318,6 +323,9 @@ class Loom:
             UsageError: it is not a `Principal`.
         """
         return LoomView(principal, self._open, self._serve, self._board_of)
+
+    def _declared_boards(self) -> list[Board]:
+        return [as_user(LOCAL) for as_user in self._boards.values()]
 
     def _board_of(self, tenant: str, name: str, user: str) -> Board:
         """A declared board of a tenant, for publishing as a user."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
     from turnloom.runtime.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, Holder, StoredPlan
+    from turnloom.runtime.spec import Delivery, Delta, Holder, RunSummary, StoredPlan
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
@@ -57,6 +57,18 @@ class Run(Generic[S_co]):
         self._access.need("explain")
         after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
+
+    async def summary(self) -> "RunSummary":
+        """The run in one line.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.runtime.runs import summary_of
+
+        self._access.need("runs:read")
+        await self._access.own(self._runs.log, self._key)
+        return await summary_of(self._runs.log, self._key)
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """The oldest open question, if there is one: the first of `questions`."""

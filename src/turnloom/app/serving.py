@@ -81,8 +81,7 @@ class Serving:
                 before = ends[-1][1].run
 
     async def health(self) -> Mapping[str, str]:
-        """Whether the store can be read, and whether runs are driven here; `ok`, or what is wrong.
-        """
+        """Whether the store can be read, and whether runs are driven here; `ok`, or what is wrong."""
         parts = self._parts()
         try:
             await parts.store.log.runs(LOCAL, 1)

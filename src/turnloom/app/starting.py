@@ -22,21 +22,24 @@ async def start_run(
     user: str,
     *,
     tenant: str,
+    id: str | None = None,
 ) -> RunKey:
-    """Start a run of the workflow in a folder, or of a flow with a state.
+    """Start a run of the workflow in a folder, or of a flow with a state. With an `id`, a run that
+    was started so before is not started again.
 
     Raises:
+        Conflict: another run has this id.
         DefinitionError: the workflow does not pass its check; nothing was started.
         InvalidUpdate: it is not a state of the flow; nothing was started.
         MissingContext: a required variable has no value; nothing was started.
     """
     if isinstance(workflow, str | PathLike):
         path = as_path(workflow, "The place of the workflow")
-        return await parts.runs.start(path, user=user, tenant=tenant)
+        return await parts.runs.start(path, user=user, tenant=tenant, id=id)
     loaded = parts.flows.declare(workflow)
     parts.collections.open_named(each.context for each in loaded.staff.values())
     given = FlowStart(loaded, state if state is not None else workflow.state())
-    return await parts.runs.start(given, user=user, tenant=tenant)
+    return await parts.runs.start(given, user=user, tenant=tenant, id=id)
 
 
 def succeeded(flow: str, outcome: Outcome[S]) -> Outcome[S]:

@@ -59,15 +59,24 @@ class LoomView:
         return f"<LoomView of {self.principal}>"
 
     @overload
-    async def start(self, workflow: "Flow[S]", state: "S | None" = None) -> "Run[S]": ...
+    async def start(
+        self, workflow: "Flow[S]", state: "S | None" = None, *, id: str | None = None
+    ) -> "Run[S]": ...
 
     @overload
-    async def start(self, workflow: "str | PathLike[str]") -> "Run[BaseModel]": ...
+    async def start(
+        self, workflow: "str | PathLike[str]", *, id: str | None = None
+    ) -> "Run[BaseModel]": ...
 
     async def start(
-        self, workflow: "str | PathLike[str] | Flow[S]", state: "S | None" = None
+        self,
+        workflow: "str | PathLike[str] | Flow[S]",
+        state: "S | None" = None,
+        *,
+        id: str | None = None,
     ) -> "Run[S] | Run[BaseModel]":
-        """Start a run of the principal's user, as `Loom.start` does.
+        """Start a run of the principal's user, as `Loom.start` does. With an `id`, a run that was
+        started so before is not started again.
 
         Raises:
             Forbidden: the principal lacks the scope `runs:write`.
@@ -76,7 +85,7 @@ class LoomView:
         from turnloom.app.starting import start_run
 
         who, runs, parts = self.principal, self._serve(), self._open()
-        key = await start_run(parts, workflow, state, who.user_id, tenant=who.app_id)
+        key = await start_run(parts, workflow, state, who.user_id, tenant=who.app_id, id=id)
         return Run(key, runs, self._serve, self._access)
 
     async def run(self, flow: "Flow[S]", state: "S | None" = None) -> "Outcome[S]":

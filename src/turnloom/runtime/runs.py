@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, UserText
 from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
+    Conflict,
     DefinitionError,
     PlanChanged,
     RunBusy,
@@ -287,10 +288,14 @@ class Runs:
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
-    async def start(self, what: str | FlowStart, *, user: str, tenant: str) -> RunKey:
-        """Start a run of the workflow at a path, or of a flow with a state; returns its key.
+    async def start(
+        self, what: str | FlowStart, *, user: str, tenant: str, id: str | None = None
+    ) -> RunKey:
+        """Start a run of the workflow at a path, or of a flow with a state; returns its key. With
+        an `id`, a run that was started so before is not started again.
 
         Raises:
+            Conflict: another run has this id.
             DefinitionError: the workflow does not pass its check; nothing was started.
             InvalidUpdate: it is not a state of the flow; nothing was started.
             MissingContext: a required variable has no value; nothing was started.
@@ -304,13 +309,34 @@ class Runs:
             loaded = what.loaded
             facts += first_facts(what, user, world.clock.now())
             await pin_flow(world.stores.plans, tenant, loaded)
-        run = RunKey(tenant, world.entropy.token())
-        live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
-        await live.journal.commit()
+        run = RunKey(tenant, world.entropy.token() if id is None else id)
+        if id is not None and await self._is_started(run, loaded, user):
+            return run
+        try:
+            live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
+            await live.journal.commit()
+        except Conflict:
+            if id is None or not await self._is_started(run, loaded, user):
+                raise
+            return run
         if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
             self._driver.adopt(live, pinned=True)
         await self._mailing.wake(run)
         return run
+
+    async def _is_started(self, run: RunKey, loaded: LoadedWorkflow, user: str) -> bool:
+        """Whether a user has started a run of this workflow under this id.
+
+        Raises:
+            Conflict: the run of this id is another one.
+        """
+        ends = await self._world.stores.log.ends(run)
+        if ends is None:
+            return False
+        started: RunStarted = ends[0].data
+        if (started.workflow, started.user) != (loaded.workflow.name, user):
+            raise Conflict("The same id was given to a run of another workflow. Give another id.")
+        return True
 
     async def rested(self, run: RunKey) -> RunState | None:
         """The state of a run at the end of its drive here; None if it is not driven here.

@@ -26,6 +26,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Headers that a proxy adds.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who makes a request: a principal, and the key that its limits are counted by."""

@@ -26,8 +26,7 @@ BACKLOG = 2_048
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection whose client does not send the head of a request in time.
-    """
+    """HTTP/1.1 that closes a connection whose client does not send the head of a request in time."""
 
     _timer: asyncio.TimerHandle | None = None
 

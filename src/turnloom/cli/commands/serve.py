@@ -54,7 +54,10 @@ class ServeCommand(Command):
     grace: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0, max=3_600, help="How long requests and drives may take to end."
+            metavar="SECONDS",
+            min=0,
+            max=3_600,
+            help="How long requests and drives may take to end.",
         ),
     ] = 10.0
     model: ModelName = None
@@ -103,7 +106,9 @@ class ServeCommand(Command):
         if names:
             terminal.show(safe(f"  Workflows: {', '.join(names)}"))
         else:
-            terminal.show(safe("  No workflows yet. Put folders into `workflows`, and start again."))
+            terminal.show(
+                safe("  No workflows yet. Put folders into `workflows`, and start again.")
+            )
         terminal.show(safe("  Without keys, it answers this machine only. Make a key: "))
         terminal.show(safe("    turnloom keys create"))
         terminal.out.file.flush()

@@ -69,9 +69,7 @@ async def explain_diff(
     agent: Agent = None,
 ) -> Response:
     """The differences between the frames of two turns, each with its cause."""
-    return reply(
-        await view.explain.diff(run, turn, against, other_run=other_run, agent=agent)
-    )
+    return reply(await view.explain.diff(run, turn, against, other_run=other_run, agent=agent))
 
 
 @router.get(
