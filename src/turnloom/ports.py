@@ -39,6 +39,7 @@ from turnloom.runtime.ports import (
     Snapshots,
     Status,
     Store,
+    Tenants,
     Verifier,
 )
 from turnloom.runtime.spec import (
@@ -116,6 +117,7 @@ __all__ = [
     "Stop",
     "Store",
     "StoredPlan",
+    "Tenants",
     "TokenCounter",
     "ToolServer",
     "VectorSearch",

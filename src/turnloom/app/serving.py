@@ -44,7 +44,7 @@ class Serving:
         from now on when other processes send them messages or give them back. Returns how many are
         continued."""
         runs = self._serve()
-        runs.also_serve(self._workflows.serves)
+        runs.also_serves = self._workflows.serves
         count = 0
         for board in self._boards():
             try:
@@ -67,9 +67,9 @@ class Serving:
         """The unfinished runs of all tenants."""
         from turnloom.log.events import RunStarted
 
-        stored = self._parts().store.log
-        tenants = getattr(stored, "tenants", None)
-        for tenant in await tenants() if tenants else [LOCAL]:
+        store = self._parts().store
+        stored, tenants = store.log, getattr(store, "tenants", None)
+        for tenant in await tenants.unfinished() if tenants else [LOCAL]:
             before: str | None = None
             while True:
                 ends = await stored.runs(tenant, PAGE, before=before, unfinished=True)
@@ -81,7 +81,7 @@ class Serving:
                 before = ends[-1][1].run
 
     async def health(self) -> Mapping[str, str]:
-        """Whether the store can be read, and whether runs are driven here; `ok`, or what is wrong."""
+        """Whether the store can be read, and whether runs are driven here, or what is wrong."""
         parts = self._parts()
         try:
             await parts.store.log.runs(LOCAL, 1)
@@ -99,7 +99,7 @@ class Serving:
         runs = self._parts().runs
         try:
             async with asyncio.timeout(seconds):
-                await runs.quiet()
+                await runs.drives.quiet()
         except TimeoutError:
-            return runs.driven
+            return len(runs.drives)
         return 0

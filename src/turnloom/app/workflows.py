@@ -143,7 +143,9 @@ class Workflows:
         if flow is not None:
             schema = flow.state.model_json_schema()
             plan = flow.plan
-            return ShownWorkflow(name, "flow", plan.digest, {}, describe_plan(plan), schema)
+            return ShownWorkflow(
+                name, "flow", plan.digest, {}, context=describe_plan(plan), input=schema
+            )
         loaded = await self._parts().definitions.load(self.folder(name))
         contexts = {agent: each.context for agent, each in loaded.staff.items()}
         return ShownWorkflow(

@@ -83,15 +83,6 @@ class EventLog(Protocol):
         ...
 
 
-class SharedLog(Protocol):
-    """What a log adds to `EventLog` so that one process can drive the runs of all tenants. A log
-    may lack it."""
-
-    async def tenants(self) -> Sequence[str]:
-        """The tenants that have unfinished runs, sorted."""
-        ...
-
-
 class BranchingLog(Protocol):
     """What a log adds to `EventLog` so that its runs can branch. A log may lack it."""
 

@@ -40,6 +40,7 @@ from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, stat
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
+from turnloom.runtime.activity import ActiveDrives
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
@@ -169,8 +170,9 @@ class RuntimePorts:
 
 class Runs:
     """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
-    `claims` say which process drives a run, `questions` are those that are open, and `forks` begins
-    forks."""
+    `claims` say which process drives a run, `questions` are those that are open, `forks` begins
+    forks, and `drives` are those of this process. It drives the runs that were started or resumed
+    here, and those that `also_serves` chooses when they get mail or are given back."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
@@ -179,8 +181,7 @@ class Runs:
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
         watch = self._posting.watch
-        self._driven: set[RunKey] = set()
-        self._rested = asyncio.Event()
+        self.drives = ActiveDrives()
         self.following = Subscriptions(world.stores.log)
         observe = world.observers.watch if world.observers else None
         listeners = Listeners(self.following.publish, watch, self._posting, observe)
@@ -190,7 +191,7 @@ class Runs:
             world.stores, chance, world.definitions, self._context, listeners, *around
         )
         declares = world.definitions.declares
-        self._also_served: Callable[[RunStarted], bool] = _none
+        self.also_serves: Callable[[RunStarted], bool] = _none
         self._mailing = MailDelivery(
             world.stores, world.scheduler, self._driver, declares, serves=self._serves
         )
@@ -219,24 +220,8 @@ class Runs:
             self.following.stop()
             await self._give_back()
 
-    def also_serve(self, serves: Callable[[RunStarted], bool]) -> None:
-        """Drive the runs that `serves` chooses, when they get mail or are given back: not only
-        those started or resumed here."""
-        self._also_served = serves
-
     def _serves(self, started: RunStarted) -> bool:
-        return self._posting.serves(started) or self._also_served(started)
-
-    @property
-    def driven(self) -> int:
-        """The number of runs that are driven here at this moment."""
-        return len(self._driven)
-
-    async def quiet(self) -> None:
-        """Wait until no run is driven here."""
-        while self._driven:
-            self._rested.clear()
-            await self._rested.wait()
+        return self._posting.serves(started) or self.also_serves(started)
 
     async def _give_back(self) -> None:
         """Wake other processes for unfinished drives, while the store allows."""
@@ -249,7 +234,7 @@ class Runs:
     async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; its error is raised in its followers only."""
         self.following.clear_error(run)
-        self._driven.add(run)
+        self.drives.begin(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
@@ -264,8 +249,7 @@ class Runs:
             self._mailing.rest(run, begun, is_over=False)
             self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
         finally:
-            self._driven.discard(run)
-            self._rested.set()
+            self.drives.end(run)
             self.following.drop_deltas(run)
         return None
 
@@ -345,7 +329,7 @@ class Runs:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
         status = self._world.scheduler.status
-        while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
+        while await status(run) == "driving" and run not in self.drives:  # noqa: ASYNC110
             # Its drive is over; the scheduler learns of it in the next iteration of the loop.
             await asyncio.sleep(0)
         if await status(run) not in ("queued", "driving"):

@@ -13,9 +13,9 @@ except ModuleNotFoundError as error:
     ) from error
 
 from turnloom.server.api import asgi, openapi
-from turnloom.server.gate import Authenticate, Caller
+from turnloom.server.gate import Authenticate, Identity
 from turnloom.server.limits import Limits
 
 assert _fastapi
 
-__all__ = ["Authenticate", "Caller", "Limits", "asgi", "openapi"]
+__all__ = ["Authenticate", "Identity", "Limits", "asgi", "openapi"]

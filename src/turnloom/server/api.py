@@ -11,7 +11,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from turnloom.app import Loom
 from turnloom.server import problems
 from turnloom.server.context import Served, bearer
-from turnloom.server.gate import Authenticate, Gate
+from turnloom.server.gate import Authenticate, RequestGate
 from turnloom.server.limits import Limits
 from turnloom.server.replies import replies
 from turnloom.server.routes import events, explanations, health, pages, questions, runs, workflows
@@ -67,7 +67,7 @@ def asgi(
             expose_headers=["Location", "Retry-After"],
         )
     api.add_middleware(
-        Gate, limits=served.limits, authenticate=authenticate, hosts=hosts, origins=origins
+        RequestGate, limits=served.limits, authenticate=authenticate, hosts=hosts, origins=origins
     )
     return api
 

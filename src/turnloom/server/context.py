@@ -9,8 +9,8 @@ from fastapi.security import HTTPBearer
 from turnloom.app import Loom
 from turnloom.app.view import LoomView
 from turnloom.runs.principal import Principal
-from turnloom.server.gate import Caller
-from turnloom.server.limits import Limits, OpenStreams, Rate
+from turnloom.server.gate import Identity
+from turnloom.server.limits import Limits, OpenStreams, RateLimit
 from turnloom.server.streams import Streams
 
 
@@ -21,11 +21,11 @@ class Served:
     loom: Loom
     limits: Limits
     streams: Streams = field(default_factory=Streams)
-    starts: Rate = field(init=False)
+    starts: RateLimit = field(init=False)
     open_streams: OpenStreams = field(init=False)
 
     def __post_init__(self) -> None:
-        self.starts = Rate(self.limits.starts_per_minute, "starts")
+        self.starts = RateLimit(self.limits.starts_per_minute, "starts")
         self.open_streams = OpenStreams(self.limits.streams)
 
 
@@ -34,14 +34,14 @@ def served_of(request: Request) -> Served:
     return cast(Served, request.app.state.served)
 
 
-def caller_of(request: Request) -> Caller:
+def identity_of(request: Request) -> Identity:
     """Who makes a request, as the gate found out."""
-    return cast(Caller, request.state.caller)
+    return cast(Identity, request.state.identity)
 
 
 def principal_of(request: Request) -> Principal:
     """The principal of a request."""
-    return caller_of(request).principal
+    return identity_of(request).principal
 
 
 def view_of(request: Request) -> LoomView:
@@ -54,5 +54,5 @@ bearer = HTTPBearer(auto_error=False, description="An API key, or a JWT.")
 
 View = Annotated[LoomView, Depends(view_of)]
 State = Annotated[Served, Depends(served_of)]
-Asking = Annotated[Caller, Depends(caller_of)]
+Asking = Annotated[Identity, Depends(identity_of)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="The most items of a page.")]

@@ -1,7 +1,7 @@
 """The gate before the API: host, origin, identity, limits of requests, security headers."""
 
 import ipaddress
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnloom.log.spec import LOCAL
 from turnloom.runs.principal import Principal
-from turnloom.server.limits import Limits, Rate, is_deeper
+from turnloom.server.limits import Limits, RateLimit, is_deeper
 from turnloom.server.problems import HEADERS, Refusal, respond
 
 # What the gate guards; everything else is public.
@@ -28,7 +28,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Identity:
     """Who makes a request: a principal, and the key that its limits are counted by."""
 
     principal: Principal
@@ -38,16 +38,16 @@ class Caller:
 class Authenticate(Protocol):
     """Finds out who makes a request."""
 
-    async def __call__(self, headers: Headers) -> Caller | None:
+    async def __call__(self, headers: Headers) -> Identity | None:
         """The caller of a request with these headers; None without valid credentials."""
         ...
 
 
 # The caller where no authentication is set up, from this machine only.
-NEAR = Caller(Principal(LOCAL, "local", "developer"), "local")
+NEAR = Identity(Principal(LOCAL, "local", "developer"), "local")
 
 
-class Gate:
+class RequestGate:
     """Lets requests through to the API that may come in: others are refused with a problem.
 
     Without `authenticate`, only requests from this machine, for this machine, come in. `hosts` are
@@ -68,8 +68,8 @@ class Gate:
         self._authenticate = authenticate
         self._hosts = frozenset(name.lower() for name in hosts)
         self._origins = frozenset(origins)
-        self._requests = Rate(limits.requests_per_minute, "requests")
-        self._failures = Rate(limits.failures_per_minute, "failed logins")
+        self._requests = RateLimit(limits.requests_per_minute, "requests")
+        self._failures = RateLimit(limits.failures_per_minute, "failed logins")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
@@ -116,7 +116,7 @@ class Gate:
         self._check_origin(scope, headers)
         caller = await self._caller(scope, headers)
         self._requests.take(caller.key)
-        scope.setdefault("state", {})["caller"] = caller
+        scope.setdefault("state", {})["identity"] = caller
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         origin = headers.get("origin")
@@ -128,7 +128,7 @@ class Gate:
             if origin is None:
                 raise Refusal(403, "Other sites may not make changes.")
 
-    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+    async def _caller(self, scope: Scope, headers: Headers) -> Identity:
         if self._authenticate is None:
             if not _is_near(scope, headers):
                 raise Refusal(

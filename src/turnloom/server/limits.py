@@ -46,7 +46,7 @@ KEYS = 10_000
 MINUTE = 60.0
 
 
-class Rate:
+class RateLimit:
     """At most so many per minute and key; what was not used in a minute is not saved up."""
 
     def __init__(

@@ -30,7 +30,7 @@ HEADERS = {
 log = logging.getLogger("turnloom.server")
 
 
-class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that is wrong with a request, or with a workflow: where, what, and the remedy."""
 
     where: str
@@ -48,7 +48,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int
     detail: str
     code: str
-    errors: tuple[Fault, ...] = ()
+    errors: tuple[ProblemEntry, ...] = ()
 
 
 class Refusal(Exception):
@@ -110,7 +110,7 @@ _PATH = re.compile(r"(?<![\w:/.])/(?:[^\s'\"`:,;()]+/)+[^\s'\"`:,;()]*")
 
 
 def problem(
-    status: int, detail: str, code: str, errors: Sequence[Fault] = (), title: str = ""
+    status: int, detail: str, code: str, errors: Sequence[ProblemEntry] = (), title: str = ""
 ) -> Problem:
     """A problem of this status and code; paths of this machine are left out."""
     return Problem(
@@ -141,10 +141,10 @@ def problem_of(error: TurnloomError) -> Problem:
     return problem(status, unsaid or str(error), error.code)
 
 
-def faults_of(diagnostics: Iterable[Diagnostic]) -> list[Fault]:
+def faults_of(diagnostics: Iterable[Diagnostic]) -> list[ProblemEntry]:
     """The diagnostics of a workflow, with files as its folder names them."""
     return [
-        Fault(
+        ProblemEntry(
             without_paths(f"{each.file}:{each.line}"),
             without_paths(each.message),
             code=each.code,
@@ -192,9 +192,11 @@ async def _invalid(request: Request, error: Exception) -> Response:
     return respond(problem(422, detail, "TURNLOOM-REQUEST", found))
 
 
-def _fault(detail: Mapping[str, Any]) -> Fault:
+def _fault(detail: Mapping[str, Any]) -> ProblemEntry:
     """A fault of a request; its value is not repeated."""
-    return Fault(".".join(map(str, detail["loc"])), str(detail["msg"]), code=str(detail["type"]))
+    return ProblemEntry(
+        ".".join(map(str, detail["loc"])), str(detail["msg"]), code=str(detail["type"])
+    )
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:

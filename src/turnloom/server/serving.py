@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from turnloom.errors import UsageError
 from turnloom.server.context import Served
@@ -26,18 +26,18 @@ BACKLOG = 2_048
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection whose client does not send the head of a request in time."""
+    """HTTP/1.1; closes connections whose client does not send the head of a request in time."""
 
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Give the client some seconds for its first request."""
         super().connection_made(transport)
         self._timer = self.loop.call_later(HEAD, self._give_up)
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the beginning of a further request starts the time again."""
-        before = self.cycle
+        before: RequestResponseCycle | None = self.cycle
         if self._timer is None and (before is None or before.response_complete):
             self._timer = self.loop.call_later(HEAD, self._give_up)
         super().data_received(data)

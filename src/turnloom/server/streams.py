@@ -140,7 +140,7 @@ class Outbox:
         return taken
 
 
-class Texts:
+class TextDeltas:
     """The text deltas of one run for one client. Deltas for which there is no room are dropped, and
     the whole text is sent instead, once there is room."""
 
@@ -244,7 +244,7 @@ class EventStream(Response):
         self._streams = streams
         self._counting = counting
         self._outbox = Outbox()
-        self._texts = [Texts(run, self._outbox) for run in runs]
+        self._texts = [TextDeltas(run, self._outbox) for run in runs]
 
     def cut(self, reason: str, problem: Problem | None = None) -> None:
         """End the stream early."""
@@ -287,7 +287,7 @@ class EventStream(Response):
             ended = frame(msgspec.json.encode(StreamEnd("ended")), "end")
             self._outbox.close(ended)
 
-    async def _follow(self, run: Followed, texts: Texts) -> None:
+    async def _follow(self, run: Followed, texts: TextDeltas) -> None:
         texts.begin()
         try:
             async with aclosing(run.events(self._after[run.id])) as events:

@@ -27,6 +27,7 @@ from turnloom.testing.contracts import (
     PlansContract,
     ResultsContract,
     SnapshotsContract,
+    UnfinishedTenantsContract,
     VerifierContract,
     event,
 )
@@ -88,6 +89,13 @@ class TestVerifier(VerifierContract):
     async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
         store = MemoryStore(CODEC)
         yield store.verifier, store
+
+
+class TestTenants(UnfinishedTenantsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        store = MemoryStore(CODEC)
+        yield store.tenants, store
 
 
 class TestSnapshots(SnapshotsContract):

@@ -174,11 +174,6 @@ class SqliteLog:
         await self._database.ready()
         return [id for (id,) in self._database.rows(queries.RUNS_NAMED, tenant, prefix, limit)]
 
-    async def tenants(self) -> Sequence[str]:
-        """The tenants that have unfinished runs, sorted."""
-        await self._database.ready()
-        return [tenant for (tenant,) in self._database.rows(queries.TENANTS)]
-
     def _number(self, tenant: str, run: str | None) -> int:
         """The number of a run, or one above all numbers if there is no run."""
         if run is None:

@@ -1,10 +1,10 @@
 """Events of runs: in pages, and live."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from turnloom.app.view import LoomView
 from turnloom.errors import UsageError
@@ -13,7 +13,7 @@ from turnloom.log.events import ENDS
 from turnloom.server.context import Asking, Limit, State, View
 from turnloom.server.replies import JSON, replies, reply
 from turnloom.server.routes.runs import RunId
-from turnloom.server.streams import MEDIA_TYPE, EventStream
+from turnloom.server.streams import MEDIA_TYPE, EventStream, Followed, Position
 
 router = APIRouter(tags=["events"])
 
@@ -53,6 +53,23 @@ LastEventId = Annotated[
 After = Annotated[int, Query(ge=0, le=2**53, description="The position after which to begin.")]
 
 
+def _opening(state: State, asking: Asking) -> "OpenStream":
+    """Opens a stream for the one who asks, unless they have as many as they may."""
+
+    def opening(
+        runs: Sequence[Followed], after: Mapping[str, int], position: Position
+    ) -> EventStream:
+        state.open_streams.check(asking.key)
+        counting = state.open_streams.one(asking.key)
+        return EventStream(runs, after, position, state.streams, counting=counting)
+
+    return opening
+
+
+OpenStream = Callable[[Sequence[Followed], Mapping[str, int], Position], EventStream]
+Opening = Annotated[OpenStream, Depends(_opening)]
+
+
 @router.get(
     "/runs/{run}/events",
     operation_id="read_events",
@@ -63,8 +80,7 @@ async def read_events(
     run: RunId,
     request: Request,
     view: View,
-    state: State,
-    caller: Asking,
+    opening: Opening,
     after: After = 0,
     limit: Limit = 500,
     last_event_id: LastEventId = None,
@@ -76,16 +92,9 @@ async def read_events(
         page = EventPage([*events[:limit]], after + limit if len(events) > limit else None)
         return reply(page)
     since = after if last_event_id is None else _count(last_event_id)
-    state.open_streams.check(caller.key)
     if await _is_over(view, run, since):
         return Response(status_code=204)
-    return EventStream(
-        [view.handle(run)],
-        {run: since},
-        lambda positions: str(positions[run]),
-        state.streams,
-        counting=state.open_streams.one(caller.key),
-    )
+    return opening([view.handle(run)], {run: since}, lambda positions: str(positions[run]))
 
 
 @router.get(
@@ -97,7 +106,7 @@ async def read_events(
 async def follow_runs(
     view: View,
     state: State,
-    caller: Asking,
+    opening: Opening,
     run: Annotated[
         list[str],
         Query(min_length=1, max_length=200, description="A run, or `RUN=POSITION` to begin after."),
@@ -111,17 +120,14 @@ async def follow_runs(
     if last_event_id is not None:
         known = _positions(last_event_id.split(_AND))
         after |= {each: at for each, at in known.items() if each in after}
-    state.open_streams.check(caller.key)
     going = [each for each, at in after.items() if not await _is_over(view, each, at)]
     if not going:
         return Response(status_code=204)
-    return EventStream(
-        [view.handle(each) for each in going],
-        after,
-        lambda positions: _AND.join(f"{each}{_AT}{at}" for each, at in positions.items()),
-        state.streams,
-        counting=state.open_streams.one(caller.key),
-    )
+    return opening([view.handle(each) for each in going], after, _joined)
+
+
+def _joined(positions: Mapping[str, int]) -> str:
+    return _AND.join(f"{run}{_AT}{at}" for run, at in positions.items())
 
 
 def _positions(words: Sequence[str]) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """Whether the server is alive, and ready."""
 
+from collections.abc import Mapping
+
 import msgspec
 from fastapi import APIRouter, Response
 
@@ -13,7 +15,7 @@ class Health(msgspec.Struct, frozen=True):
     """Whether the server works; each check is `ok`, or says what is wrong."""
 
     status: str
-    checks: dict[str, str] = {}
+    checks: Mapping[str, str] = {}
 
 
 @router.get("/live", operation_id="live", summary="Whether it runs", **replies.of(Health))

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Response
 
 from turnloom.app.workflows import ServedWorkflow, ShownWorkflow
 from turnloom.server.context import State, View
-from turnloom.server.problems import Fault, faults_of
+from turnloom.server.problems import ProblemEntry, faults_of
 from turnloom.server.replies import replies, reply
 
 router = APIRouter(tags=["workflows"])
@@ -25,7 +25,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     """Whether a workflow passes its check, and all of its problems."""
 
     passes: bool
-    problems: list[Fault]
+    problems: list[ProblemEntry]
 
 
 class Graph(msgspec.Struct, frozen=True):
