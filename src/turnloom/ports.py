@@ -39,7 +39,6 @@ from turnloom.runtime.ports import (
     Snapshots,
     Status,
     Store,
-    Tenants,
     Verifier,
 )
 from turnloom.runtime.spec import (
@@ -117,7 +116,6 @@ __all__ = [
     "Stop",
     "Store",
     "StoredPlan",
-    "Tenants",
     "TokenCounter",
     "ToolServer",
     "VectorSearch",

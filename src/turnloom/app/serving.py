@@ -69,7 +69,7 @@ class Serving:
 
         store = self._parts().store
         stored, tenants = store.log, getattr(store, "tenants", None)
-        for tenant in await tenants.unfinished() if tenants else [LOCAL]:
+        for tenant in await tenants.names() if tenants else [LOCAL]:
             before: str | None = None
             while True:
                 ends = await stored.runs(tenant, PAGE, before=before, unfinished=True)

@@ -117,19 +117,6 @@ class Artifacts(ArtifactStore, Protocol):
         ...
 
 
-class Tenants(Protocol):
-    """The tenants of a store, for processes that drive the runs of all of them. A store may have
-    it, as `tenants`."""
-
-    async def unfinished(self) -> Sequence[str]:
-        """The tenants that have unfinished runs, sorted.
-
-        Raises:
-            StoreUnavailable: the store cannot be read.
-        """
-        ...
-
-
 class Verifier(Protocol):
     """Checks the stored logs of runs. A store may have one, as `verifier`."""
 

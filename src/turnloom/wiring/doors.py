@@ -26,7 +26,6 @@ from turnloom.runtime.ports import (
     Scheduler,
     Snapshots,
     Store,
-    Tenants,
     Verifier,
 )
 from turnloom.variables.ports import DocumentStore, Environment
@@ -88,8 +87,8 @@ DOORS: dict[str, Door] = {
 }
 
 # Ports of a store. The optional ones may be missing; features that need them are then refused.
-# `clock` is for stores shared by several machines, `verifier` checks stored logs, `pruner` removes
-# runs, and `tenants` tells a process that serves all tenants which have unfinished runs.
+# `clock` is for stores shared by several machines, `verifier` checks stored logs, and `pruner`
+# removes runs.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -102,7 +101,6 @@ STORE_PORTS: dict[str, type] = {
     "clock": Clock,
     "verifier": Verifier,
     "pruner": Pruner,
-    "tenants": Tenants,
 }
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 

@@ -27,7 +27,6 @@ from turnloom.testing.contracts import (
     PlansContract,
     ResultsContract,
     SnapshotsContract,
-    UnfinishedTenantsContract,
     VerifierContract,
     event,
 )
@@ -89,13 +88,6 @@ class TestVerifier(VerifierContract):
     async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
         store = MemoryStore(CODEC)
         yield store.verifier, store
-
-
-class TestTenants(UnfinishedTenantsContract):
-    @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
-        store = MemoryStore(CODEC)
-        yield store.tenants, store
 
 
 class TestSnapshots(SnapshotsContract):

@@ -26,7 +26,6 @@ from turnloom.testing.contracts import (
     ResultsContract,
     SharedStoreContract,
     SnapshotsContract,
-    UnfinishedTenantsContract,
     VerifierContract,
 )
 
@@ -151,13 +150,6 @@ class TestVerifier(VerifierContract):
     async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
         async with two_stores() as (store, _):
             yield store.verifier, store
-
-
-class TestTenants(UnfinishedTenantsContract):
-    @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
-        async with two_stores() as (store, _):
-            yield store.tenants, store
 
 
 class TestSnapshots(SnapshotsContract):

@@ -296,11 +296,6 @@ class MemoryLog:
         """Up to `limit` run ids of a tenant that start with a prefix, sorted."""
         return sorted(id for id in self.ids(tenant) if id.startswith(prefix))[:limit]
 
-    @property
-    def unfinished_tenants(self) -> list[str]:
-        """The tenants that have unfinished runs."""
-        return [name for name, tenant in self._tenants.items() if tenant.unfinished]
-
     def holds(self, run: RunKey, id: str) -> bool:
         """Whether the run's log contains an event with this id."""
         held = self._held(run)

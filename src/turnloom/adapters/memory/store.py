@@ -307,18 +307,6 @@ class MemoryVerifier:
                 yield VerifiedRun(id, ends[1].seq)
 
 
-class MemoryTenants:
-    """The tenants of a log."""
-
-    def __init__(self, log: MemoryLog) -> None:
-        self._log = log
-
-    async def unfinished(self) -> Sequence[str]:
-        """The tenants that have unfinished runs, sorted."""
-        self._log.check_open()
-        return sorted(self._log.unfinished_tenants)
-
-
 class MemoryStore:
     """Log, inbox, claims, snapshots, artifacts and beliefs in memory, for one event loop.
 
@@ -336,7 +324,6 @@ class MemoryStore:
         self.results = MemoryResults(self.log.check_open)
         self.plans = MemoryPlans(self.log.check_open)
         self.verifier = MemoryVerifier(self.log)
-        self.tenants = MemoryTenants(self.log)
 
     async def aclose(self) -> None:
         """Refuse all later calls. Idempotent."""

@@ -240,7 +240,6 @@ ONE_WAY = "SELECT n FROM ({chosen})"
 RUNS_NAMED = """
     SELECT id FROM runs WHERE tenant = ?1 AND id >= ?2 AND id < ?2 || char(0x10ffff)
     ORDER BY id LIMIT ?3"""
-TENANTS = "SELECT DISTINCT tenant FROM runs WHERE ended IS NULL ORDER BY tenant"
 ENDS_OF = f"{_ENDS} WHERE r.tenant = ? AND r.id = ?"
 
 NAME_OF = "SELECT id FROM runs WHERE n = ?"

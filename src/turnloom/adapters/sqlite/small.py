@@ -202,18 +202,6 @@ class SqliteBeliefs:
         """Do nothing: it closes with the log."""
 
 
-class SqliteTenants:
-    """The tenants of a file."""
-
-    def __init__(self, database: DatabaseFile) -> None:
-        self._database = database
-
-    async def unfinished(self) -> Sequence[str]:
-        """The tenants that have unfinished runs, sorted."""
-        await self._database.ready()
-        return [tenant for (tenant,) in self._database.rows(queries.TENANTS)]
-
-
 def _is_evidence(belief: Belief) -> bool:
     """Whether a stored belief is valid; a damaged row is ignored."""
     numbers = (belief.successes, belief.failures)

@@ -14,7 +14,6 @@ from turnloom.adapters.sqlite.small import (
     SqlitePlans,
     SqliteResults,
     SqliteSnapshots,
-    SqliteTenants,
 )
 from turnloom.adapters.sqlite.verifier import SqliteVerifier
 from turnloom.log.logic import Codec
@@ -52,7 +51,6 @@ class SqliteStore:
         self.beliefs = SqliteBeliefs(self._database)
         self.results = SqliteResults(self._database)
         self.plans = SqlitePlans(self._database)
-        self.tenants = SqliteTenants(self._database)
         self.pruner = SqlitePruner(self._database, patience)
         self.verifier = SqliteVerifier(self._database, self._readers, codec)
 

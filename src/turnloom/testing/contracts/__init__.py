@@ -47,7 +47,6 @@ from turnloom.testing.contracts.small import (
     VerifierContract,
 )
 from turnloom.testing.contracts.stores import SharedStoreContract
-from turnloom.testing.contracts.tenants import UnfinishedTenantsContract
 from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
@@ -73,7 +72,6 @@ __all__ = [
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
-    "UnfinishedTenantsContract",
     "TokenCounterContract",
     "ToolServerContract",
     "VectorSearchContract",
