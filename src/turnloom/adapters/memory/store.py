@@ -9,6 +9,12 @@ from weakref import WeakSet
 
 import anyio
 
+from turnloom.adapters.memory.beside import (
+    MemoryAudit,
+    MemoryFeedback,
+    MemoryKeys,
+    MemorySchedules,
+)
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.board.logic.rows import instant_of, microseconds, rows_of
@@ -324,6 +330,10 @@ class MemoryStore:
         self.results = MemoryResults(self.log.check_open)
         self.plans = MemoryPlans(self.log.check_open)
         self.verifier = MemoryVerifier(self.log)
+        self.keys = MemoryKeys(self.log.check_open)
+        self.audit = MemoryAudit(self.log.check_open)
+        self.feedback = MemoryFeedback(self.log)
+        self.schedules = MemorySchedules(self.log.check_open)
 
     async def aclose(self) -> None:
         """Refuse all later calls. Idempotent."""
