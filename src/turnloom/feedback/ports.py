@@ -30,3 +30,11 @@ class FeedbackStore(Protocol):
     ) -> frozenset[str]:
         """Those of some runs of a tenant that have feedback which a filter selects."""
         ...
+
+    async def forget(self, tenant: str, who: str) -> int:
+        """Remove all feedback of a person of a tenant; returns how much there was.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        ...

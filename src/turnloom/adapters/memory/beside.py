@@ -133,6 +133,10 @@ class MemoryFeedback:
             run for run, own in given.items() if any(is_wanted(each, which) for each in own)
         )
 
+    def remove(self, run: RunKey) -> None:
+        """Remove the feedback on a run that is removed."""
+        self._given.pop(run, None)
+
 
 class MemorySchedules:
     """Firings of schedules, and planned starts."""

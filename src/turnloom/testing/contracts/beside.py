@@ -255,6 +255,19 @@ class FeedbackContract:
             assert await chosen(least=0.4, most=0.6) == "a"
             assert await chosen(name="other") == "d"
 
+    async def test_a_person_is_forgotten(self) -> None:
+        """All feedback of a person is removed, in one tenant, and that of others stays."""
+        async with self.fresh() as (log, feedback):
+            for run in (key("a"), key("b"), RunKey(OTHER, "a")):
+                await log.append(run, events(run.id, 1), 0)
+                await feedback.give(run, opinion(run.id, score=1.0))
+            await feedback.give(key("a"), opinion(score=1.0, who="bob"))
+            assert await feedback.forget(TENANT, "ann") == 2
+            assert await feedback.forget(TENANT, "ann") == 0
+            assert [each.who for each in await feedback.of_run(key("a"))] == ["bob"]
+            assert not await feedback.of_run(key("b"))
+            assert len(await feedback.of_run(RunKey(OTHER, "a"))) == 1
+
     async def test_refusals(self) -> None:
         """Feedback on an unknown run is refused, and so is more of it than a run may have."""
         async with self.fresh() as (log, feedback):
