@@ -30,6 +30,10 @@ class Keys(Protocol):
         shows."""
         ...
 
+    async def any(self, now: datetime) -> bool:
+        """Whether any tenant has a key that is in force."""
+        ...
+
     async def list(self, tenant: str, limit: int, *, before: str | None = None) -> Sequence[ApiKey]:
         """At most `limit` keys of a tenant, the latest first: all, or those made before the key
         `before`; none if the tenant has no such key."""

@@ -34,6 +34,11 @@ class MemoryKeys:
         self._check_open()
         return self._keys.get(id)
 
+    async def any(self, now: datetime) -> bool:
+        """Whether a tenant has a key that is in force."""
+        self._check_open()
+        return any(each.key.status(now) == "valid" for each in self._keys.values())
+
     async def list(self, tenant: str, limit: int, *, before: str | None = None) -> Sequence[ApiKey]:
         """Keys of a tenant, latest first."""
         self._check_open()
@@ -132,6 +137,16 @@ class MemoryFeedback:
         return frozenset(
             run for run, own in given.items() if any(is_wanted(each, which) for each in own)
         )
+
+    async def forget(self, tenant: str, who: str) -> int:
+        """Remove all feedback of a person; returns how much there was."""
+        self._log.check_open()
+        count = 0
+        for run, own in self._given.items():
+            for place in [place for place in own if run.tenant == tenant and place[2] == who]:
+                del own[place]
+                count += 1
+        return count
 
     def remove(self, run: RunKey) -> None:
         """Remove the feedback on a run that is removed."""

@@ -79,6 +79,15 @@ class SqliteKeys:
             return StoredKey(_key(row), digest)
         return None
 
+    async def any(self, now: datetime) -> bool:
+        """Whether a tenant has a key that is in force.
+
+        Raises:
+            StoreUnavailable: the file cannot be read.
+        """
+        await self._database.ready()
+        return bool(self._database.rows(queries.ANY_KEY, microseconds(now)))
+
     async def list(self, tenant: str, limit: int, *, before: str | None = None) -> Sequence[ApiKey]:
         """Keys of a tenant, latest first.
 

@@ -6,6 +6,8 @@ ADD_KEY = f"""
     INSERT OR IGNORE INTO api_keys ({_KEY}, digest)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 FIND_KEY = f"SELECT {_KEY}, digest FROM api_keys WHERE id = ?"
+ANY_KEY = """
+    SELECT 1 FROM api_keys WHERE revoked IS NULL AND (expires IS NULL OR expires > ?) LIMIT 1"""
 KEY_OF = f"SELECT {_KEY} FROM api_keys WHERE tenant = ? AND id = ?"
 # The comparison with the number of a missing key is never true.
 KEYS_OF = f"""

@@ -104,6 +104,16 @@ class KeysContract:
             found = await keys.lookup("a")
             assert found is not None and found.key == first
 
+    async def test_whether_there_are_keys(self) -> None:
+        """A store has keys as long as one of them is in force, of any tenant."""
+        async with self.fresh() as keys:
+            assert not await keys.any(NOON)
+            await keys.add(api_key("a", OTHER))
+            assert await keys.any(NOON)
+            assert not await keys.any(NOON + 60 * MINUTE)
+            await keys.revoke(OTHER, "a", NOON)
+            assert not await keys.any(NOON)
+
     async def test_last_use(self) -> None:
         """The last use only moves forward, and only for the key's tenant."""
         async with self.fresh() as keys:
