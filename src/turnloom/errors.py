@@ -8,6 +8,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   └── NotYours          a question belongs to another user or tenant
+├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
 ├── Forbidden             the role or the scopes of a principal do not allow a call
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
@@ -119,6 +120,15 @@ class NotYours(UsageError):
     """A question belongs to another user or tenant."""
 
     code = "TURNLOOM-NOT-YOURS"
+
+
+class NotAuthenticated(TurnloomError):
+    """A credential is missing, unknown, expired, revoked or malformed: one answer for all."""
+
+    code = "TURNLOOM-NOT-AUTHENTICATED"
+
+    def __init__(self) -> None:
+        super().__init__("The credential is missing or not valid. Send `Authorization: Bearer …`.")
 
 
 class Forbidden(TurnloomError):
