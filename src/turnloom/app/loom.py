@@ -11,6 +11,7 @@ from turnloom.app.access import PROGRAM
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
+from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
 from turnloom.app.run import Run
 from turnloom.app.serving import Serving
@@ -90,8 +91,9 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log. `workflows` are those that the
-    app serves by name, and `serving` is for processes that serve them.
+    `explain` says why a run went as it did; `history` reads its log, and `guards` what
+    guards know. `workflows` are those that the app serves by name, and `serving` is for processes
+    that serve them.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -115,6 +117,7 @@ class Loom:
         self._boards: dict[tuple[str, str], Callable[[str], Board]] = {}
         self.history = History(self._open)
         self.explain = Explanations(self.history, self._open)
+        self.guards = GuardRecords(self.history, self._open)
         self.workflows = Workflows(self._open)
         self.serving = Serving(self._open, self._serve, self.workflows, self._declared_boards)
 

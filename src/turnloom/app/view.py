@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 from turnloom.app.access import Access
 from turnloom.app.board import Board, Readable
 from turnloom.app.explanations import Explanations
+from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
 from turnloom.app.run import Run
-from turnloom.errors import Forbidden, UsageError
+from turnloom.errors import Forbidden, UnknownCollection, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of
 from turnloom.runs.principal import Principal
 
@@ -37,7 +38,8 @@ class LoomView:
     """An app as one principal sees it: each call is made in its tenant, as its user, with its role
     and scopes. What it may not see is not found, as if it did not exist.
 
-    `explain` and `history` are those of the tenant, for principals with the scope `explain`.
+    `explain`, `history` and `guards` are those of the tenant, for principals with the scope
+    `explain`.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class LoomView:
         self._access = Access(principal)
         self.history = History(open, self._access)
         self.explain = Explanations(self.history, open, self._access)
+        self.guards = GuardRecords(self.history, open, self._access)
 
     def __repr__(self) -> str:
         return f"<LoomView of {self.principal}>"
@@ -179,16 +182,21 @@ class LoomView:
         name = as_name(name, "The name of a board")
         return BoardView(self._open(), self.principal, name, self._find_board)
 
-    def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
-        """A collection of the tenant, as `Loom.collection` gives it. Calls that name another tenant
-        are refused.
+    def collection(self, collection: "type[RagCollection] | str") -> "VectorSearch":
+        """A collection of the tenant, as `Loom.collection` gives it, or a registered one by its
+        name. Calls that name another tenant are refused.
 
         Raises:
             Forbidden: the principal lacks the scope `collections`.
+            UnknownCollection: no collection of this name is registered.
             UsageError: the collection is unknown, or its adapter does not separate tenants.
         """
         self._access.need("collections")
-        return self._open().collections.open_only_for(self.principal.app_id, collection)
+        known = self._open().collections
+        meant = known.known(collection) if isinstance(collection, str) else collection
+        if meant is None:
+            raise UnknownCollection(str(collection))
+        return known.open_only_for(self.principal.app_id, meant)
 
 
 class BoardView(Readable):

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -37,7 +37,7 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the beginning of a further request starts the time again."""
-        before: RequestResponseCycle | None = self.cycle
+        before = cast("RequestResponseCycle | None", self.cycle)
         if self._timer is None and (before is None or before.response_complete):
             self._timer = self.loop.call_later(HEAD, self._give_up)
         super().data_received(data)

@@ -37,17 +37,20 @@ class Subject(StrEnum):
     plan = "plan"
     graph = "graph"
     state = "state"
+    openapi = "openapi"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShowCommand(Command):
     """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
-    the agents of a workflow or a run their context, a picture of a workflow, or the state of a run
-    at any of its events."""
+    the agents of a workflow or a run their context, a picture of a workflow, the state of a run at
+    any of its events, or the OpenAPI document of the server."""
 
     subject: Annotated[
         Subject,
-        typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan`, `graph` or `state`."),
+        typer.Argument(
+            metavar="WHAT", help="`schema`, `config`, `plan`, `graph`, `state` or `openapi`."
+        ),
     ]
     name: Annotated[
         str | None,
@@ -76,6 +79,8 @@ class ShowCommand(Command):
                 self._show_config(terminal)
             case Subject.schema:
                 self._show_schema(terminal)
+            case Subject.openapi:
+                self._show_openapi(terminal)
             case Subject.plan if self.name is not None and Path(self.name).is_dir():
                 self._show_folder(terminal, self.name)
             case Subject.plan if self.name is not None and is_program(self.name):
@@ -177,6 +182,13 @@ class ShowCommand(Command):
         if self.store is not None:
             raise UsageError("A schema has no store. Leave `--store` out.")
         terminal.emit(written(schema_of(self.name)))
+
+    def _show_openapi(self, terminal: Terminal) -> None:
+        if self.name is not None:
+            raise UsageError(f"`turnloom show openapi` takes no name. Leave {self.name!r} out.")
+        from turnloom.server import openapi
+
+        terminal.emit(msgspec.json.format(msgspec.json.encode(openapi()), indent=2))
 
     def _show_config(self, terminal: Terminal) -> None:
         if self.name is not None:
