@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -81,17 +82,22 @@ class ShowCommand(Command):
                 self._show_schema(terminal)
             case Subject.openapi:
                 self._show_openapi(terminal)
-            case Subject.plan if self.name is not None and Path(self.name).is_dir():
-                self._show_folder(terminal, self.name)
-            case Subject.plan if self.name is not None and is_program(self.name):
-                self._show_flow(terminal, self.name)
             case Subject.plan:
-                asyncio.run(self._show_run(terminal))
+                self._show_context(terminal)
             case Subject.graph:
                 asyncio.run(self._show_graph(terminal))
             case Subject.state:
                 asyncio.run(self._show_state(terminal))
         return 0
+
+    def _show_context(self, terminal: Terminal) -> None:
+        """What gives agents their context: those of a folder, of a flow, or of a run."""
+        if self.name is not None and Path(self.name).is_dir():
+            self._show_folder(terminal, self.name)
+        elif self.name is not None and is_program(self.name):
+            self._show_flow(terminal, self.name)
+        else:
+            asyncio.run(self._show_run(terminal))
 
     def _check(self) -> None:
         """Refuse what cannot be shown, before anything is opened."""
@@ -186,9 +192,8 @@ class ShowCommand(Command):
     def _show_openapi(self, terminal: Terminal) -> None:
         if self.name is not None:
             raise UsageError(f"`turnloom show openapi` takes no name. Leave {self.name!r} out.")
-        from turnloom.server import openapi
-
-        terminal.emit(msgspec.json.format(msgspec.json.encode(openapi()), indent=2))
+        made = msgspec.json.encode(import_module("turnloom.server").openapi())
+        terminal.emit(msgspec.json.format(made, indent=2))
 
     def _show_config(self, terminal: Terminal) -> None:
         if self.name is not None:
