@@ -119,7 +119,13 @@ class Loom:
         self.explain = Explanations(self.history, self._open)
         self.guards = GuardRecords(self.history, self._open)
         self.workflows = Workflows(self._open)
-        self.serving = Serving(self._open, self._serve, self.workflows, self._declared_boards)
+        self.serving = Serving(
+            self._open,
+            self._serve,
+            self.workflows,
+            self._declared_boards,
+            is_driving=self._is_driving,
+        )
 
     async def __aenter__(self) -> "Loom":
         return self
@@ -326,6 +332,9 @@ class Loom:
             UsageError: it is not a `Principal`.
         """
         return LoomView(principal, self._open, self._serve, self._board_of)
+
+    def _is_driving(self) -> bool:
+        return self._serving is not None and not self._serving.done()
 
     def _declared_boards(self) -> list[Board]:
         return [as_user(LOCAL) for as_user in self._boards.values()]

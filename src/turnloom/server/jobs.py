@@ -72,6 +72,11 @@ class RunningJob:
             self._task.cancel()
             await asyncio.wait({self._task})
 
+    async def ended(self) -> None:
+        """Wait for the end of the work."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     @property
     def is_running(self) -> bool:
         """Whether it has not ended."""
