@@ -17,15 +17,21 @@ async def test_a_conversation_over_http(tmp_path: Path) -> None:
         run = await started(client)
         question = await asked(client, run)
         waiting = (await client.get("/questions")).json["items"]
-        assert [(each["run"], each["question"]["id"]) for each in waiting] == [(run, question["id"])]
+        assert [(each["run"], each["question"]["id"]) for each in waiting] == [
+            (run, question["id"])
+        ]
         for number, said in enumerate(["More.", "And?"], 2):
             answer = {"question": question["id"], "value": said}
             assert (await client.post(f"/runs/{run}/answers", answer)).json["delivery"] == "taken"
-            assert (await client.post(f"/runs/{run}/answers", answer)).json["delivery"] == "repeated"
+            assert (await client.post(f"/runs/{run}/answers", answer)).json[
+                "delivery"
+            ] == "repeated"
             question = await asked(client, run, number)
         read = (await client.get(f"/runs/{run}")).json
         assert (read["run"], read["status"], read["workflow"]) == (run, "waiting", "Chat")
-        assert (await client.post(f"/runs/{run}/cancel", {"reason": "x"})).json == {"was_open": True}
+        assert (await client.post(f"/runs/{run}/cancel", {"reason": "x"})).json == {
+            "was_open": True
+        }
         assert (await client.post(f"/runs/{run}/cancel")).json == {"was_open": False}
         assert (await client.get("/questions")).json["items"] == []
 
@@ -104,6 +110,7 @@ async def test_workflows_are_shown_checked_and_drawn(tmp_path: Path) -> None:
         assert {(each["name"], each["form"]) for each in listed} == {
             ("Chat", "conversation"),
             ("Short", "conversation"),
+            ("Tale", "conversation"),
             ("adding", "flow"),
             ("notes-local", "reaction"),
         }

@@ -50,6 +50,15 @@ SHORT = as_json(
 )
 
 
+# Asks the engine of the app.
+TALE = as_json(
+    {
+        "orchestrator.yaml": "{initial_agent: Teller}",
+        "agents.yaml": "agents: {Teller: {system_message: Tell a tale.}}",
+    }
+)
+
+
 class Sum(BaseModel):
     """Numbers, and their sum."""
 
@@ -158,6 +167,14 @@ class Stream:
         if "data" not in fields:
             return await self.next()
         return Frame(**{**fields, "data": json.loads(fields["data"])})
+
+    async def next_status(self) -> int:
+        """The status of the response."""
+        async with asyncio.timeout(PATIENCE):
+            while not self.status:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.status
 
     async def rest(self) -> list[Frame]:
         """All frames that follow."""
@@ -280,6 +297,7 @@ async def site(
     async with Loom(**{"store": "memory", **settings}) as app:
         write_folder(where / "served", CHAT, "Chat")
         write_folder(where / "served", SHORT, "Short")
+        write_folder(where / "served", TALE, "Tale")
         app.workflows.add(where / "served")
         app.register_flow(Flow("adding", Sum).start_with(check).finally_(add))
         for tenant in ("local", "acme", "other"):

@@ -226,13 +226,16 @@ Position = Callable[[Mapping[str, int]], str]
 
 
 class EventStream(Response):
-    """A response that follows runs from given positions until all of them have ended."""
+    """A response that follows runs until all of them have ended: from the positions `after`. Events
+    up to the positions `stored` are there already."""
 
     def __init__(
         self,
         runs: Sequence[Followed],
         after: Mapping[str, int],
+        stored: Mapping[str, int],
         position: Position,
+        *,
         streams: Streams,
         counting: AbstractContextManager[None],
     ) -> None:
@@ -240,6 +243,7 @@ class EventStream(Response):
         del self.headers["content-length"]  # it is not known
         self._runs = runs
         self._after = dict(after)
+        self._stored = stored
         self._position = position
         self._streams = streams
         self._counting = counting
@@ -288,13 +292,18 @@ class EventStream(Response):
             self._outbox.close(ended)
 
     async def _follow(self, run: Followed, texts: TextDeltas) -> None:
-        texts.begin()
+        """Send the events of a run; the text in progress follows what is stored already."""
+        after, stored = self._after[run.id], self._stored[run.id]
         try:
-            async with aclosing(run.events(self._after[run.id])) as events:
+            if after >= stored:
+                texts.begin()
+            async with aclosing(run.events(after)) as events:
                 async for event in events:
                     self._after[run.id] = event.seq
                     made = msgspec.json.encode(StreamedEvent(run.id, event))
                     await self._outbox.put(frame(made, id=self._position(self._after)))
+                    if event.seq == stored:
+                        texts.begin()
         finally:
             texts.end()
 
@@ -310,8 +319,8 @@ class EventStream(Response):
                 async with asyncio.timeout(PATIENCE):
                     await send(_piece(made))
             except TimeoutError:
-                log.warning("a stream was cut off: its client does not read")
-                raise
+                log.info("a stream was cut off: its client does not read")
+                return  # an incomplete response closes the connection
             if loop.time() - begun > SLOW and not is_last:
                 self.cut("slow")
             for texts in self._texts:

@@ -1,19 +1,18 @@
 """Events of runs: in pages, and live."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from turnloom.app.view import LoomView
 from turnloom.errors import UsageError
 from turnloom.events import RunEvent
 from turnloom.log.events import ENDS
 from turnloom.server.context import Asking, Limit, State, View
 from turnloom.server.replies import JSON, replies, reply
 from turnloom.server.routes.runs import RunId
-from turnloom.server.streams import MEDIA_TYPE, EventStream, Followed, Position
+from turnloom.server.streams import MEDIA_TYPE, EventStream, Position
 
 router = APIRouter(tags=["events"])
 
@@ -53,20 +52,27 @@ LastEventId = Annotated[
 After = Annotated[int, Query(ge=0, le=2**53, description="The position after which to begin.")]
 
 
-def _opening(state: State, asking: Asking) -> "OpenStream":
+def _opening(view: View, state: State, asking: Asking) -> "OpenStream":
     """Opens a stream for the one who asks, unless they have as many as they may."""
 
-    def opening(
-        runs: Sequence[Followed], after: Mapping[str, int], position: Position
-    ) -> EventStream:
+    async def opening(after: Mapping[str, int], position: Position) -> Response:
+        found = {run: await view.handle(run).summary() for run in after}
+        stored = {run: each.events for run, each in found.items()}
+        runs = [
+            view.handle(run)
+            for run, each in found.items()
+            if after[run] < each.events or f"run.{each.status}" not in ENDS
+        ]
+        if not runs:
+            return Response(status_code=204)
         state.open_streams.check(asking.key)
         counting = state.open_streams.one(asking.key)
-        return EventStream(runs, after, position, state.streams, counting=counting)
+        return EventStream(runs, after, stored, position, streams=state.streams, counting=counting)
 
     return opening
 
 
-OpenStream = Callable[[Sequence[Followed], Mapping[str, int], Position], EventStream]
+OpenStream = Callable[[Mapping[str, int], Position], Awaitable[Response]]
 Opening = Annotated[OpenStream, Depends(_opening)]
 
 
@@ -92,9 +98,7 @@ async def read_events(
         page = EventPage([*events[:limit]], after + limit if len(events) > limit else None)
         return reply(page)
     since = after if last_event_id is None else _count(last_event_id)
-    if await _is_over(view, run, since):
-        return Response(status_code=204)
-    return opening([view.handle(run)], {run: since}, lambda positions: str(positions[run]))
+    return await opening({run: since}, lambda positions: str(positions[run]))
 
 
 @router.get(
@@ -120,10 +124,7 @@ async def follow_runs(
     if last_event_id is not None:
         known = _positions(last_event_id.split(_AND))
         after |= {each: at for each, at in known.items() if each in after}
-    going = [each for each, at in after.items() if not await _is_over(view, each, at)]
-    if not going:
-        return Response(status_code=204)
-    return opening([view.handle(each) for each in going], after, _joined)
+    return await opening(after, _joined)
 
 
 def _joined(positions: Mapping[str, int]) -> str:
@@ -140,9 +141,3 @@ def _count(word: str) -> int:
     if not word.isdecimal() or len(word) > 15:
         raise UsageError(f"{word[:40]!r} is not a position. Give the last `id` of the stream.")
     return int(word)
-
-
-async def _is_over(view: LoomView, run: str, after: int) -> bool:
-    """Whether a run has ended, and has no events after a position."""
-    found = await view.handle(run).summary()
-    return found.events <= after and f"run.{found.status}" in ENDS
