@@ -167,10 +167,12 @@ class LoomView:
         self._access.need("runs:read")
         most = as_count(limit, "`limit`", 0)
         last = None if before is None else as_name(before, "`before`")
+        from turnloom.agents.logic.answers import Answerer
+
         who = self.principal
-        return await self._open().runs.questions.waiting(
-            who.app_id, who.user_id, who.role, limit=most, before=last
-        )
+        by = Answerer(who.user_id, who.role)
+        waiting = self._open().runs.questions.waiting
+        return await waiting(who.app_id, by, limit=most, before=last)
 
     def board(self, name: str = "board") -> "BoardView":
         """A board of the tenant, to read what the principal may see, and to publish as its user.
