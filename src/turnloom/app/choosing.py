@@ -73,8 +73,8 @@ def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:
         _statuses(given.get("status")),
         _name(given.get("workflow"), "workflow"),
         _name(given.get("user"), "user"),
-        _time(given.get("since"), "since", now),
-        until=_time(given.get("until"), "until", now),
+        time_of(given.get("since"), "since", now),
+        until=time_of(given.get("until"), "until", now),
     )
 
 
@@ -94,7 +94,26 @@ def _name(given: Any, what: str) -> str | None:
     return None if given is None else as_name(given, f"`{what}`")
 
 
-def _time(given: Any, what: str, now: datetime) -> datetime | None:
+def later_time(given: Any, what: str, now: datetime) -> datetime | None:
+    """An instant, or the end of an age such as `90d` that begins now.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    try:
+        if isinstance(given, str):
+            return now + length(given)
+        return None if given is None else instant(given, what)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def time_of(given: Any, what: str, now: datetime) -> datetime | None:
+    """An instant, or the beginning of an age such as `1h` that ends now.
+
+    Raises:
+        UsageError: it is neither.
+    """
     try:
         if isinstance(given, str):
             return now - length(given)

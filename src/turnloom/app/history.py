@@ -93,10 +93,11 @@ class History:
         Raises:
             UnknownRun: there is no such run.
         """
-        key = self._access.key(app_id, run, "explain")
-        events: Sequence[Event] = await self._parts().store.log.read(key)
-        if not events:
-            raise UnknownRun(run)
+        key = self._access.key(app_id, run)
+        async with self._access.noting("explanation.read", key.id, "explain"):
+            events: Sequence[Event] = await self._parts().store.log.read(key)
+            if not events:
+                raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
 
     async def named(

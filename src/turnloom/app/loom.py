@@ -11,9 +11,12 @@ from turnloom.app.access import PROGRAM
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
+from turnloom.app.feedback import RunFeedback
 from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
+from turnloom.app.keys import ApiKeys, AuditLog, Authentication
 from turnloom.app.run import Run
+from turnloom.app.schedules import Schedules
 from turnloom.app.serving import Serving
 from turnloom.app.view import LoomView, unknown_board
 from turnloom.app.workflows import Workflows
@@ -22,6 +25,8 @@ from turnloom.kernel.arguments import as_name
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Component, Engine
@@ -91,9 +96,10 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log, and `guards` what
-    guards know. `workflows` are those that the app serves by name, and `serving` is for processes
-    that serve them.
+    `explain` says why a run went as it did; `history` reads its log, and `guards` what guards know.
+    `workflows` are those that the app serves by name, and `serving` is for processes that serve
+    them. `auth` says who calls, `keys` manages API keys, `audit` is the record of what principals
+    did, `feedback` what people think of runs, and `schedules` starts runs by themselves.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -126,6 +132,11 @@ class Loom:
             self._declared_boards,
             is_driving=self._is_driving,
         )
+        self.auth = Authentication(self._open)
+        self.keys = ApiKeys(self._open)
+        self.audit = AuditLog(self._open)
+        self.feedback = RunFeedback(self._open)
+        self.schedules = Schedules(self._open, self._serve, self.workflows)
 
     async def __aenter__(self) -> "Loom":
         return self
@@ -146,6 +157,7 @@ class Loom:
         *,
         user_id: str = LOCAL,
         app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[S]": ...
 
     @overload
@@ -155,6 +167,7 @@ class Loom:
         *,
         user_id: str = LOCAL,
         app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[BaseModel]": ...
 
     async def start(
@@ -164,9 +177,11 @@ class Loom:
         *,
         user_id: str = LOCAL,
         app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[S] | Run[BaseModel]":
         """Start a run of the workflow in a folder, or of a flow with a state, and drive it in this
-        process.
+        process. With `at`, an instant or a time from now such as `1h`, it is planned: a process
+        that serves `schedules` starts it then, and until then there is no such run.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was started.
@@ -176,6 +191,9 @@ class Loom:
         from turnloom.app.starting import start_run
 
         user, tenant = as_name(user_id, "`user_id`"), PROGRAM.tenant(app_id)
+        if at is not None:
+            key = await self.schedules.plan(workflow, state, (user, tenant), at)
+            return Run(key, self._open().runs, self._serve)
         runs, parts = self._serve(), self._open()
         return Run(await start_run(parts, workflow, state, user, tenant=tenant), runs, self._serve)
 
@@ -324,14 +342,14 @@ class Loom:
         """
         return self._open().collections.open_for(PROGRAM.tenant(app_id), collection)
 
-    def as_principal(self, principal: "Principal") -> LoomView:
+    def as_principal(self, principal: "Principal", *, via: str = "") -> LoomView:
         """The app as a principal sees it: each call is made in its tenant, as its user, with its
-        role and scopes.
+        role and scopes. `via` names its credential in the audit trail.
 
         Raises:
             UsageError: it is not a `Principal`.
         """
-        return LoomView(principal, self._open, self._serve, self._board_of)
+        return LoomView(principal, self._open, self._serve, self._board_of, via=via)
 
     def _is_driving(self) -> bool:
         return self._serving is not None and not self._serving.done()

@@ -1,14 +1,17 @@
 """The app as one principal sees it."""
 
 from collections.abc import Callable, Iterable, Set
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from turnloom.app.access import Access
 from turnloom.app.board import Board, Readable
 from turnloom.app.explanations import Explanations
+from turnloom.app.feedback import RunFeedback
 from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
+from turnloom.app.keys import ApiKeys, AuditLog, trail_of
 from turnloom.app.run import Run
 from turnloom.errors import Forbidden, UnknownCollection, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of
@@ -39,7 +42,9 @@ class LoomView:
     and scopes. What it may not see is not found, as if it did not exist.
 
     `explain`, `history` and `guards` are those of the tenant, for principals with the scope
-    `explain`.
+    `explain`; `keys` and `audit` are for those with the scopes of that name, and `feedback` is
+    about runs that the principal may see. What it starts, answers, cancels, explains and manages is
+    in the audit trail.
     """
 
     def __init__(
@@ -48,15 +53,19 @@ class LoomView:
         open: "Callable[[], Parts]",
         serve: "Callable[[], Runs]",
         find_board: FindBoard,
+        via: str = "",
     ) -> None:
         self.principal = as_one_of(principal, Principal, "The principal")
         self._open = open
         self._serve = serve
         self._find_board = find_board
-        self._access = Access(principal)
+        self._access = Access(principal, partial(trail_of, open), via)
         self.history = History(open, self._access)
         self.explain = Explanations(self.history, open, self._access)
         self.guards = GuardRecords(self.history, open, self._access)
+        self.keys = ApiKeys(open, self._access)
+        self.audit = AuditLog(open, self._access)
+        self.feedback = RunFeedback(open, self._access)
 
     def __repr__(self) -> str:
         return f"<LoomView of {self.principal}>"
@@ -84,11 +93,12 @@ class LoomView:
         Raises:
             Forbidden: the principal lacks the scope `runs:write`.
         """
-        self._access.need("runs:write")
         from turnloom.app.starting import start_run
 
         who, runs, parts = self.principal, self._serve(), self._open()
-        key = await start_run(parts, workflow, state, who.user_id, tenant=who.app_id, id=id)
+        async with self._access.noting("run.started", "", "runs:write") as note:
+            key = await start_run(parts, workflow, state, who.user_id, tenant=who.app_id, id=id)
+            note.what = key.id
         return Run(key, runs, self._serve, self._access)
 
     async def run(self, flow: "Flow[S]", state: "S | None" = None) -> "Outcome[S]":
@@ -112,9 +122,10 @@ class LoomView:
             UnknownRun: there is no such run that the principal may see.
             RunBusy: another process drives it.
         """
-        key = self._access.key(None, run, "runs:write")
-        await self._access.own(self._open().runs.log, key)
-        await self._serve().resume(key)
+        key = self._access.key(None, run)
+        async with self._access.noting("run.resumed", key.id, "runs:write"):
+            await self._access.own(self._open().runs.log, key)
+            await self._serve().resume(key)
         return self.handle(run)
 
     def handle(self, run: str) -> "Run[BaseModel]":

@@ -13,12 +13,13 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
+from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.assembly.service.gathering import describe_contexts
 from turnloom.cli.command import Command
 from turnloom.cli.explanations import render_state
 from turnloom.cli.graphs import graph_of
 from turnloom.cli.problems import located, relocate
-from turnloom.cli.programs import file_of, flow_at, is_program, refuse_exits
+from turnloom.cli.programs import refuse_exits
 from turnloom.cli.stored import AppId, Json, StoreFile, find_run, masked, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
