@@ -62,9 +62,10 @@ class Run(Generic[S_co]):
         after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
 
-    async def chat(self, after: int = 0) -> "AsyncGenerator[ChatEvent]":
-        """Its chat after a position, live, up to its end: what a user sees of its events. For the
-        program and for developers, that is what the run's user sees.
+    async def chat(self, after: int = 0, *, live: bool = True) -> "AsyncGenerator[ChatEvent]":
+        """Its chat after a position, live, up to its end, or unless `live` what is stored: what a
+        user sees of its events. For the program and for developers, that is what the run's user
+        sees.
 
         Raises:
             UnknownRun: there is no such run.
@@ -76,7 +77,7 @@ class Run(Generic[S_co]):
         await self._access.own(self._runs.log, self._key)
         who = None if self._access.user is None else self._access.answerer(None)
         try:
-            async with aclosing(chat(self._runs, self._key, who, after)) as shown:
+            async with aclosing(chat(self._runs, self._key, who, after, live=live)) as shown:
                 async for each in shown:
                     yield each
         except TurnloomError as error:

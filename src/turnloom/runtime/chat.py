@@ -16,10 +16,10 @@ _OF_QUESTIONS = QuestionAnswered | QuestionExpiredFact | AnswerRefused
 
 
 async def chat(
-    runs: Runs, run: RunKey, who: Answerer | None, after: int = 0
+    runs: Runs, run: RunKey, who: Answerer | None, after: int = 0, *, live: bool = True
 ) -> AsyncGenerator[ChatEvent]:
-    """What a person, by default the run's user, sees of a run after a position, live, up to its
-    end.
+    """What a person, by default the run's user, sees of a run after a position: live, up to its
+    end, or what is stored.
 
     Raises:
         UnknownRun: there is no such run.
@@ -29,7 +29,7 @@ async def chat(
     by = who or Answerer(started.user, "user")
     viewer = Viewer(by.user, by.role, started.user, started.form)
     is_begun = after == 0
-    async with aclosing(runs.events(run, after)) as events:
+    async with aclosing(runs.events(run, after) if live else _stored(runs, run, after)) as events:
         async for event in events:
             if isinstance(event.data, _OF_QUESTIONS) and not is_begun:
                 is_begun = True  # what came before is read only if an event refers to it
@@ -38,6 +38,11 @@ async def chat(
             viewer = _asked(viewer, [event])
             if (shown := chat_view(event, viewer)) is not None:
                 yield shown
+
+
+async def _stored(runs: Runs, run: RunKey, after: int) -> AsyncGenerator[Event]:
+    for event in await runs.log.read(run, after):
+        yield event
 
 
 def _asked(viewer: Viewer, events: list[Event]) -> Viewer:

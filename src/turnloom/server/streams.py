@@ -27,6 +27,9 @@ RETRY = 2_000
 # Seconds that sending may take: a slower client is told so, and after the second number cut off.
 SLOW, PATIENCE = 10.0, 30.0
 
+# Seconds without an event after which a reader has caught up.
+CAUGHT_UP = 0.1
+
 # Bytes that wait for a client: events then wait in the store, and text is sent again as a whole.
 ROOM = 262_144
 
@@ -150,10 +153,12 @@ class TextDeltas:
         self._listening = ExitStack()
         self._replayed: list[Delta] | None = None
         self._is_behind = False
+        self.has_begun = False
 
     def begin(self) -> None:
         """Send the answers in progress as a whole, and listen from now on."""
         self.end()
+        self.has_begun = True
         self._replayed = []
         self._listening.enter_context(self._run.listening(self._hear))
         replayed, self._replayed = self._replayed, None
@@ -292,19 +297,23 @@ class EventStream(Response):
             self._outbox.close(ended)
 
     async def _follow(self, run: Followed, texts: TextDeltas) -> None:
-        """Send the events of a run; the text in progress follows what is stored already."""
+        """Send the events of a run. The text in progress follows what is stored already, which some
+        readers see only a part of."""
         after, stored = self._after[run.id], self._stored[run.id]
+        loop = asyncio.get_running_loop()
+        begins = loop.call_later(CAUGHT_UP if after < stored else 0, texts.begin)
         try:
-            if after >= stored:
-                texts.begin()
             async with aclosing(run.events(after)) as events:
                 async for event in events:
+                    begins.cancel()
                     self._after[run.id] = event.seq
                     made = msgspec.json.encode(StreamedEvent(run.id, event))
                     await self._outbox.put(frame(made, id=self._position(self._after)))
-                    if event.seq == stored:
-                        texts.begin()
+                    if not texts.has_begun:
+                        wait = CAUGHT_UP if event.seq < stored else 0
+                        begins = loop.call_later(wait, texts.begin)
         finally:
+            begins.cancel()
             texts.end()
 
     async def _send(self, send: Send) -> None:
