@@ -115,6 +115,10 @@ class ApiKeys:
         """
         return await self._ring().revoke(self._access.admin(app_id, "keys"), id)
 
+    def now(self) -> datetime:
+        """The present instant, by which keys expire."""
+        return self._open().clock.now()
+
     def _ring(self) -> "KeyRing":
         from turnloom.access.service import KeyRing
         from turnloom.wiring.doors import port_of

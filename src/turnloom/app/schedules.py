@@ -72,6 +72,16 @@ class Schedules:
         self._drive()
         return await (await self.service()).fire(tenant, as_name(name, "`name`"))
 
+    async def rested(self, fired: "StartedFiring") -> None:
+        """Wait until a run that was started here ends or waits.
+
+        Raises:
+            TurnloomError: the run cannot be driven here.
+        """
+        from turnloom.log.spec import RunKey
+
+        await self._drive().rested(RunKey(fired.tenant, fired.run))
+
     async def fire_due(self) -> "list[StartedFiring]":
         """Start what is due, and drive it in this process; returns what was started here.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from anyio import to_thread
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from turnloom.app.arguments import as_path
 from turnloom.app.programs import file_of, flow_at, is_program, state_from
@@ -103,7 +103,7 @@ class _Starts:
         if target.flow is not None:
             if target.entry:
                 parts.flows.declare(target.flow, target.entry)
-            state = state_from(target.flow, request.input or None, _INPUT)
+            state = _state(target.flow, request)
         what = target.folder if target.flow is None else target.flow
         return await start_run(
             parts, what, state, request.user, tenant=request.tenant, id=request.run
@@ -131,6 +131,22 @@ class _Starts:
             found = await to_thread.run_sync(flow_at, workflow, limiter=threads(LOADING))
             return _Target(found, _absolute(file_of(workflow)))
         return _Target(folder=_folder(workflow) or self._workflows.folder(workflow))
+
+
+def _state(flow: Flow[Any], request: StartRequest) -> BaseModel:
+    """The initial state of a request.
+
+    Raises:
+        UsageError: the flow has no such state, for example because it has changed.
+    """
+    if not request.state:
+        return state_from(flow, request.input or None, _INPUT)
+    try:
+        return flow.state.model_validate_json(request.state, by_name=True)
+    except ValidationError as error:
+        raise UsageError(
+            f"The planned state does not fit flow {flow.name!r}, which has changed since: {error}"
+        ) from error
 
 
 def _absolute(path: str) -> str:

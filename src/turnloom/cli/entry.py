@@ -62,6 +62,13 @@ COMMANDS = {
     "serve": "ServeCommand",
     "show": "ShowCommand",
     "store": "StoreCommand",
+    "feedback": "FeedbackCommand",
+    "schedule list": "ScheduleListCommand",
+    "schedule run": "ScheduleRunCommand",
+    "schedule cancel": "ScheduleCancelCommand",
+    "keys create": "KeysCreateCommand",
+    "keys list": "KeysListCommand",
+    "keys revoke": "KeysRevokeCommand",
     "completion": "Completion",
 }
 

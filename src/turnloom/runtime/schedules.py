@@ -168,7 +168,7 @@ class Scheduling:
             start.run,
             start.workflow,
             start.user,
-            input=start.state,
+            state=start.state,
             entry=start.entry,
         )
         error = await self._try(request)
