@@ -349,7 +349,9 @@ class Loom:
         Raises:
             UsageError: it is not a `Principal`.
         """
-        return LoomView(principal, self._open, self._serve, self._board_of, via=via)
+        return LoomView(
+            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=via
+        )
 
     def _is_driving(self) -> bool:
         return self._serving is not None and not self._serving.done()
