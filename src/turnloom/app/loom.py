@@ -17,6 +17,7 @@ from turnloom.app.keys import ApiKeys, AuditLog, Authentication
 from turnloom.app.run import Run
 from turnloom.app.schedules import Schedules
 from turnloom.app.serving import Serving
+from turnloom.app.upkeep import Upkeep
 from turnloom.app.view import LoomView, unknown_board
 from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
@@ -74,6 +75,9 @@ class LoomSettings(TypedDict, total=False):
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None
+    retention: str | None
+    keep_failed: bool | None
+    tenants: dict[str, dict[str, str | bool]] | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"
@@ -95,8 +99,9 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log. `workflows` are those that the
-    app serves by name, and `serving` is for processes that serve them. `auth` says who calls,
+    `explain` says why a run went as it did; `history` reads its log; `upkeep` takes care of the
+    store. `workflows` are those that the app serves by name, and `serving` is for processes that
+    serve them. `auth` says who calls,
     `keys` manages API keys, `audit` is the record of what principals did, `feedback` what people
     think of runs, and `schedules` starts runs by themselves.
 
@@ -129,6 +134,7 @@ class Loom:
         self.audit = AuditLog(self._open)
         self.feedback = RunFeedback(self._open)
         self.schedules = Schedules(self._open, self._serve, self.workflows)
+        self.upkeep = Upkeep(self._open)
 
     async def __aenter__(self) -> "Loom":
         return self
