@@ -13,6 +13,7 @@ from turnloom.log.spec import LOCAL, RunKey
 
 if TYPE_CHECKING:
     from turnloom.access.service import AuditTrail
+    from turnloom.agents.logic.answers import Answerer
     from turnloom.log.ports import EventLog
     from turnloom.runs.principal import Principal, Scope
 
@@ -84,11 +85,6 @@ class Access:
         who = self.principal
         return None if who is None or who.sees_all else who.user_id
 
-    @property
-    def role(self) -> str:
-        """The role of the principal; none for the program itself."""
-        return "" if self.principal is None else self.principal.role
-
     def need(self, *scopes: "Scope") -> None:
         """Refuse a call that needs scopes which the principal lacks.
 
@@ -134,6 +130,18 @@ class Access:
         if named not in (None, self.principal.user_id):
             raise Forbidden(f"{self.principal} cannot act as {named!r}.")
         return self.principal.user_id
+
+    def answerer(self, given: str | None) -> "Answerer | None":
+        """The person who answers questions, with the role of the principal.
+
+        Raises:
+            Forbidden: the principal is another person.
+        """
+        from turnloom.agents.logic.answers import Answerer
+
+        who = self.person(given)
+        role = "" if self.principal is None else self.principal.role
+        return None if who is None else Answerer(who, role)
 
     async def own(self, log: "EventLog", run: RunKey) -> None:
         """Refuse a run that is not the principal's, as if it did not exist.

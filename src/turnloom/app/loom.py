@@ -12,6 +12,7 @@ from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
 from turnloom.app.feedback import RunFeedback
+from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
 from turnloom.app.keys import ApiKeys, AuditLog, Authentication
 from turnloom.app.run import Run
@@ -99,11 +100,11 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log; `upkeep` takes care of the
-    store. `workflows` are those that the app serves by name, and `serving` is for processes that
-    serve them. `auth` says who calls,
-    `keys` manages API keys, `audit` is the record of what principals did, `feedback` what people
-    think of runs, and `schedules` starts runs by themselves.
+    `explain` says why a run went as it did; `history` reads its log, and `guards` what guards know.
+    `upkeep` takes care of the store. `workflows` are those that the app serves by name, and
+    `serving` is for processes that serve them. `auth` says who calls, `keys` manages API keys,
+    `audit` is the record of what principals did, `feedback` what people think of runs, and
+    `schedules` starts runs by themselves.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -127,8 +128,15 @@ class Loom:
         self._boards: dict[tuple[str, str], Callable[[str], Board]] = {}
         self.history = History(self._open)
         self.explain = Explanations(self.history, self._open)
+        self.guards = GuardRecords(self.history, self._open)
         self.workflows = Workflows(self._open)
-        self.serving = Serving(self._open, self._serve, self.workflows, self._declared_boards)
+        self.serving = Serving(
+            self._open,
+            self._serve,
+            self.workflows,
+            self._declared_boards,
+            is_driving=self._is_driving,
+        )
         self.auth = Authentication(self._open)
         self.keys = ApiKeys(self._open)
         self.audit = AuditLog(self._open)
@@ -348,6 +356,9 @@ class Loom:
             UsageError: it is not a `Principal`.
         """
         return LoomView(principal, self._open, self._serve, self._board_of, via=via)
+
+    def _is_driving(self) -> bool:
+        return self._serving is not None and not self._serving.done()
 
     def _declared_boards(self) -> list[Board]:
         return [as_user(LOCAL) for as_user in self._boards.values()]

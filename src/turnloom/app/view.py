@@ -9,10 +9,11 @@ from turnloom.app.access import Access
 from turnloom.app.board import Board, Readable
 from turnloom.app.explanations import Explanations
 from turnloom.app.feedback import RunFeedback
+from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
 from turnloom.app.keys import ApiKeys, AuditLog, trail_of
 from turnloom.app.run import Run
-from turnloom.errors import Forbidden, UsageError
+from turnloom.errors import Forbidden, UnknownCollection, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of
 from turnloom.runs.principal import Principal
 
@@ -40,10 +41,10 @@ class LoomView:
     """An app as one principal sees it: each call is made in its tenant, as its user, with its role
     and scopes. What it may not see is not found, as if it did not exist.
 
-    `explain` and `history` are those of the tenant, for principals with the scope `explain`;
-    `keys` and `audit` are for those with the scopes of that name, and `feedback` is about runs that
-    the principal may see. What it starts, answers, cancels, explains and manages is in the audit
-    trail.
+    `explain`, `history` and `guards` are those of the tenant, for principals with the scope
+    `explain`; `keys` and `audit` are for those with the scopes of that name, and `feedback` is
+    about runs that the principal may see. What it starts, answers, cancels, explains and manages is
+    in the audit trail.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class LoomView:
         self._access = Access(principal, partial(trail_of, open), via)
         self.history = History(open, self._access)
         self.explain = Explanations(self.history, open, self._access)
+        self.guards = GuardRecords(self.history, open, self._access)
         self.keys = ApiKeys(open, self._access)
         self.audit = AuditLog(open, self._access)
         self.feedback = RunFeedback(open, self._access)
@@ -176,10 +178,12 @@ class LoomView:
         self._access.need("runs:read")
         most = as_count(limit, "`limit`", 0)
         last = None if before is None else as_name(before, "`before`")
+        from turnloom.agents.logic.answers import Answerer
+
         who = self.principal
-        return await self._open().runs.questions.waiting(
-            who.app_id, who.user_id, who.role, limit=most, before=last
-        )
+        by = Answerer(who.user_id, who.role)
+        waiting = self._open().runs.questions.waiting
+        return await waiting(who.app_id, by, limit=most, before=last)
 
     def board(self, name: str = "board") -> "BoardView":
         """A board of the tenant, to read what the principal may see, and to publish as its user.
@@ -191,16 +195,21 @@ class LoomView:
         name = as_name(name, "The name of a board")
         return BoardView(self._open(), self.principal, name, self._find_board)
 
-    def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
-        """A collection of the tenant, as `Loom.collection` gives it. Calls that name another tenant
-        are refused.
+    def collection(self, collection: "type[RagCollection] | str") -> "VectorSearch":
+        """A collection of the tenant, as `Loom.collection` gives it, or a registered one by its
+        name. Calls that name another tenant are refused.
 
         Raises:
             Forbidden: the principal lacks the scope `collections`.
+            UnknownCollection: no collection of this name is registered.
             UsageError: the collection is unknown, or its adapter does not separate tenants.
         """
         self._access.need("collections")
-        return self._open().collections.open_only_for(self.principal.app_id, collection)
+        known = self._open().collections
+        meant = known.known(collection) if isinstance(collection, str) else collection
+        if meant is None:
+            raise UnknownCollection(str(collection))
+        return known.open_only_for(self.principal.app_id, meant)
 
 
 class BoardView(Readable):

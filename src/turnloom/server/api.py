@@ -14,11 +14,23 @@ from turnloom.server.context import Served, bearer
 from turnloom.server.gate import Authenticate, RequestGate
 from turnloom.server.limits import Limits
 from turnloom.server.replies import replies
-from turnloom.server.routes import events, explanations, health, pages, questions, runs, workflows
+from turnloom.server.routes import (
+    boards,
+    collections,
+    events,
+    explanations,
+    guards,
+    health,
+    jobs,
+    pages,
+    questions,
+    runs,
+    workflows,
+)
 
 PREFIX = "/api/v1"
 
-_ROUTERS = (workflows, runs, events, questions, explanations)
+_ROUTERS = (workflows, runs, events, questions, explanations, boards, collections, guards, jobs)
 
 
 def asgi(
@@ -41,6 +53,7 @@ def asgi(
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
         yield
         served.streams.stop()
+        await served.jobs.stop()
 
     api = FastAPI(
         title="Turnloom",
