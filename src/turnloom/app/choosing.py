@@ -1,6 +1,7 @@
 """Filters for lists of runs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -25,6 +26,7 @@ class RunChoice(TypedDict, total=False):
     user: str
     since: datetime | str
     until: datetime | str
+    feedback: str
 
 
 class BacktestChoice(NamedTuple):
@@ -34,6 +36,11 @@ class BacktestChoice(NamedTuple):
     last: int | None = None
     since: datetime | str | None = None
     workflow: str | None = None
+    feedback: str | None = None
+
+
+# Runs that are listed at a time when some are left out.
+PAGE = 100
 
 
 async def list_runs(
@@ -53,11 +60,38 @@ async def list_runs(
     """
     most = as_count(limit, "`limit`", 0)
     last = None if before is None else as_name(before, "`before`")
-    chosen = run_filter(which, parts.clock.now())
-    return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
+    if "feedback" not in which:
+        chosen = run_filter(which, parts.clock.now())
+        return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
+    pages = _pages(parts, tenant, last, which, unfinished=unfinished)
+    found: list[RunSummary] = []
+    async with aclosing(pages):
+        async for page in pages:
+            found += page[: most - len(found)]
+            if len(found) == most:
+                break
+    return found
 
 
-_KNOWN = ("status", "workflow", "user", "since", "until")
+async def _pages(
+    parts: "Parts", tenant: str, before: str | None, which: RunChoice, *, unfinished: bool
+) -> "AsyncGenerator[list[RunSummary]]":
+    """The chosen runs with the chosen feedback, in pages. The cost is proportional to the chosen
+    runs, with feedback or without."""
+    from turnloom.feedback.logic import as_filter
+
+    others = {name: value for name, value in which.items() if name != "feedback"}
+    chosen, wanted = run_filter(others, parts.clock.now()), as_filter(which.get("feedback"))
+    while True:
+        page = await parts.runs.summaries(tenant, PAGE, before, chosen, unfinished=unfinished)
+        liked = await parts.runs.feedback.chosen(tenant, [each.run for each in page], wanted)
+        yield [each for each in page if each.run in liked]
+        if len(page) < PAGE:
+            return
+        before = page[-1].run
+
+
+_KNOWN = ("status", "workflow", "user", "since", "until", "feedback")
 
 
 def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:

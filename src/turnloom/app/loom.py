@@ -18,6 +18,7 @@ from turnloom.app.keys import ApiKeys, AuditLog, Authentication
 from turnloom.app.run import Run
 from turnloom.app.schedules import Schedules
 from turnloom.app.serving import Serving
+from turnloom.app.upkeep import Upkeep
 from turnloom.app.view import LoomView, unknown_board
 from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
@@ -75,6 +76,9 @@ class LoomSettings(TypedDict, total=False):
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None
+    retention: str | None
+    keep_failed: bool | None
+    tenants: dict[str, dict[str, str | bool]] | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"
@@ -97,9 +101,10 @@ class Loom:
     objects that you pass.
 
     `explain` says why a run went as it did; `history` reads its log, and `guards` what guards know.
-    `workflows` are those that the app serves by name, and `serving` is for processes that serve
-    them. `auth` says who calls, `keys` manages API keys, `audit` is the record of what principals
-    did, `feedback` what people think of runs, and `schedules` starts runs by themselves.
+    `upkeep` takes care of the store. `workflows` are those that the app serves by name, and
+    `serving` is for processes that serve them. `auth` says who calls, `keys` manages API keys,
+    `audit` is the record of what principals did, `feedback` what people think of runs, and
+    `schedules` starts runs by themselves.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -137,6 +142,7 @@ class Loom:
         self.audit = AuditLog(self._open)
         self.feedback = RunFeedback(self._open)
         self.schedules = Schedules(self._open, self._serve, self.workflows)
+        self.upkeep = Upkeep(self._open)
 
     async def __aenter__(self) -> "Loom":
         return self

@@ -26,6 +26,9 @@ class Schedules:
 
     `serve` and `worker` fire them; a program that does so itself calls `serve`, or `fire_due` from
     time to time. Any number of processes may: each firing starts one run.
+
+    Attributes:
+        is_served: Whether `serve` runs in this process.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Schedules:
         self._workflows = workflows
         self._access = access
         self._made: Scheduling | None = None
+        self.is_served = False
 
     async def list(self, *, app_id: str | None = None) -> "list[ScheduleStatus]":
         """The schedules of a tenant, with their next and their last firing.
@@ -99,7 +103,12 @@ class Schedules:
             DefinitionError: `[[schedule]]` is invalid; it has all problems.
         """
         self._drive()
-        await (await self.service()).serve()
+        service = await self.service()
+        self.is_served = True
+        try:
+            await service.serve()
+        finally:
+            self.is_served = False
 
     async def plan(
         self,

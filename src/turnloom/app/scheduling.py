@@ -1,7 +1,7 @@
 """From the schedules of `turnloom.toml` and planned starts to runs."""
 
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -28,8 +28,10 @@ from turnloom.wiring.doors import port_of
 from turnloom.wiring.flows import ENTRY, flows_in
 from turnloom.wiring.settings import FILE, file_text, table
 
-# The file and the message of an error in `input`.
 _INPUT = "`input`"
+
+# A run that was started elsewhere, and has done nothing for so long, lost its process.
+SETTLING = timedelta(seconds=30)
 
 
 async def schedule_runs(parts: Parts, workflows: Workflows) -> Scheduling:
@@ -95,8 +97,9 @@ class _Starts:
             TurnloomError: the run cannot start.
         """
         key, parts = RunKey(request.tenant, request.run), self._parts
-        if await parts.runs.log.ends(key) is not None:
-            await self._continue(key)
+        if (ends := await parts.runs.log.ends(key)) is not None:
+            if parts.clock.now() - ends[1].at >= SETTLING:
+                await self._continue(key)
             raise Conflict(f"Run {key.id!r} was started before.")
         target = await self._target(request.workflow, request.entry)
         state: BaseModel | None = None

@@ -61,7 +61,6 @@ COMMANDS = {
     "board publish": "BoardPublishCommand",
     "serve": "ServeCommand",
     "show": "ShowCommand",
-    "store": "StoreCommand",
     "feedback": "FeedbackCommand",
     "schedule list": "ScheduleListCommand",
     "schedule run": "ScheduleRunCommand",
@@ -69,6 +68,11 @@ COMMANDS = {
     "keys create": "KeysCreateCommand",
     "keys list": "KeysListCommand",
     "keys revoke": "KeysRevokeCommand",
+    "store migrate": "StoreMigrateCommand",
+    "store copy": "StoreCopyCommand",
+    "store verify": "StoreVerifyCommand",
+    "store prune": "StorePruneCommand",
+    "store removals": "StoreRemovalsCommand",
     "completion": "Completion",
 }
 

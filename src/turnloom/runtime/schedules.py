@@ -89,7 +89,7 @@ class Scheduling:
             known = f"Known: {', '.join(own)}." if own else "Declare `[[schedule]]`."
             remedy = f"Did you mean {near!r}?" if near else known
             raise UsageError(f"Unknown schedule {name!r}. {remedy}")
-        return await self._begin(own[name], self._clock.now())
+        return await self._begin(own[name], self._clock.now(), by_hand=True)
 
     async def fire_due(self) -> list[StartedFiring]:
         """Start what is due, each once, whichever process comes first; returns what this one
@@ -153,9 +153,11 @@ class Scheduling:
             fired.append(made)
         return fired
 
-    async def _begin(self, schedule: Schedule, at: datetime) -> StartedFiring:
+    async def _begin(
+        self, schedule: Schedule, at: datetime, *, by_hand: bool = False
+    ) -> StartedFiring:
         """Start the run of a firing, unless it exists."""
-        run = run_id(schedule.tenant, schedule.name, at)
+        run = run_id(schedule.tenant, schedule.name, at, by_hand=by_hand)
         text = "" if schedule.input is None else canonical(schedule.input)
         request = StartRequest(schedule.tenant, run, schedule.workflow, schedule.user, input=text)
         error = await self._try(request)
