@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
 from turnloom.errors import TurnloomError, UsageError
-from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
+from turnloom.kernel.arguments import as_count, as_function, as_name, as_string, as_text
 from turnloom.kernel.markup import plain, visible
 from turnloom.log.spec import LOCAL
 
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from turnloom.log.spec import RunKey
     from turnloom.runs.chat import ChatEvent
     from turnloom.runtime.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, Holder, RunSummary, StoredPlan
+    from turnloom.runtime.spec import (
+        Delivery,
+        Delta,
+        Holder,
+        IfBusy,
+        RunSummary,
+        SentMessage,
+        StoredPlan,
+    )
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
@@ -131,6 +139,41 @@ class Run(Generic[S_co]):
         asked = None if question is None else as_string(question, "`question`")
         by = self._access.answerer(user_id)
         return await self._runs.questions.answer(self._key, asked, value, by)
+
+    async def send(
+        self,
+        message: str,
+        *,
+        if_busy: "IfBusy" = "enqueue",
+        id: str | None = None,
+        user_id: str | None = None,
+    ) -> "SentMessage":
+        """Send a message of its user to a conversation, at any time; returns what became of it, and
+        the run that has it. The conversation is driven in this process, unless another one drives
+        it.
+
+        If the run waits for the user's input, the message is that input. In an open turn, it is
+        taken in when the turn ends (`enqueue`), refused (`reject`), or ends the turn (`interrupt`);
+        what the turn completed stays on record. If the conversation has ended, the message begins a
+        run that continues it, with the history so far. Sending the same `id` again changes nothing.
+        `user_id` is the person who sends it, by default the run's user.
+
+        Raises:
+            MessageRejected: a turn is open, with `reject`.
+            NotYours: the run belongs to another person.
+            RunBusy: the process that drives it does not take the message in.
+            UsageError: it is not a conversation.
+        """
+        from turnloom.runtime.runs import summary_of
+        from turnloom.runtime.spec import Say, as_if_busy
+
+        self._access.need("runs:write")
+        await self._access.own(self._runs.log, self._key)
+        policy, text = as_if_busy(if_busy), as_text(message, "The message")
+        runs = self._serve()
+        by = self._access.person(user_id) or (await summary_of(runs.log, self._key)).user
+        name = runs.messages.new_id() if id is None else as_name(id, "`id`")
+        return await runs.messages.send(self._key, name, Say(text, by, policy))
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Call `listener` with the text deltas of answers made in this process, while the context

@@ -39,6 +39,7 @@ from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, stat
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
+from turnloom.runs.chat import TALK
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
@@ -48,6 +49,7 @@ from turnloom.runtime.forking import Forks
 from turnloom.runtime.journal import telling
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
+from turnloom.runtime.messages import Messages
 from turnloom.runtime.observers import Observers
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
 from turnloom.runtime.questions import Questions
@@ -59,6 +61,7 @@ from turnloom.runtime.spec import (
     RunSummary,
     Stop,
     StoredPlan,
+    continued_by,
 )
 from turnloom.variables.events import TimerSet
 from turnloom.variables.ports import DocumentStore, Environment
@@ -168,8 +171,8 @@ class RuntimePorts:
 
 class Runs:
     """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
-    `claims` say which process drives a run, `questions` are those that are open, and `forks` begins
-    forks."""
+    `claims` say which process drives a run, `questions` are those that are open, `forks` begins
+    forks, and `messages` sends what users say by themselves."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
@@ -200,6 +203,7 @@ class Runs:
             observe=observe,
             wake=self._mailing.wake,
         )
+        self.messages = Messages(world.stores.log, world.entropy, self._mailing, self.forks)
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, tenant_slots: int = 0) -> None:
@@ -491,4 +495,5 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
         reason=reason,
         collected=rest.collected,
         wanted=rest.wanted,
+        continues=continued_by(last.run) if started.form == TALK else "",
     )
