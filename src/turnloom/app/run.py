@@ -1,7 +1,7 @@
 """Handles of runs."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Generic, cast
 
@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 
 from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
-from turnloom.errors import TurnloomError, UsageError
+from turnloom.errors import NotYours, TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_function, as_name, as_string, as_text
 from turnloom.kernel.markup import plain, visible
 from turnloom.log.spec import LOCAL
@@ -118,7 +118,8 @@ class Run(Generic[S_co]):
         """
         self._access.need("runs:read")
         by, sees_all = self._access.answerer(user_id), self._access.user is None
-        return await self._runs.questions.open(self._key, by, all_of_own=sees_all)
+        with self._hidden_from_users():
+            return await self._runs.questions.open(self._key, by, all_of_own=sees_all)
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
@@ -138,7 +139,8 @@ class Run(Generic[S_co]):
         self._access.need("runs:write")
         asked = None if question is None else as_string(question, "`question`")
         by = self._access.answerer(user_id)
-        return await self._runs.questions.answer(self._key, asked, value, by)
+        with self._hidden_from_users():
+            return await self._runs.questions.answer(self._key, asked, value, by)
 
     async def send(
         self,
@@ -299,6 +301,16 @@ class Run(Generic[S_co]):
     async def finished(self) -> "RunEnd":
         """The event that ended it, once it is stored."""
         return cast("RunEnd", [event async for event in self.events()][-1])
+
+    @contextmanager
+    def _hidden_from_users(self) -> Generator[None]:
+        """Refuse what is not put to a user as if it did not exist."""
+        try:
+            yield
+        except NotYours:
+            if self._access.user is None:
+                raise
+            raise UnknownRun(self.id) from None
 
     def _person(self, by: str | None) -> str:
         """The person who acts."""
