@@ -61,6 +61,7 @@ OF_RUNS: dict[str, Call] = {
     "Run.question": run(lambda handle: handle.question()),
     "Run.questions": run(lambda handle: handle.questions()),
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),
+    "Run.send": run(lambda handle: handle.send("Hello")),
     "Run.cancel": run(lambda handle: handle.cancel()),
     "Run.retry": run(lambda handle: handle.retry()),
     "Run.fork": run(lambda handle: handle.fork(1)),
@@ -88,6 +89,7 @@ OF_RUNS: dict[str, Call] = {
 # Those of them that change a run, or wait for its end.
 CHANGING = {
     "Run.answer",
+    "Run.send",
     "Run.cancel",
     "Run.finished",
     "Run.retry",
