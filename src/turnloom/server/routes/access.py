@@ -96,9 +96,7 @@ async def revoke_key(
     return reply(await view.keys.revoke(id))
 
 
-@router.get(
-    "/audit", operation_id="list_audit", summary="The audit trail", **replies.of(AuditPage)
-)
+@router.get("/audit", operation_id="list_audit", summary="The audit trail", **replies.of(AuditPage))
 async def list_audit(
     view: View,
     limit: Limit = 50,
@@ -107,9 +105,7 @@ async def list_audit(
     ] = None,
     who: Annotated[str | None, Query(max_length=1000, description="Who did it.")] = None,
     action: Annotated[str | None, Query(max_length=100, description="What was done.")] = None,
-    since: Annotated[
-        str | None, Query(max_length=100, description="Since an age as `1h`.")
-    ] = None,
+    since: Annotated[str | None, Query(max_length=100, description="Since an age as `1h`.")] = None,
 ) -> Response:
     """Who did what, when, and what came of it."""
     found = await view.audit.list(limit, before=cursor, who=who, action=action, since=since)
