@@ -50,7 +50,7 @@ class RunFeedback:
         """
         key, runs = self._access.key(app_id, run), self._open().runs
         await self._access.own(runs.log, key)
-        who = self._access.person(user_id) or LOCAL
+        who = author(self._access, user_id)
         return await give_feedback(
             runs.feedback, key, self._access, by=(who, name), opinion=opinion
         )
@@ -67,6 +67,12 @@ class RunFeedback:
         found = await runs.feedback.of_run(key)
         own = self._access.user
         return [each for each in found if own in (None, each.who)]
+
+
+def author(access: Access, user_id: str | None) -> str:
+    """The person who gives feedback: the given one, the principal, or the program's default."""
+    who = access.person(user_id)
+    return LOCAL if who is None else who
 
 
 async def give_feedback(

@@ -11,6 +11,7 @@ from turnloom.app.access import PROGRAM, Access
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
 from turnloom.kernel.durations import length
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -232,13 +233,15 @@ class History:
         last: int | None = None,
         since: "datetime | str | None" = None,
         workflow: str | None = None,
+        feedback: str | None = None,
         app_id: str | None = None,
     ) -> "Backtest":
         """Decide recorded runs again with an edited definition: a folder, a flow or a board. What
         came from the world is as recorded. No model or tool is called, and nothing is stored.
 
         `runs` are ids; or the `last` runs, or those begun `since` an instant or an age such as
-        `1h`, of a `workflow`, by default the one of the definition's name.
+        `1h`, of a `workflow`, by default the one of the definition's name, and with `feedback` such
+        as `helpful<0.5`.
 
         Raises:
             UnknownRun: there is no such run.
@@ -248,7 +251,7 @@ class History:
         from turnloom.app.backtesting import backtest
         from turnloom.app.choosing import BacktestChoice
 
-        chosen = BacktestChoice(runs, last, since, workflow)
+        chosen = BacktestChoice(runs, last, since, workflow, feedback=feedback)
         tenant = self._access.tenant(app_id, "explain")
         return await backtest(self._parts(), edited, chosen, tenant)
 

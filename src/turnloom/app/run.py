@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 
 from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
-from turnloom.app.feedback import Opinion, give_feedback
+from turnloom.app.feedback import Opinion, author, give_feedback
 from turnloom.errors import NotYours, TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_function, as_name, as_string, as_text
 from turnloom.kernel.markup import plain, visible
@@ -317,7 +317,7 @@ class Run(Generic[S_co]):
                 `feedback`.
         """
         await self._access.own(self._runs.log, self._key)
-        by = (self._access.person(user_id) or LOCAL, name)
+        by = (author(self._access, user_id), name)
         return await give_feedback(
             self._runs.feedback, self._key, self._access, by=by, opinion=opinion
         )

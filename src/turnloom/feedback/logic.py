@@ -82,7 +82,7 @@ def refuse_more(run: str, count: int) -> None:
 
 
 # The longer signs first, so that `<=` is not read as `<`.
-_CONDITION = re.compile(r"\s*([^<>=]+?)\s*(?:(<=|>=|=|<|>)\s*(.*?)\s*)?")
+_CONDITION = re.compile(r"\s*([^<>=]+?)\s*(?:(<=|>=|=(?!=)|<|>)\s*(.*?)\s*)?")
 _BOUNDS = {"<": "below", "<=": "most", ">": "above", ">=": "least"}
 
 

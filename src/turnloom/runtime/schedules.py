@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from turnloom.errors import Conflict, StoreUnavailable, TurnloomError, UsageError
+from turnloom.kernel.markup import visible
 from turnloom.kernel.values import canonical, error_text, nearest
 from turnloom.log.ports import Clock
 from turnloom.log.spec import RunKey
@@ -187,7 +188,7 @@ class Scheduling:
         except StoreUnavailable:
             raise
         except TurnloomError as error:
-            return f"{error.code}: {error_text(error)}"
+            return visible(f"{error.code}: {error_text(error)}")
         return ""
 
 

@@ -54,6 +54,14 @@ class RunsCommand(StoredRunsCommand):
     user: Annotated[
         str | None, typer.Option(metavar="ID", callback=as_text, help="Runs of this user.")
     ] = None
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILTER",
+            callback=as_text,
+            help="With this feedback, as helpful, 'helpful<0.5' or verdict=wrong.",
+        ),
+    ] = None
     since: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Begun since then: ISO 8601, or an age, as 1h."),
@@ -98,6 +106,8 @@ class RunsCommand(StoredRunsCommand):
             which["workflow"] = self.workflow
         if self.user is not None:
             which["user"] = self.user
+        if self.feedback is not None:
+            which["feedback"] = self.feedback
         if since := instant_or_age(self.since, "--since"):
             which["since"] = since
         if until := instant_or_age(self.until, "--until"):
