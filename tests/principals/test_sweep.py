@@ -63,6 +63,7 @@ OF_RUNS: dict[str, tuple[Call, tuple[Scope, ...]]] = {
     "Run.answer": (lambda v, run: v.handle(run).answer(None, "accepted"), ("runs:write",)),
     "Run.send": (lambda v, run: v.handle(run).send("Hello"), ("runs:write",)),
     "Run.cancel": (lambda v, run: v.handle(run).cancel(), ("runs:write",)),
+    "Run.feedback": (lambda v, run: v.handle(run).feedback("q", score=1), ("runs:write",)),
     "Run.events": (lambda v, run: first(v.handle(run).events()), ("explain",)),
     "Run.retry": (lambda v, run: v.handle(run).retry(), ("runs:write", "explain")),
     "Run.fork": (lambda v, run: v.handle(run).fork(1), ("runs:write", "explain")),

@@ -63,6 +63,7 @@ OF_RUNS: dict[str, Call] = {
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),
     "Run.send": run(lambda handle: handle.send("Hello")),
     "Run.cancel": run(lambda handle: handle.cancel()),
+    "Run.feedback": run(lambda handle: handle.feedback("q", score=1)),
     "Run.retry": run(lambda handle: handle.retry()),
     "Run.fork": run(lambda handle: handle.fork(1)),
     "Run.not_undone": run(lambda handle: handle.not_undone()),
