@@ -65,7 +65,7 @@ class Scene:
     async def thing(self, owner: type, method: str) -> Any:
         """What a method is called on; that which ends something, on a new one."""
         if owner is Run:
-            if method in ("retry", "fork"):
+            if method in ("retry", "fork", "send"):
                 return self.talk
             return await self.app.start(self.flow) if method == "cancel" else self.run
         if owner is Board:
@@ -94,6 +94,7 @@ class Scene:
             "Loom.register_collection": {"collection": None, "adapter": None},
             "Loom.collection": {"collection": None},
             "Run.answer": {"question": None, "value": "approve"},
+            "Run.send": {"message": "Hello"},
             "Run.listening": {"listener": print},
             "Run.retry": {"since": 1},
             "Run.fork": {"at": 1},
