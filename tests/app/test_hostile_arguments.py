@@ -16,6 +16,7 @@ from tests.support.hostile import hostile
 from turnloom import Board, Flow, Loom, Reader, Run, TurnloomError, artifact_type
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
+from turnloom.runs.principal import Principal
 from turnloom.runtime.logic import codec
 
 TALK = {
@@ -93,6 +94,8 @@ class Scene:
             "Loom.register_flow": {"flow": self.flow},
             "Loom.register_collection": {"collection": None, "adapter": None},
             "Loom.collection": {"collection": None},
+            "Loom.as_principal": {"principal": Principal("acme", "ann")},
+            "Run.feedback": {"name": "helpful", "score": 1},
             "Run.answer": {"question": None, "value": "approve"},
             "Run.listening": {"listener": print},
             "Run.retry": {"since": 1},

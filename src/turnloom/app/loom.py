@@ -22,7 +22,7 @@ from turnloom.app.upkeep import Upkeep
 from turnloom.app.view import LoomView, unknown_board
 from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_name
+from turnloom.kernel.arguments import as_name, as_string
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
@@ -355,7 +355,9 @@ class Loom:
         Raises:
             UsageError: it is not a `Principal`.
         """
-        return LoomView(principal, self._open, self._serve, self._board_of, via=via)
+        return LoomView(
+            principal, self._open, self._serve, self._board_of, via=as_string(via, "`via`")
+        )
 
     def _is_driving(self) -> bool:
         return self._serving is not None and not self._serving.done()
