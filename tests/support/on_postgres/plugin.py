@@ -6,6 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.support.on_postgres import closing, stands
 from tests.support.on_postgres.exempt import EXEMPT
 from tests.support.servers import PostgresServer, shared
 
@@ -35,8 +36,6 @@ def pytest_configure(config: pytest.Config) -> None:
     is_controller = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if not is_on(config) or is_controller:
         return
-    from tests.support.on_postgres import closing, stands  # noqa: PLC0415 - needs all of turnloom
-
     server: PostgresServer = shared(PostgresServer, config)
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(ROLE)

@@ -16,7 +16,7 @@ from turnloom.errors import StoreUnavailable, UsageError
 T = TypeVar("T")
 
 # Seconds for which a statement is repeated while the server restarts or the network fails.
-PATIENCE = 10.0
+PATIENCE = 20.0
 # Seconds before the first repetition; each further one waits twice as long, up to a second.
 PAUSE = 0.05
 # Seconds that creating tables may take.
