@@ -90,7 +90,7 @@ def person(header: str | None) -> Identity | None:
     if len(words) != 3:
         return None
     tenant, user, role = words
-    return Identity(Principal(tenant, user, role), f"{tenant}/{user}")  # type: ignore[arg-type]
+    return Identity(Principal(tenant, user, role), "test")  # type: ignore[arg-type]
 
 
 async def authenticate(headers: Headers) -> Identity | None:
@@ -130,7 +130,7 @@ class Stream:
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
-        self.raw = b""
+        self.raw = self.all = b""
         self.is_over = False
         self.reads = asyncio.Event()
         self.reads.set()
@@ -144,6 +144,7 @@ class Stream:
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
         else:
             self.raw += message.get("body", b"")
+            self.all += message.get("body", b"")
             self.is_over = not message.get("more_body", False)
         self._changed.set()
 
@@ -188,12 +189,12 @@ class Client:
     """Calls an ASGI app as one person."""
 
     def __init__(self, api: Any, who: str | None = None) -> None:
-        self._api = api
+        self.api = api
         self._headers = {"host": "localhost:8321"}
         if who is not None:
             self._headers["authorization"] = f"Bearer {who}"
 
-    def _scope(self, method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    def scope(self, method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
         path, _, query = path.partition("?")
         return {
             "type": "http",
@@ -223,6 +224,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         pieces: list[bytes] | None = None,
         client: str = "127.0.0.1",
+        root: str = "",
     ) -> Reply:
         """The response to a request; `pieces` is a body as it arrives."""
         sent = dict(headers or {})
@@ -230,7 +232,8 @@ class Client:
             pieces = [] if body is None else [json.dumps(body).encode()]
             if body is not None:
                 sent.setdefault("content-type", "application/json")
-        scope = self._scope(method, path if path.startswith(OUTSIDE) else BASE + path, sent)
+        place = path if path.startswith(OUTSIDE) else BASE + path
+        scope = self.scope(method, root + place, sent)
         scope["client"] = (client, 50_000)
         waiting = [*pieces] or [b""]
         status, found, parts = 0, dict[str, str](), list[bytes]()
@@ -250,7 +253,7 @@ class Client:
                 parts.append(message.get("body", b""))
 
         async with asyncio.timeout(PATIENCE):
-            await self._api(scope, receive, send)
+            await self.api(scope, receive, send)
         return Reply(status, found, b"".join(parts))
 
     async def get(self, path: str, **more: Any) -> Reply:
@@ -266,8 +269,8 @@ class Client:
         """An open stream; leaving closes it."""
         stream = Stream()
         sent = {"accept": "text/event-stream", **(headers or {})}
-        scope = self._scope("GET", BASE + path, sent)
-        task = asyncio.create_task(self._api(scope, stream.receive, stream.send))
+        scope = self.scope("GET", BASE + path, sent)
+        task = asyncio.create_task(self.api(scope, stream.receive, stream.send))
         try:
             yield stream
         finally:
