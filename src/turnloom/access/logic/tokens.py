@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
 
@@ -47,14 +48,19 @@ def digest_of(token: str) -> str:
     return sha256(b"turnloom key\0" + token.encode()).hexdigest()
 
 
-def admits(stored: StoredKey | None, token: str, now: datetime) -> bool:
+def admits(
+    stored: StoredKey | None,
+    token: str,
+    now: datetime,
+    compare: Callable[[bytes, bytes], bool] = hmac.compare_digest,
+) -> bool:
     """Whether a token is that of a stored key which is in force.
 
     The digests are compared in constant time, always, and a missing key is compared too; no other
     check comes first.
     """
     expected = stored.digest if stored is not None else NO_DIGEST
-    is_same = hmac.compare_digest(expected.encode(), digest_of(token).encode())
+    is_same = compare(expected.encode(), digest_of(token).encode())
     return is_same and stored is not None and stored.key.status(now) == "valid"
 
 

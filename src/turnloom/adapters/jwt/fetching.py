@@ -4,6 +4,7 @@ import json
 import socket
 import ssl
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import ip_address
@@ -30,9 +31,18 @@ class Fetcher:
     """Fetches documents of one host. Redirects are not followed, proxies are not used, and
     addresses of private networks are refused unless allowed."""
 
-    def __init__(self, *, allow_private: bool, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        context: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT,
+        resolve: Callable[..., Sequence[Any]] = socket.getaddrinfo,
+    ) -> None:
         self._allow_private = allow_private
         self._context = context
+        self._timeout = timeout
+        self._resolve = resolve
         self._limiter: CapacityLimiter | None = None
 
     async def fetch(self, url: str) -> dict[str, Any]:
@@ -45,7 +55,7 @@ class Fetcher:
             self._limiter = CapacityLimiter(2)
         stop = threading.Event()
         try:
-            with anyio.fail_after(TIMEOUT):
+            with anyio.fail_after(self._timeout):
                 body = await to_thread.run_sync(
                     self._read, url, stop, abandon_on_cancel=True, limiter=self._limiter
                 )
@@ -76,7 +86,7 @@ class Fetcher:
         """The address to connect to. It is looked up once, so that a second lookup cannot give
         another one after the check."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = self._resolve(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise FetchFailed(f"the host is not found ({type(error).__name__})") from error
         addresses = [str(each[4][0]) for each in found]

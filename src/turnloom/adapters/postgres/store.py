@@ -11,6 +11,12 @@ from turnloom.adapters.postgres.beside import (
 from turnloom.adapters.postgres.claims import PostgresClaims
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.inbox import PostgresInbox
+from turnloom.adapters.postgres.keeping import (
+    PostgresCopies,
+    PostgresMigrator,
+    PostgresRemovals,
+    PostgresTenants,
+)
 from turnloom.adapters.postgres.log import PostgresLog
 from turnloom.adapters.postgres.pruner import PostgresPruner
 from turnloom.adapters.postgres.schema import schema_of
@@ -56,6 +62,10 @@ class PostgresStore:
         self.schedules = PostgresSchedules(self._database)
         self.pruner = PostgresPruner(self._database)
         self.verifier = PostgresVerifier(self._database, codec)
+        self.removals = PostgresRemovals(self._database)
+        self.tenants = PostgresTenants(self._database)
+        self.copies = PostgresCopies(self._database, self.log, codec)
+        self.migrator = PostgresMigrator(self._database)
 
     async def aclose(self) -> None:
         """Finish pending writes, release all claims, and close the connections. Idempotent."""
