@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from turnloom.errors import EngineError as EngineError
     from turnloom.errors import FlowError as FlowError
     from turnloom.errors import Forbidden as Forbidden
+    from turnloom.errors import InboxFull as InboxFull
     from turnloom.errors import InvalidArtifact as InvalidArtifact
     from turnloom.errors import InvalidUpdate as InvalidUpdate
     from turnloom.errors import LeaseLost as LeaseLost
@@ -374,6 +375,7 @@ _NAMES = {
         "FlowError",
         "Forbidden",
         "NotAuthenticated",
+        "InboxFull",
         "InvalidArtifact",
         "InvalidUpdate",
         "LeaseLost",

@@ -8,6 +8,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── UnknownCollection the app has no collection with this name
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
+│   ├── InboxFull         as many messages wait for a run as may
 │   └── NotYours          a question belongs to another user or tenant
 ├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
 ├── MessageRejected       a message came in an open turn, and was to be rejected then
@@ -125,6 +126,12 @@ class UnknownFlow(UsageError):
     """A run belongs to a flow that this program does not define."""
 
     code = "TURNLOOM-UNKNOWN-FLOW"
+
+
+class InboxFull(UsageError):
+    """As many messages wait for a run as may."""
+
+    code = "TURNLOOM-INBOX-FULL"
 
 
 class NotYours(UsageError):

@@ -7,10 +7,11 @@ import pytest
 
 from tests.support.served import Client, asked, site, started
 from turnloom import Loom
-from turnloom.errors import UsageError
+from turnloom.errors import InboxFull, UsageError
+from turnloom.runtime.spec import MOST_MAIL, refuse_flood
 from turnloom.server import Limits, asgi
 from turnloom.server.limits import RateLimit, is_deeper
-from turnloom.server.problems import Refusal, without_paths
+from turnloom.server.problems import Refusal, problem_of, respond, without_paths
 from turnloom.server.routes.pages import Pages
 
 DEV = "acme:dev:developer"
@@ -211,3 +212,10 @@ async def test_headers_and_logs_take_no_line_breaks(
         made = await client.post("/board/artifacts", note)
         assert "\n" not in made.headers.get("location", "") and "b" not in made.headers
         assert not [each for each in caplog.messages if "\r" in each or "\n" in each]
+
+
+def test_a_full_inbox_is_too_many() -> None:
+    with pytest.raises(InboxFull) as full:
+        refuse_flood("run", MOST_MAIL)
+    reply = respond(problem_of(full.value))
+    assert (reply.status_code, reply.headers["retry-after"]) == (429, "2")

@@ -29,7 +29,7 @@ async def show(app: t.Loom) -> None:
     assert (await run.summary()).user == "boss"
     try:
         assert_type(await run.send("Hello", if_busy="reject"), t.SentMessage)
-    except (t.MessageRejected, t.UsageError) as error:
+    except (t.MessageRejected, t.InboxFull, t.UsageError) as error:
         assert error.code  # a flow takes no messages
     assert boss.explain and boss.history and boss.principal.may("keys")
 

@@ -14,7 +14,7 @@ from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
 from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
-from turnloom.errors import Diagnostic, UsageError
+from turnloom.errors import Diagnostic, InboxFull, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.arguments import as_string
 from turnloom.kernel.values import Json
@@ -261,10 +261,10 @@ def refuse_flood(run: str, waiting: int) -> None:
     """Refuse a message to a run that has too many waiting.
 
     Raises:
-        UsageError: there are too many.
+        InboxFull: there are too many.
     """
     if waiting >= MOST_MAIL:
-        raise UsageError(
+        raise InboxFull(
             f"{waiting:,} messages wait for run {run!r}, which is as many as may. Resume the run, "
             "so that it takes them in, or cancel it."
         )

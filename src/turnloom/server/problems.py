@@ -83,6 +83,7 @@ _STATUSES: Sequence[tuple[type[TurnloomError], int]] = (
     (errors.QuestionExpired, 409),
     (errors.MessageRejected, 409),
     (errors.UnknownKind, 409),
+    (errors.InboxFull, 429),
     (errors.UsageError, 400),
     (errors.DefinitionError, 422),
     (errors.MissingContext, 422),
@@ -95,8 +96,9 @@ _STATUSES: Sequence[tuple[type[TurnloomError], int]] = (
     (errors.CollectionUnavailable, 503),
 )
 
-# Seconds after which a client may try again what is unavailable.
+# Seconds after which a client may try again what is unavailable or too much.
 PAUSE = "2"
+_LATER = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 
 # Sentences for errors whose own one names places of this machine.
 _UNSAID: Mapping[type[TurnloomError], str] = {
@@ -160,7 +162,7 @@ def faults_of(diagnostics: Iterable[Diagnostic]) -> list[ProblemEntry]:
 
 def respond(found: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """The response of a problem."""
-    extra = {"Retry-After": PAUSE} if found.status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    extra = {"Retry-After": PAUSE} if found.status in _LATER else {}
     return Response(
         msgspec.json.encode(found),
         found.status,
