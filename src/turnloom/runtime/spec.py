@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
+from turnloom.agents.spec import Callee, Component, Engine, Question, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
@@ -23,12 +23,13 @@ from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
 
 
-class Reply(msgspec.Struct, frozen=True, tag="answer"):
-    """An answer to a question of the run."""
+class Reply(msgspec.Struct, frozen=True, tag="answer", omit_defaults=True):
+    """An answer to a question of the run, by a person with a role, if it is known."""
 
     question: str
     value: Json
     by: str
+    role: str = ""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="cancel"):
@@ -80,6 +81,15 @@ class Delivery(StrEnum):
     REPEATED = "the same as before; the first one counts"
 
 
+class WaitingQuestion(msgspec.Struct, frozen=True):
+    """An open question, with the run that waits for its answer, its workflow and its user."""
+
+    run: str
+    workflow: str
+    user: str
+    question: Question
+
+
 class StoredPlan(msgspec.Struct, frozen=True):
     """The plan of a board or a flow that runs are pinned to: its name, its text, and how its agents
     get their context."""
@@ -92,7 +102,7 @@ class StoredPlan(msgspec.Struct, frozen=True):
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer in progress, which is not logged; offset 0 starts the text again.
 
-    `call` is the number of the model call in its turn, from 1.
+    `call` is the number of the model call in its turn, and `attempt` the try of that call, from 1.
     """
 
     run: str
@@ -101,6 +111,7 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     offset: int
     text: str
     call: int = 1
+    attempt: int = 1
 
 
 class Publish(msgspec.Struct, frozen=True, tag="publish"):

@@ -66,6 +66,11 @@ class Settings:
     tenants: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
+FILE = "turnloom.toml"
+
+# Tables of the file that are read by the features that use them.
+TABLES = ("auth", "schedule")
+
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}
 _WORDS: dict[type, str] = {
@@ -191,10 +196,33 @@ def _read(kind: type, text: str) -> Any:
 
 
 def _from_file() -> dict[str, Any]:
-    path = FilePath("turnloom.toml")
-    if not path.is_file():
-        return {}
+    return {name: value for name, value in _document().items() if name not in TABLES}
+
+
+def table(name: str) -> Any:
+    """A table of `turnloom.toml` that is not a setting; None if it is not there.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    return _document().get(name)
+
+
+def file_text() -> str:
+    """The text of `turnloom.toml`; empty if there is none.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    path = FilePath(FILE)
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read turnloom.toml: {error}") from error
+        return path.read_text("utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read {FILE}: {error}") from error
+
+
+def _document() -> dict[str, Any]:
+    try:
+        return tomllib.loads(file_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"Cannot read {FILE}: {error}") from error

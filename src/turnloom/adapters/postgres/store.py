@@ -2,6 +2,12 @@
 
 from turnloom.adapters.postgres.artifacts import PostgresArtifacts
 from turnloom.adapters.postgres.beliefs import PostgresBeliefs
+from turnloom.adapters.postgres.beside import (
+    PostgresAudit,
+    PostgresFeedback,
+    PostgresKeys,
+    PostgresSchedules,
+)
 from turnloom.adapters.postgres.claims import PostgresClaims
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.inbox import PostgresInbox
@@ -50,6 +56,10 @@ class PostgresStore:
         self.beliefs = PostgresBeliefs(self._database, follows_log=True)
         self.results = PostgresResults(self._database)
         self.plans = PostgresPlans(self._database)
+        self.keys = PostgresKeys(self._database)
+        self.audit = PostgresAudit(self._database)
+        self.feedback = PostgresFeedback(self._database)
+        self.schedules = PostgresSchedules(self._database)
         self.pruner = PostgresPruner(self._database)
         self.verifier = PostgresVerifier(self._database, codec)
         self.removals = PostgresRemovals(self._database)

@@ -147,7 +147,7 @@ def _untold(run: RunKey) -> Tell | None:
     return None
 
 
-def _discard(run: RunKey, delta: Delta) -> None:
+def _discard(run: RunKey, delta: Delta, user: str) -> None:
     """Discard the delta."""
 
 
@@ -156,7 +156,7 @@ class Listeners:
     """Callbacks of a driver: for text deltas, for stored events, for deliveries between runs, and
     for observers."""
 
-    hear: Callable[[RunKey, Delta], None] = _discard
+    hear: Callable[[RunKey, Delta, str], None] = _discard
     tell: Callable[[RunKey], Tell | None] = _untold
     post: RunDelivery | None = None
     observe: Callable[[RunKey, RunStarted], Tell] | None = None

@@ -16,6 +16,7 @@ from turnloom.log.ports import EventLog
 from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.actions import Forward, OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
+from turnloom.runs.chat import delta_audience
 from turnloom.runtime.around.hooks import HookRunner
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.calls import exposed
@@ -56,7 +57,7 @@ class RunResources:
     log: EventLog
     selecting: Selector
     entropy: Entropy
-    hear: Callable[[RunKey, Delta], None]
+    hear: Callable[[RunKey, Delta, str], None]
     post: RunDelivery | None
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
@@ -145,16 +146,19 @@ class LiveRun:
         if self._hides[agent]:
             return _hushed
         hear, run = self.means.hear, self.journal.run
+        user = delta_audience(self.journal.workflow.form, self.journal.state.user)
 
         def sinks(call: int) -> TextSink:
-            said = 0
+            said, attempt = 0, 1
 
             def sink(text: str | None) -> None:
-                nonlocal said
+                nonlocal said, attempt
                 if text is None:
+                    attempt += said > 0
                     said = 0
                 elif text:
-                    hear(run, Delta(run.id, turn, agent, said, text=text, call=call))
+                    piece = Delta(run.id, turn, agent, said, text=text, call=call, attempt=attempt)
+                    hear(run, piece, user)
                     said += len(text)
 
             return sink

@@ -22,6 +22,12 @@ a conftest. Build a log under test with `CODEC`, which has the events of the sui
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.beside import (
+    AuditContract,
+    FeedbackContract,
+    KeysContract,
+    SchedulesContract,
+)
 from turnloom.testing.contracts.branches import BranchingContract
 from turnloom.testing.contracts.claims import ClaimsContract, FenceContract
 from turnloom.testing.contracts.documents import DocumentStoreContract
@@ -57,6 +63,7 @@ from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
     "ArtifactStoreContract",
+    "AuditContract",
     "BeliefStoreContract",
     "BranchingContract",
     "CODEC",
@@ -66,9 +73,11 @@ __all__ = [
     "EmbedderContract",
     "EngineContract",
     "EventLogContract",
+    "FeedbackContract",
     "FenceContract",
     "FollowingContract",
     "InboxContract",
+    "KeysContract",
     "Measured",
     "MigratorContract",
     "Noted",
@@ -78,6 +87,7 @@ __all__ = [
     "RemovalsContract",
     "ResultsContract",
     "SchedulerContract",
+    "SchedulesContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
