@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     from turnloom.errors import LogError as LogError
     from turnloom.errors import LoopDetected as LoopDetected
     from turnloom.errors import LoopLimit as LoopLimit
+    from turnloom.errors import MessageRejected as MessageRejected
     from turnloom.errors import MissingContext as MissingContext
     from turnloom.errors import NoCandidates as NoCandidates
     from turnloom.errors import NotYours as NotYours
@@ -206,6 +207,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import ObservedRun as ObservedRun
     from turnloom.runtime.spec import PrunedRun as PrunedRun
     from turnloom.runtime.spec import RunSummary as RunSummary
+    from turnloom.runtime.spec import SentMessage as SentMessage
     from turnloom.runtime.spec import StoredPlan as StoredPlan
     from turnloom.runtime.spec import VerifiedRun as VerifiedRun
     from turnloom.runtime.spec import WaitingQuestion as WaitingQuestion
@@ -350,6 +352,7 @@ _NAMES = {
         "LogError",
         "LoopDetected",
         "LoopLimit",
+        "MessageRejected",
         "MissingContext",
         "NoCandidates",
         "NotYours",
@@ -459,6 +462,7 @@ _NAMES = {
         "ObservedRun",
         "PrunedRun",
         "RunSummary",
+        "SentMessage",
         "StoredPlan",
         "VerifiedRun",
         "WaitingQuestion",

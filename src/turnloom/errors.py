@@ -10,6 +10,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   └── NotYours          a question belongs to another user or tenant
 ├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
+├── MessageRejected       a message came in an open turn, and was to be rejected then
 ├── Forbidden             the role or the scopes of a principal do not allow a call
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
@@ -139,6 +140,18 @@ class NotAuthenticated(TurnloomError):
 
     def __init__(self) -> None:
         super().__init__("The credential is missing or not valid. Send `Authorization: Bearer …`.")
+
+
+class MessageRejected(TurnloomError):
+    """A message came while a turn was open, and was to be rejected then."""
+
+    code = "TURNLOOM-REJECTED"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"Run {run!r} is in a turn, so the message was rejected. Send it again later, or with "
+            "`if_busy='enqueue'` or `'interrupt'`."
+        )
 
 
 class Forbidden(TurnloomError):

@@ -9,6 +9,7 @@ from turnloom.agents.events import (
     CallsSettled,
     ChanceDrawn,
     EffectDone,
+    MessageSent,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
@@ -189,6 +190,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["lifecycle.tool_result"], LifecycleToolResult]
     | Event[Literal["lifecycle.tool_error"], LifecycleToolError]
     | Event[Literal["user.text"], UserText]
+    | Event[Literal["message.sent"], MessageSent]
     | Event[Literal["question.asked"], QuestionAsked]
     | Event[Literal["question.answered"], QuestionAnswered]
     | Event[Literal["question.expired"], QuestionExpiredFact]
@@ -296,6 +298,7 @@ __all__ = [
     "MessageHookCalled",
     "MessageHookFailed",
     "MessageHooked",
+    "MessageSent",
     "ModelAnswered",
     "ModelCalled",
     "ModelFailed",

@@ -212,6 +212,41 @@ async def test_a_user_sees_the_chat_alone(tmp_path: Path) -> None:
         assert (await bob.get(f"/runs/{run}")).status == 404
 
 
+async def test_the_chat_of_a_user(tmp_path: Path) -> None:
+    async with site(tmp_path, keys=True) as at:
+        ann, bob, dev = at.client(ANN), at.client(BOB), at.client(DEV)
+        run = await started(ann)
+        await asked(ann, run, developer=dev)
+        sent = await ann.post(f"/runs/{run}/messages", {"text": "More.", "id": "m1"})
+        assert (sent.status, sent.json["run"], sent.json["repeated"]) == (202, run, False)
+        again = await ann.post(f"/runs/{run}/messages", {"text": "More.", "id": "m1"})
+        assert again.json["repeated"]
+        await asked(ann, run, 2, developer=dev)
+        page = (await ann.get(f"/runs/{run}/chat")).json["items"]
+        texts = [each["text"] for each in page if each["kind"] == "agent.text"]
+        assert texts == ["Roses are red.", "Violets are blue."]
+        first = (await ann.get(f"/runs/{run}/chat?limit=2")).json
+        assert [first["items"][-1]["seq"]] == [first["next"]]
+        async with ann.stream(f"/runs/{run}/chat") as stream:
+            await ann.post(f"/runs/{run}/cancel")
+            frames = await stream.rest()
+        seen = [frame.data["event"] for frame in frames if frame.event == "message"]
+        assert seen[: len(page)] == page and seen[-1]["status"] == "cancelled"
+        assert "CANARY" not in str(frames) and frames[-1].event == "end"
+        async with ann.stream(f"/events?run={run}&chat=true") as stream:
+            assert len(await stream.rest()) == len(frames)
+        for other in (bob, at.client(OTHER)):
+            assert (await other.get(f"/runs/{run}/chat")).status == 404
+            async with other.stream(f"/runs/{run}/chat") as stream:
+                assert await stream.next_status() == 404
+            reply = await other.post(f"/runs/{run}/messages", {"text": "x"})
+            assert reply.status == 404
+        given = await ann.post(f"/runs/{run}/feedback", {"name": "quality", "score": 1})
+        assert given.status == 201 and given.json["who"] == "ann"
+        assert len((await dev.get(f"/runs/{run}/feedback")).json["items"]) == 1
+        assert (await bob.get(f"/runs/{run}/feedback")).status == 404
+
+
 async def test_a_server_says_how_it_is(tmp_path: Path) -> None:
     async with site(tmp_path) as at:
         client: Client = at.client()

@@ -4,11 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.served import PATIENCE, Client, Frame, asked, site, started
 from turnloom.agents.spec import Answer, Task
-from turnloom.server import Limits, streams
+from turnloom.server import Limits
 
 
 def positions(frames: list[Frame]) -> list[int]:
@@ -119,11 +117,8 @@ async def test_one_stream_follows_several_runs(tmp_path: Path) -> None:
             assert stream.status in (400, 404)
 
 
-async def test_a_slow_client_is_cut_off_and_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "SLOW", 0.0)
-    async with site(tmp_path) as at:
+async def test_a_slow_client_is_cut_off_and_comes_back(tmp_path: Path) -> None:
+    async with site(tmp_path, limits=Limits(slow_seconds=1e-9)) as at:
         client = at.client()
         run = await started(client)
         question = await asked(client, run)
@@ -141,11 +136,8 @@ async def test_a_slow_client_is_cut_off_and_comes_back(
             assert positions(await stream.rest())[:1] == [last + 1]
 
 
-async def test_a_client_that_does_not_read_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "PATIENCE", 0.01)
-    async with site(tmp_path) as at:
+async def test_a_client_that_does_not_read_is_left(tmp_path: Path) -> None:
+    async with site(tmp_path, limits=Limits(stalled_seconds=0.01)) as at:
         client = at.client()
         run = await started(client)
         async with client.stream(f"/runs/{run}/events") as stream:
@@ -185,11 +177,8 @@ async def test_open_streams_are_limited_per_key(tmp_path: Path) -> None:
             assert await again.next()
 
 
-async def test_silence_is_filled_with_comments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "PING", 0.005)
-    async with site(tmp_path) as at:
+async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
+    async with site(tmp_path, limits=Limits(ping_seconds=0.005)) as at:
         client: Client = at.client()
         run = await started(client)
         await asked(client, run)

@@ -90,7 +90,7 @@ def person(header: str | None) -> Identity | None:
     if len(words) != 3:
         return None
     tenant, user, role = words
-    return Identity(Principal(tenant, user, role), f"{tenant}/{user}")  # type: ignore[arg-type]
+    return Identity(Principal(tenant, user, role), "test")  # type: ignore[arg-type]
 
 
 async def authenticate(headers: Headers) -> Identity | None:
@@ -188,12 +188,12 @@ class Client:
     """Calls an ASGI app as one person."""
 
     def __init__(self, api: Any, who: str | None = None) -> None:
-        self._api = api
+        self.api = api
         self._headers = {"host": "localhost:8321"}
         if who is not None:
             self._headers["authorization"] = f"Bearer {who}"
 
-    def _scope(self, method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    def scope(self, method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
         path, _, query = path.partition("?")
         return {
             "type": "http",
@@ -230,7 +230,7 @@ class Client:
             pieces = [] if body is None else [json.dumps(body).encode()]
             if body is not None:
                 sent.setdefault("content-type", "application/json")
-        scope = self._scope(method, path if path.startswith(OUTSIDE) else BASE + path, sent)
+        scope = self.scope(method, path if path.startswith(OUTSIDE) else BASE + path, sent)
         scope["client"] = (client, 50_000)
         waiting = [*pieces] or [b""]
         status, found, parts = 0, dict[str, str](), list[bytes]()
@@ -250,7 +250,7 @@ class Client:
                 parts.append(message.get("body", b""))
 
         async with asyncio.timeout(PATIENCE):
-            await self._api(scope, receive, send)
+            await self.api(scope, receive, send)
         return Reply(status, found, b"".join(parts))
 
     async def get(self, path: str, **more: Any) -> Reply:
@@ -266,8 +266,8 @@ class Client:
         """An open stream; leaving closes it."""
         stream = Stream()
         sent = {"accept": "text/event-stream", **(headers or {})}
-        scope = self._scope("GET", BASE + path, sent)
-        task = asyncio.create_task(self._api(scope, stream.receive, stream.send))
+        scope = self.scope("GET", BASE + path, sent)
+        task = asyncio.create_task(self.api(scope, stream.receive, stream.send))
         try:
             yield stream
         finally:

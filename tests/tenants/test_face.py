@@ -61,7 +61,9 @@ OF_RUNS: dict[str, Call] = {
     "Run.question": run(lambda handle: handle.question()),
     "Run.questions": run(lambda handle: handle.questions()),
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),
+    "Run.send": run(lambda handle: handle.send("Hello")),
     "Run.cancel": run(lambda handle: handle.cancel()),
+    "Run.feedback": run(lambda handle: handle.feedback("q", score=1)),
     "Run.retry": run(lambda handle: handle.retry()),
     "Run.fork": run(lambda handle: handle.fork(1)),
     "Run.not_undone": run(lambda handle: handle.not_undone()),
@@ -88,6 +90,7 @@ OF_RUNS: dict[str, Call] = {
 # Those of them that change a run, or wait for its end.
 CHANGING = {
     "Run.answer",
+    "Run.send",
     "Run.cancel",
     "Run.finished",
     "Run.retry",

@@ -19,12 +19,18 @@ async def show(app: t.Loom) -> None:
     except t.Forbidden as error:
         assert error.code
     boss = app.as_principal(t.Principal("acme", "boss", "admin"))
-    assert_type(await boss.start(build(), Draft(topic="x")), t.Run[Draft])
     assert_type(boss.collection(Library), t.VectorSearch)
     run = await boss.start(build(), Draft(topic="x"))
+    assert_type(run, t.Run[Draft])
     await run.outcome()
-    said: list[t.ChatEvent] = [each async for each in run.chat()]
-    assert said[-1].status == "finished" and (await run.summary()).status == "finished"
+    async for said in run.chat():
+        assert_type(said, t.ChatEvent)
+        break
+    assert (await run.summary()).user == "boss"
+    try:
+        assert_type(await run.send("Hello", if_busy="reject"), t.SentMessage)
+    except (t.MessageRejected, t.UsageError) as error:
+        assert error.code  # a flow takes no messages
     assert boss.explain and boss.history and boss.principal.may("keys")
 
 

@@ -222,6 +222,21 @@ class UserText(Fact, frozen=True):
     text: str
 
 
+class MessageSent(Fact, frozen=True):
+    """A message of the user that came by itself, and what the run made of it.
+
+    The `verdict` is `answers` if the run waited for the user's input; `taken` if no turn was open,
+    so that it is next; in an open turn `queued` until that ends, `interrupts` if it ends the turn,
+    or `rejected`, as `if_busy` says.
+    """
+
+    kind: ClassVar[str] = "message.sent"
+    text: str
+    by: str
+    if_busy: str = "enqueue"
+    verdict: str = "taken"
+
+
 class QuestionAsked(Fact, frozen=True):
     """A question to a person; the run waits for the answer. `among` are its addressees if there are
     several."""
@@ -240,13 +255,14 @@ class QuestionAsked(Fact, frozen=True):
 
 
 class QuestionAnswered(Fact, frozen=True):
-    """A question was answered."""
+    """A question was answered, by a person with a role, if it is known."""
 
     kind: ClassVar[str] = "question.answered"
     question: str
     value: Json
     by: str
     tool: str = ""
+    role: str = ""
 
 
 class QuestionExpiredFact(Fact, frozen=True):

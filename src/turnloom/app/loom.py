@@ -24,6 +24,7 @@ from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_name
 from turnloom.log.spec import LOCAL
+from turnloom.runs.principal import as_user
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -196,7 +197,7 @@ class Loom:
         """
         from turnloom.app.starting import start_run
 
-        user, tenant = as_name(user_id, "`user_id`"), PROGRAM.tenant(app_id)
+        user, tenant = as_user(user_id, "`user_id`"), PROGRAM.tenant(app_id)
         if at is not None:
             key = await self.schedules.plan(workflow, state, (user, tenant), at)
             return Run(key, self._open().runs, self._serve)
@@ -258,17 +259,17 @@ class Loom:
         Raises:
             UsageError: this app has a board of that name already.
         """
-        parts, user = self._open(), as_name(user_id, "`user_id`")
+        parts, user = self._open(), as_user(user_id, "`user_id`")
         name, tenant = as_name(name, "The name of a board"), PROGRAM.tenant(app_id)
         declared = parts.declare_board(
             name, tenant, max_turns, variables or {}, hooks=hooks, guards=guards
         )
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user, tenant=tenant)
 
-        def as_user(user: str) -> Board:
+        def publishing_as(user: str) -> Board:
             return Board(declared, runs.as_user(user), parts, self._serve)
 
-        self._boards[tenant, name] = as_user
+        self._boards[tenant, name] = publishing_as
         return Board(declared, runs, parts, self._serve)
 
     async def runs(
@@ -355,7 +356,9 @@ class Loom:
         Raises:
             UsageError: it is not a `Principal`.
         """
-        return LoomView(principal, self._open, self._serve, self._board_of, via=via)
+        return LoomView(
+            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=via
+        )
 
     def _is_driving(self) -> bool:
         return self._serving is not None and not self._serving.done()

@@ -1,7 +1,7 @@
 """Handles of runs."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Generic, Unpack, cast
 
@@ -10,8 +10,8 @@ from typing_extensions import TypeVar
 from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
 from turnloom.app.feedback import Opinion, author, give_feedback
-from turnloom.errors import TurnloomError, UsageError
-from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
+from turnloom.errors import NotYours, TurnloomError, UnknownRun, UsageError
+from turnloom.kernel.arguments import as_count, as_function, as_name, as_string, as_text
 from turnloom.kernel.markup import plain, visible
 from turnloom.log.spec import LOCAL
 
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from turnloom.log.spec import RunKey
     from turnloom.runs.chat import ChatEvent
     from turnloom.runtime.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, Holder, RunSummary, StoredPlan
+    from turnloom.runtime.spec import (
+        Delivery,
+        Delta,
+        Holder,
+        IfBusy,
+        RunSummary,
+        SentMessage,
+        StoredPlan,
+    )
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
@@ -113,7 +121,8 @@ class Run(Generic[S_co]):
         """
         self._access.need("runs:read")
         by, sees_all = self._access.answerer(user_id), self._access.user is None
-        return await self._runs.questions.open(self._key, by, all_of_own=sees_all)
+        with self._hidden_from_users():
+            return await self._runs.questions.open(self._key, by, all_of_own=sees_all)
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
@@ -132,8 +141,44 @@ class Run(Generic[S_co]):
         """
         asked = None if question is None else as_string(question, "`question`")
         by = self._access.answerer(user_id)
-        async with self._access.noting("run.answered", self.id, "runs:write"):
-            return await self._runs.questions.answer(self._key, asked, value, by)
+        with self._hidden_from_users():
+            async with self._access.noting("run.answered", self.id, "runs:write"):
+                return await self._runs.questions.answer(self._key, asked, value, by)
+
+    async def send(
+        self,
+        message: str,
+        *,
+        if_busy: "IfBusy" = "enqueue",
+        id: str | None = None,
+        user_id: str | None = None,
+    ) -> "SentMessage":
+        """Send a message of its user to a conversation, at any time; returns what became of it, and
+        the run that has it. The conversation is driven in this process, unless another one drives
+        it.
+
+        If the run waits for the user's input, the message is that input. In an open turn, it is
+        taken in when the turn ends (`enqueue`), refused (`reject`), or ends the turn (`interrupt`);
+        what the turn completed stays on record. If the conversation has ended, the message begins a
+        run that continues it, with the history so far. Sending the same `id` again changes nothing.
+        `user_id` is the person who sends it, by default the run's user.
+
+        Raises:
+            MessageRejected: a turn is open, with `reject`.
+            NotYours: the run belongs to another person.
+            RunBusy: the process that drives it does not take the message in.
+            UsageError: it is not a conversation.
+        """
+        from turnloom.runtime.runs import summary_of
+        from turnloom.runtime.spec import Say, as_if_busy
+
+        self._access.need("runs:write")
+        await self._access.own(self._runs.log, self._key)
+        policy, text = as_if_busy(if_busy), as_text(message, "The message")
+        runs = self._serve()
+        by = self._access.person(user_id) or (await summary_of(runs.log, self._key)).user
+        name = runs.messages.new_id() if id is None else as_name(id, "`id`")
+        return await runs.messages.send(self._key, name, Say(text, by, policy))
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Call `listener` with the text deltas of answers made in this process, while the context
@@ -276,6 +321,16 @@ class Run(Generic[S_co]):
         return await give_feedback(
             self._runs.feedback, self._key, self._access, by=by, opinion=opinion
         )
+
+    @contextmanager
+    def _hidden_from_users(self) -> Generator[None]:
+        """Refuse what is not put to a user as if it did not exist."""
+        try:
+            yield
+        except NotYours:
+            if self._access.user is None:
+                raise
+            raise UnknownRun(self.id) from None
 
     def _person(self, by: str | None) -> str:
         """The person who acts."""

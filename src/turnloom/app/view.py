@@ -13,6 +13,7 @@ from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
 from turnloom.app.keys import ApiKeys, AuditLog, trail_of
 from turnloom.app.run import Run
+from turnloom.app.schedules import Schedules
 from turnloom.errors import Forbidden, UnknownCollection, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of
 from turnloom.runs.principal import Principal
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.app.choosing import RunChoice
+    from turnloom.app.workflows import Workflows
     from turnloom.assembly.ports import VectorSearch
     from turnloom.assembly.spec import RagCollection
     from turnloom.board.spec import Artifact, BoardHandle, Reader, Visibility
@@ -43,8 +45,8 @@ class LoomView:
 
     `explain`, `history` and `guards` are those of the tenant, for principals with the scope
     `explain`; `keys` and `audit` are for those with the scopes of that name, and `feedback` is
-    about runs that the principal may see. What it starts, answers, cancels, explains and manages is
-    in the audit trail.
+    about runs that the principal may see. `schedules` start runs by themselves. What it starts,
+    answers, cancels, explains and manages is in the audit trail.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class LoomView:
         open: "Callable[[], Parts]",
         serve: "Callable[[], Runs]",
         find_board: FindBoard,
+        workflows: "Workflows",
         via: str = "",
     ) -> None:
         self.principal = as_one_of(principal, Principal, "The principal")
@@ -66,6 +69,7 @@ class LoomView:
         self.keys = ApiKeys(open, self._access)
         self.audit = AuditLog(open, self._access)
         self.feedback = RunFeedback(open, self._access)
+        self.schedules = Schedules(open, serve, workflows, self._access)
 
     def __repr__(self) -> str:
         return f"<LoomView of {self.principal}>"

@@ -51,6 +51,7 @@ COMMANDS = {
     "retry": "RetryCommand",
     "fork": "ForkCommand",
     "answer": "AnswerCommand",
+    "send": "SendCommand",
     "questions": "QuestionsCommand",
     "cancel": "CancelCommand",
     "index": "IndexCommand",

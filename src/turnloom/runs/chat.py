@@ -12,6 +12,7 @@ from turnloom.agents.events import (
     AgentOutput,
     AgentText,
     AnswerRefused,
+    MessageSent,
     QuestionAnswered,
     QuestionAsked,
     QuestionExpiredFact,
@@ -44,9 +45,11 @@ class ChatEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a user sees of an event: its position, its time, its kind, and what the kind says.
 
     - run.…: the `status` of the run; `workflow` when it starts; `voided` ranges of positions that
-      no longer count, when it is retried
+      no longer count, when it is retried; the run that it `continues`
     - turn.…: the `turn`, its `agent`, and the `status` of its end
     - user.text and agent.text: the `text`, its `agent`, or `by` whom; agent.output: the `output`
+    - message.sent: a `text` of the user that was not taken in at once, with the `status` that says
+      what became of it
     - question.…: the `question` that is put to the user, or the `question_id` of one that was, with
       the `value` if the user answered it, and `by` whom it was answered
     """
@@ -56,6 +59,7 @@ class ChatEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     status: str = ""
     workflow: str = ""
+    continues: str = ""
     voided: tuple[tuple[int, int], ...] = ()
     turn: int = 0
     agent: str = ""
@@ -121,6 +125,10 @@ def _retried(event: Event, fact: RunRetried, viewer: Viewer) -> _Fields:
     return {"status": "running", "voided": fact.voided}
 
 
+def _forked(event: Event, fact: RunForked, viewer: Viewer) -> _Fields:
+    return {"status": "running", "continues": fact.of if fact.continues else ""}
+
+
 def _ended(event: Event, fact: Fact, viewer: Viewer) -> _Fields:
     # Why it ended may quote variables, prompts or arguments.
     return {"status": event.kind.removeprefix("run.")}
@@ -153,6 +161,12 @@ def _user_text(event: Event, fact: UserText, viewer: Viewer) -> _Fields:
     return {"text": fact.text, "by": event.actor}
 
 
+def _message(event: Event, fact: MessageSent, viewer: Viewer) -> _Fields:
+    if fact.by != viewer.user or fact.verdict in ("answers", "taken"):
+        return None  # its text follows
+    return {"text": fact.text, "by": fact.by, "status": fact.verdict}
+
+
 def _asked(event: Event, fact: QuestionAsked, viewer: Viewer) -> _Fields:
     return {"question": question_of(fact, event.seq)} if is_put_to(event, viewer) else None
 
@@ -179,7 +193,7 @@ _SHOWN: Mapping[str, Callable[[Event, Any, Viewer], _Fields]] = {
     RunPaused.kind: _paused,
     RunResumed.kind: _running,
     RunRetried.kind: _retried,
-    RunForked.kind: _running,
+    RunForked.kind: _forked,
     RunFinished.kind: _ended,
     RunFailed.kind: _ended,
     RunCancelled.kind: _ended,
@@ -188,6 +202,7 @@ _SHOWN: Mapping[str, Callable[[Event, Any, Viewer], _Fields]] = {
     AgentText.kind: _agent_text,
     AgentOutput.kind: _agent_output,
     UserText.kind: _user_text,
+    MessageSent.kind: _message,
     QuestionAsked.kind: _asked,
     QuestionAnswered.kind: _answered,
     QuestionExpiredFact.kind: _expired,

@@ -10,7 +10,13 @@ from typing import Any, Protocol, TypeVar, cast
 import anyio
 import msgspec
 
-from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpiredFact, UserText
+from turnloom.agents.events import (
+    MessageSent,
+    ModelCalled,
+    QuestionAnswered,
+    QuestionExpiredFact,
+    UserText,
+)
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
@@ -39,7 +45,15 @@ PREVIEW = 80
 
 # The kinds of events that begin a run anew, and of those that may come with them.
 _BEGINNINGS = frozenset({RunForked.kind, RunRetried.kind})
-_WITH_THEM = frozenset({ContextChanged.kind, QuestionAnswered.kind, UserText.kind, TimerSet.kind})
+_WITH_THEM = frozenset(
+    {
+        ContextChanged.kind,
+        MessageSent.kind,
+        QuestionAnswered.kind,
+        UserText.kind,
+        TimerSet.kind,
+    }
+)
 
 # Separates, in the id of an event, its cause from what was derived from it.
 FOLLOWS = ">"

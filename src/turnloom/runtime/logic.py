@@ -74,6 +74,7 @@ FACTS = (
     lifecycle.LifecycleToolResult,
     lifecycle.LifecycleToolError,
     agents.UserText,
+    agents.MessageSent,
     agents.QuestionAsked,
     agents.QuestionAnswered,
     agents.QuestionExpiredFact,

@@ -18,7 +18,7 @@ from turnloom.runtime.boards import BoardRuns
 from turnloom.runtime.drive.driver import Driver, Stores
 from turnloom.runtime.journal import Tell
 from turnloom.runtime.ports import Scheduler
-from turnloom.runtime.spec import Delivery, Message, Stop, Wake
+from turnloom.runtime.spec import INTERRUPT, Delivery, Message, Say, Stop, Wake
 
 # Seconds that a message waits for the driver of the run before it is recorded here.
 GRACE = 1.0
@@ -163,14 +163,14 @@ class MailDelivery:
 
     async def rouse(self, run: RunKey) -> None:
         """Wake a run that has mail, if this program drives it; interrupt it first if it is
-        cancelled."""
+        cancelled, or a message interrupts its turn."""
         if not await self._attends(run):
             return
         pending = await self._stores.inbox.pending(run)
         if not pending and not await self._is_behind(run):
             return
         is_told = self._driver.heeds(run)  # it stops by itself, in its own order
-        if not is_told and any(isinstance(message, Stop) for _, message in pending):
+        if not is_told and any(_interrupts(message) for _, message in pending):
             await self._scheduler.cancel(run)
         await self.wake(run)
         self._driver.rouse(run)
@@ -187,6 +187,11 @@ class MailDelivery:
             return True
         ends = await self._stores.log.ends(run)
         return ends is not None and self._serves(ends[0].data)
+
+
+def _interrupts(message: Message) -> bool:
+    """Whether a message ends what is being done."""
+    return isinstance(message, Stop) or (isinstance(message, Say) and message.if_busy == INTERRUPT)
 
 
 class BoardRegistry:

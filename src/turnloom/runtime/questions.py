@@ -204,7 +204,12 @@ class Questions:
         """Say why a question cannot be answered; one that has its answer keeps it. Without an id,
         an equal answer counts as a repeat."""
         events = standing(await self._log.read(run))
-        _check_concerned(events, by)
+        asked = _asked_of(events, by)
+        if question is not None and question not in asked:
+            raise UsageError(
+                f"Run {run.id!r} did not ask {question!r}. It asked: "
+                f"{', '.join(asked) or 'nothing'}."
+            )
         answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
         if any(answer.question == question for answer in answers):
             return Delivery.REPEATED
@@ -215,34 +220,33 @@ class Questions:
             and same(answers[-1].value, value)
         ):
             return Delivery.REPEATED
-        asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
         meant = question or (asked[-1] if asked else "")
         if any(event.id == f"{meant}/expired" for event in events):
             raise QuestionExpired(_EXPIRED.format(meant))
         if question is None:
             raise UsageError(f"Run {run.id!r} has no open question.")
-        if question in asked:
-            raise UsageError(f"Question {question!r} is not open any more.")
-        raise UsageError(
-            f"Run {run.id!r} did not ask {question!r}. It asked: {', '.join(asked) or 'nothing'}."
-        )
+        raise UsageError(f"Question {question!r} is not open any more.")
 
 
 def _answerer(reply: Reply) -> Answerer:
     return Answerer(reply.by, reply.role)
 
 
-def _check_concerned(events: Sequence[Event], by: Answerer) -> None:
-    """Reveal the status of a question only to the run's user and its addressees.
+def _asked_of(events: Sequence[Event], by: Answerer) -> list[str]:
+    """The ids of the questions that were put to a person; the run's user knows of all.
 
     Raises:
-        NotYours: it is neither.
+        NotYours: it is neither the run's user nor an addressee.
     """
     user: str = events[0].data.user
     asked = (event for event in events if isinstance(event.data, QuestionAsked))
-    questions = (question_of(event.data, event.seq) for event in asked)
-    if by.user != user and not any(may_answer(each, by, user) for each in questions):
+    questions = [question_of(event.data, event.seq) for event in asked]
+    if by.user == user:
+        return [each.id for each in questions]
+    theirs = [each.id for each in questions if may_answer(each, by, user)]
+    if not theirs:
         raise NotYours("This run belongs to another user, and asks others.")
+    return theirs
 
 
 # Said of an answer that the run cannot take in here.

@@ -42,6 +42,7 @@ from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, stat
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
+from turnloom.runs.chat import TALK
 from turnloom.runtime.activity import ActiveDrives
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
@@ -52,6 +53,7 @@ from turnloom.runtime.forking import Forks
 from turnloom.runtime.journal import telling
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
+from turnloom.runtime.messages import Messages
 from turnloom.runtime.observers import Observers
 from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
 from turnloom.runtime.questions import Questions
@@ -63,6 +65,7 @@ from turnloom.runtime.spec import (
     RunSummary,
     Stop,
     StoredPlan,
+    continued_by,
 )
 from turnloom.variables.events import TimerSet
 from turnloom.variables.ports import DocumentStore, Environment
@@ -174,8 +177,9 @@ class RuntimePorts:
 class Runs:
     """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
     `claims` say which process drives a run, `questions` are those that are open, `forks` begins
-    forks, and `drives` are those of this process. It drives the runs that were started or resumed
-    here, and those that `also_serves` chooses when they get mail or are given back."""
+    forks, `drives` are those of this process, and `messages` sends what users say by themselves. It
+    drives the runs that were started or resumed here, and those that `also_serves` chooses when
+    they get mail or are given back."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
@@ -207,6 +211,7 @@ class Runs:
             wake=self._mailing.wake,
         )
         self.feedback = StoredFeedback(world.feedback, world.stores.log, world.clock)
+        self.messages = Messages(world.stores.log, world.entropy, self._mailing, self.forks)
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, tenant_slots: int = 0) -> None:
@@ -531,4 +536,5 @@ def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
         reason=reason,
         collected=rest.collected,
         wanted=rest.wanted,
+        continues=continued_by(last.run) if started.form == TALK else "",
     )

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -30,6 +30,41 @@ class Reply(msgspec.Struct, frozen=True, tag="answer", omit_defaults=True):
     value: Json
     by: str
     role: str = ""
+
+
+# What becomes of a message that comes while a turn is open.
+IfBusy = Literal["enqueue", "reject", "interrupt"]
+INTERRUPT: IfBusy = "interrupt"
+
+
+def as_if_busy(given: object) -> IfBusy:
+    """What becomes of a message in an open turn, as a program gives it.
+
+    Raises:
+        UsageError: it is no such word.
+    """
+    for each in cast("tuple[IfBusy, ...]", get_args(IfBusy)):
+        if given == each:
+            return each
+    raise UsageError(f"`if_busy` is {given!r}. Give one of {', '.join(get_args(IfBusy))}.")
+
+
+class Say(msgspec.Struct, frozen=True, tag="say", omit_defaults=True):
+    """A message of the run's user, which comes by itself."""
+
+    text: str
+    by: str
+    if_busy: IfBusy = "enqueue"
+
+
+class SentMessage(NamedTuple):
+    """A message as its run recorded it: the run that has it, and the verdict, as in
+    `MessageSent`. `repeated`: it was recorded before."""
+
+    id: str
+    run: str
+    verdict: str
+    repeated: bool = False
 
 
 class Stop(msgspec.Struct, frozen=True, tag="cancel"):
@@ -88,6 +123,25 @@ class WaitingQuestion(msgspec.Struct, frozen=True):
     workflow: str
     user: str
     question: Question
+
+
+def continuation_of(run: str) -> str:
+    """The id of the run that continues a conversation: `x.2` for `x`, `x.3` for `x.2`."""
+    root, dot, number = run.rpartition(".")
+    return f"{root}.{int(number) + 1}" if dot and _is_number(number) else f"{run}.2"
+
+
+def continued_by(run: str) -> str:
+    """The id of the run that a run of this id continues, if it continues one."""
+    root, dot, number = run.rpartition(".")
+    if not dot or not _is_number(number):
+        return ""
+    return root if number == "2" else f"{root}.{int(number) - 1}"
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text counts the runs of a conversation, from 2 on."""
+    return text.isascii() and text.isdigit() and text[0] != "0" and text != "1"
 
 
 class StoredPlan(msgspec.Struct, frozen=True):
@@ -195,7 +249,7 @@ ALLOW, REFUSE, REPLACE = "allow", "refuse", "replace"
 
 
 # The messages that an inbox holds.
-Message = Reply | Stop | Publish | Deliver | Close | RetryTurn | Wake
+Message = Reply | Say | Stop | Publish | Deliver | Close | RetryTurn | Wake
 
 
 # The most messages that wait for one run.
@@ -388,7 +442,8 @@ class RunCopy:
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is
-    `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted."""
+    `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted. It
+    `continues` a conversation that had ended, if one is named."""
 
     run: str
     workflow: str
@@ -401,6 +456,7 @@ class RunSummary:
     reason: str = ""
     collected: int | None = None
     wanted: int | None = None
+    continues: str = ""
 
     @property
     def standing(self) -> str:

@@ -48,7 +48,8 @@ def principal_of(request: Request) -> Principal:
 
 def view_of(request: Request) -> LoomView:
     """The app as the principal of a request sees it."""
-    return served_of(request).loom.as_principal(principal_of(request))
+    identity = identity_of(request)
+    return served_of(request).loom.as_principal(identity.principal, via=identity.via)
 
 
 # How credentials are sent, for the OpenAPI document; the gate has checked them.

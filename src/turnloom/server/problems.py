@@ -81,6 +81,7 @@ _STATUSES: Sequence[tuple[type[TurnloomError], int]] = (
     (errors.ArtifactExists, 409),
     (errors.RunBusy, 409),
     (errors.QuestionExpired, 409),
+    (errors.MessageRejected, 409),
     (errors.UnknownKind, 409),
     (errors.UsageError, 400),
     (errors.DefinitionError, 422),

@@ -14,18 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from turnloom.errors import TurnloomError
 from turnloom.runtime.spec import Delta
+from turnloom.server.limits import Limits
 from turnloom.server.problems import Problem, problem_of
 
 MEDIA_TYPE = "text/event-stream"
 
-# Seconds of silence after which a comment is sent, so that proxies keep the connection.
-PING = 15.0
-
 # Milliseconds after which a client comes back.
 RETRY = 2_000
-
-# Seconds that sending may take: a slower client is told so, and after the second number cut off.
-SLOW, PATIENCE = 10.0, 30.0
 
 # Seconds without an event after which a reader has caught up.
 CAUGHT_UP = 0.1
@@ -127,12 +122,13 @@ class Outbox:
             self._size += len(made)
             self._changed.set()
 
-    async def take(self) -> bytes:
-        """All frames that wait, at least one; after a long silence, a comment."""
+    async def take(self, seconds: float) -> bytes:
+        """All frames that wait, at least one; after so many seconds of silence, a comment, so that
+        proxies keep the connection."""
         if not self._frames:
             self._changed.clear()
             try:
-                async with asyncio.timeout(PING):
+                async with asyncio.timeout(seconds):
                     await self._changed.wait()
             except TimeoutError:
                 return b": ping\n\n"
@@ -241,6 +237,7 @@ class EventStream(Response):
         stored: Mapping[str, int],
         position: Position,
         *,
+        limits: Limits,
         streams: Streams,
         counting: AbstractContextManager[None],
     ) -> None:
@@ -250,6 +247,7 @@ class EventStream(Response):
         self._after = dict(after)
         self._stored = stored
         self._position = position
+        self._limits = limits
         self._streams = streams
         self._counting = counting
         self._outbox = Outbox()
@@ -322,15 +320,15 @@ class EventStream(Response):
         loop = asyncio.get_running_loop()
         is_last = False
         while not is_last:
-            made = await self._outbox.take()
+            made = await self._outbox.take(self._limits.ping_seconds)
             is_last, begun = self._outbox.is_closed, loop.time()
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(self._limits.stalled_seconds):
                     await send(_piece(made))
             except TimeoutError:
                 log.info("a stream was cut off: its client does not read")
                 return  # an incomplete response closes the connection
-            if loop.time() - begun > SLOW and not is_last:
+            if loop.time() - begun > self._limits.slow_seconds and not is_last:
                 self.cut("slow")
             for texts in self._texts:
                 texts.catch_up()

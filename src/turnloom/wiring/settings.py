@@ -69,7 +69,7 @@ class Settings:
 FILE = "turnloom.toml"
 
 # Tables of the file that are read by the features that use them.
-TABLES = ("auth", "schedule")
+TABLES = ("auth", "schedule", "server")
 
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}

@@ -35,6 +35,14 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     among: tuple[str, ...] = ()
 
 
+class QueuedMessage(msgspec.Struct, frozen=True):
+    """A message of the user that the run has not taken in, by the id of its event."""
+
+    id: str
+    text: str
+    by: str
+
+
 class OpenTurn(msgspec.Struct):
     """A turn or flow step in progress, with its events by id and the position of the last one;
     `life` is the number of retries of the run before it began."""
@@ -65,6 +73,8 @@ class RunState(msgspec.Struct):
     - `ephemeral`: values kept in memory only, with the call that wrote each
     - `ending`: the reason first passed to the hooks after the chat
     - `questions`: open questions, by id; `paused_for` is the one that last paused the run
+    - `queue`: messages that wait for the end of the open turn; `interrupted` is the turn that a
+      message ends
     - `begun`: a turn or step has begun
     - `unguarded`: guards no longer apply
     - `life`: how often the run was retried; `pin` and `budget` are what retries and forks changed
@@ -104,6 +114,8 @@ class RunState(msgspec.Struct):
     scopes: dict[str, OpenTurn] = {}
     questions: dict[str, Question] = {}
     paused_for: str = ""
+    queue: tuple[QueuedMessage, ...] = ()
+    interrupted: int = 0
     cancel: CancelRequested | None = None
     begun: bool = False
     unguarded: bool = False

@@ -371,6 +371,8 @@ def _run_retried(fact: runs.RunRetried) -> str:
 
 
 def _run_forked(fact: runs.RunForked) -> str:
+    if fact.continues:
+        return f"{fact.by} continued run {fact.of}, which had ended with event {fact.at}"
     changed = f", with changes in {', '.join(fact.changed)}" if fact.changed else ""
     values = f", with other values of {', '.join(fact.values)}" if fact.values else ""
     what = f"{fact.by} forked run {fact.of} after event {fact.at}"
@@ -425,6 +427,7 @@ WORDS: Words = {
     agents.EffectDone: lambda fact: f"{fact.name} was done, {data(fact.result)}",
     agents.ChanceDrawn: lambda fact: f"chance drew {fact.drawn} of {', '.join(fact.among)}",
     agents.SpeakerPicked: lambda fact: f"the model picked {fact.picked} of {', '.join(fact.among)}",
+    agents.MessageSent: lambda fact: f"{fact.by}: {one_line(fact.text, SAID)} ({fact.verdict})",
     agents.UserText: lambda fact: f"{fact.author}: {one_line(fact.text, SAID)}",
     agents.QuestionAsked: _asked,
     agents.QuestionAnswered: lambda fact: f"{fact.by} answered {data(fact.value)}",

@@ -20,7 +20,7 @@ from turnloom.runs.chat import delta_audience
 from turnloom.runtime.around.hooks import HookRunner
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.calls import exposed
-from turnloom.runtime.drive.intake import expire, take_in
+from turnloom.runtime.drive.intake import expire, hear, take_in
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import freeze
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
@@ -92,6 +92,10 @@ class LiveRun:
     async def take_in(self) -> None:
         """Record what came from outside: time, then messages."""
         await take_in(self.journal, self.means.inbox, self.means.artifacts)
+
+    async def hear(self) -> None:
+        """Record messages of the run's user while a turn is open."""
+        await hear(self.journal, self.means.inbox)
 
     def expire(self) -> None:
         """Record what has expired."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from contextvars import Context, copy_context
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +13,7 @@ from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Ask, Begin, Facts, Finish, Record, Work
 from turnloom.runtime.around.guards import afford
 from turnloom.runtime.calls import Waiting, ask
-from turnloom.runtime.drive.intake import due, park
+from turnloom.runtime.drive.intake import can_deliver, deliver, due, park
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.logic import ENDED, has_open_calls
 from turnloom.runtime.world import RUN
@@ -129,10 +130,22 @@ class Loop:
         self._is_prepared = False
         self._is_dirty = False
         self.heeds_mail = False
+        self._beside: Context | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        self._is_unheard = False
 
     def rouse(self) -> None:
-        """Read mail before anything else."""
+        """Read mail before anything else. While a turn is awaited in place, messages of the user
+        are heard beside it."""
         self._tasks.rouse()
+        self._is_unheard = True
+        if self._beside is not None and (self._hearing is None or self._hearing.done()):
+            self._hearing = asyncio.create_task(self._hear(), context=self._beside)
+
+    async def _hear(self) -> None:
+        while self._is_unheard:
+            self._is_unheard = False
+            await self._live.hear()
 
     async def drive(self) -> None:
         """Decide and act until the run ends, or has to wait for something from outside."""
@@ -159,6 +172,11 @@ class Loop:
             self._live.expire()
         if journal.is_unsettled:
             await journal.settle()
+        if can_deliver(state):
+            await journal.world.reach(RUN)
+            if can_deliver(state):
+                deliver(journal)
+                self._is_dirty = True
         if state.position >= self._live.freezes_at:
             await self._live.freeze()
 
@@ -267,11 +285,24 @@ class Loop:
         work is awaited in place; returns whether there was one."""
         left = self._startable()
         if len(left) == 1 and not self._tasks and self._is_lone(left[0]):
-            await self._run(left[0])
+            await self._run_in_place(left[0])
             return True
         for work in left:
             self._tasks.begin(work.key, self._run_beside(work))
         return False
+
+    async def _run_in_place(self, work: Work) -> None:
+        """Run lone work; what is heard meanwhile is stored before anything else is done."""
+        self._beside = copy_context() if self._form.hears else None
+        try:
+            await self._run(work)
+        finally:
+            self._beside = None
+            hearing, self._hearing = self._hearing, None
+            if hearing is not None:
+                await asyncio.wait({hearing})
+        if hearing is not None:
+            hearing.result()
 
     async def _run_beside(self, work: Work) -> None:
         """Run work in a task of its own; the loop wakes when that is done."""

@@ -12,6 +12,7 @@ import msgspec
 from turnloom.agents.events import (
     AnswerRefused,
     EffectDone,
+    MessageSent,
     ModelRetried,
     QuestionAnswered,
     QuestionAsked,
@@ -445,6 +446,8 @@ def is_mail(event: Event) -> bool:
     """Whether an event came from outside."""
     match event.data:
         case QuestionAnswered() | AnswerRefused() | CancelRequested() | ArtifactRefused():
+            return True
+        case MessageSent():
             return True
         case ArtifactReceived() | RetryAsked():
             return True

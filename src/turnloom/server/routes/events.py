@@ -94,7 +94,15 @@ def _opening(view: View, state: State, asking: Asking) -> "OpenStream":
             return Response(status_code=204)
         state.open_streams.check(asking.key)
         counting = state.open_streams.one(asking.key)
-        return EventStream(runs, after, stored, position, streams=state.streams, counting=counting)
+        return EventStream(
+            runs,
+            after,
+            stored,
+            position,
+            limits=state.limits,
+            streams=state.streams,
+            counting=counting,
+        )
 
     return opening
 
@@ -125,7 +133,7 @@ async def read_events(
         page = EventPage([*events[:limit]], after + limit if len(events) > limit else None)
         return reply(page)
     since = after if last_event_id is None else _count(last_event_id)
-    return await opening({run: since}, lambda positions: str(positions[run]))
+    return await opening({run: since}, _alone)
 
 
 @router.get(
@@ -147,7 +155,7 @@ async def read_chat(
     with `Accept: text/event-stream` a stream, whose events are `ChatEvent`s."""
     if MEDIA_TYPE in request.headers.get("accept", ""):
         since = after if last_event_id is None else _count(last_event_id)
-        return await opening({run: since}, lambda positions: str(positions[run]), FollowedChat)
+        return await opening({run: since}, _alone, FollowedChat)
     found: list[ChatEvent] = []
     async with aclosing(view.handle(run).chat(after, live=False)) as shown:
         async for each in shown:
@@ -182,6 +190,10 @@ async def follow_runs(
         known = _positions(last_event_id.split(_AND))
         after |= {each: at for each, at in known.items() if each in after}
     return await opening(after, _joined, FollowedChat if chat else _whole)
+
+
+def _alone(positions: Mapping[str, int]) -> str:
+    return str(next(iter(positions.values())))
 
 
 def _joined(positions: Mapping[str, int]) -> str:

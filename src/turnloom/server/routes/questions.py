@@ -1,6 +1,6 @@
-"""Questions of runs to people, and their answers."""
+"""Questions of runs to people, their answers, and messages."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Response
@@ -34,6 +34,25 @@ class Delivered(msgspec.Struct, frozen=True):
 
     delivery: str
     says: str
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A message as its run recorded it: the run that has it, which continues the named one if that
+    has ended, and what became of it. `repeated`: it was sent before."""
+
+    id: str
+    run: str
+    verdict: str
+    repeated: bool
+
+
+class MessageBody(Body):
+    """A message to a conversation. `if_busy` says what becomes of it in an open turn. Sending the
+    same `id` again changes nothing."""
+
+    text: str = Field(min_length=1, max_length=200_000)
+    if_busy: Literal["enqueue", "reject", "interrupt"] = "enqueue"
+    id: str | None = Field(None, min_length=1, max_length=200)
 
 
 class AnswerBody(Body):
@@ -80,3 +99,16 @@ async def answer_question(run: RunId, view: View, body: AnswerBody) -> Response:
     """Answer a question of a run. The first valid answer counts; a repeat changes nothing."""
     delivery = await view.handle(run).answer(body.question, body.value)
     return reply(Delivered(delivery.name.lower(), delivery.value))
+
+
+@router.post(
+    "/runs/{run}/messages",
+    operation_id="send_message",
+    summary="Send a message",
+    **replies.of(Sent, 202),
+)
+async def send_message(run: RunId, view: View, body: MessageBody) -> Response:
+    """Say something in a conversation, at any time: it is the input that the run waits for, or is
+    taken in after the open turn, or ends it."""
+    sent = await view.handle(run).send(body.text, if_busy=body.if_busy, id=body.id)
+    return reply(Sent(sent.id, sent.run, sent.verdict, repeated=sent.repeated), 202)
