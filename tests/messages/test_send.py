@@ -80,6 +80,10 @@ async def until(run: Run[Any], kind: str, times: int = 1) -> None:
 
 async def check_replay(app: Loom, run: str) -> None:
     assert (await app.history.replay(run)).divergence is None
+    folder = (await app.history.events(run))[0].data.root
+    backtest = await app.history.backtest(folder, [run])
+    assert not backtest.refused and str(backtest)
+    assert not any(each.differs for each in backtest.runs), str(backtest)
     assert str(await app.explain.timeline(run)) and await app.explain.page(run)
 
 

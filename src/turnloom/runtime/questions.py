@@ -13,7 +13,7 @@ from turnloom.log.events import ENDS, RunPaused, RunRetried
 from turnloom.log.logic import standing
 from turnloom.log.ports import Clock
 from turnloom.log.service import PAGE, ends_of
-from turnloom.log.spec import Event, RunKey
+from turnloom.log.spec import UNREADABLE, Event, RunKey
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.mail import MailDelivery
 from turnloom.runtime.spec import Delivery, Reply, WaitingQuestion
@@ -60,6 +60,8 @@ class Questions:
         while len(found) < limit:
             page = await self._log.runs(tenant, PAGE, before=before, unfinished=True)
             for first, last in page:
+                if UNREADABLE in (first.kind, last.kind):
+                    continue  # it is listed as broken
                 run, owner = RunKey(tenant, last.run), first.data.user
                 asked = [
                     each for each in await self._asked(run, last) if may_answer(each, by, owner)
