@@ -6,6 +6,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── UnknownRun        the store has no run with this id
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
+│   ├── CodeMissing       a worker lacks the code of a run, and leaves it to others
 │   └── NotYours          a question belongs to another user or tenant
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
@@ -102,6 +103,16 @@ class UnknownFlow(UsageError):
     """A run belongs to a flow that this program does not define."""
 
     code = "TURNLOOM-UNKNOWN-FLOW"
+
+
+class CodeMissing(UsageError):
+    """A worker lacks the code of a run, and leaves the run to others. `needs` names the code."""
+
+    code = "TURNLOOM-CODE-MISSING"
+
+    def __init__(self, needs: str, reason: str) -> None:
+        self.needs = needs
+        super().__init__(reason)
 
 
 class NotYours(UsageError):

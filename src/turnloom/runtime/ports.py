@@ -217,7 +217,8 @@ EVERY_TENANT = "*"
 
 class Scheduler(Protocol):
     """Decides when and where runs are driven. Each wake leads to at least one drive; a wake during
-    a drive is never lost."""
+    a drive is never lost. One that spreads drives over several processes says so as
+    `drives_elsewhere`."""
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at an instant: a run has one timer. Idempotent."""
@@ -231,8 +232,13 @@ class Scheduler(Protocol):
         """Drive what is woken, at most `slots` runs at once, until cancelled.
 
         Tenants take turns. `limits` gives the number of runs of a tenant that are driven at once,
-        by tenant; `*` stands for all others.
+        by tenant; `*` stands for all others. A drive that raises `CodeMissing` is left to other
+        processes, where there are any.
         """
+        ...
+
+    async def drain(self) -> None:
+        """Begin no drive in this process from now on, and wait for the end of those that run."""
         ...
 
     async def status(self, run: RunKey) -> Status:

@@ -38,7 +38,7 @@ from turnloom.testing.contracts.retrieval import (
     VectorSearchContract,
     WordsContract,
 )
-from turnloom.testing.contracts.scheduler import SchedulerContract
+from turnloom.testing.contracts.scheduler import SchedulerContract, SharedSchedulerContract
 from turnloom.testing.contracts.small import (
     BeliefStoreContract,
     PlansContract,
@@ -69,6 +69,7 @@ __all__ = [
     "PrunerContract",
     "ResultsContract",
     "SchedulerContract",
+    "SharedSchedulerContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
