@@ -31,8 +31,8 @@ HOUR = timedelta(hours=1)
 
 
 @asynccontextmanager
-async def scheduling(url: str) -> AsyncGenerator[ProcrastinateScheduler]:
-    scheduler = ProcrastinateScheduler(url, lease=LEASE)
+async def scheduling(url: str, poll: float = 1.0) -> AsyncGenerator[ProcrastinateScheduler]:
+    scheduler = ProcrastinateScheduler(url, lease=LEASE, poll=poll)
     yield scheduler
     await scheduler.aclose()
 
@@ -172,12 +172,9 @@ async def test_many_timers_at_one_instant(postgres_url: str) -> None:
             assert len(drives.begun) == 300
 
 
-async def test_the_next_drive_does_not_wait_for_a_poll(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_next_drive_does_not_wait_for_a_poll(postgres_url: str) -> None:
     """Neither of the same run nor of another one: with no poll at all, all are driven."""
-    monkeypatch.setattr("turnloom.adapters.procrastinate.worker.LONGEST", 3600.0)
-    async with scheduling(postgres_url) as scheduler, served(scheduler, slots=1) as drives:
+    async with scheduling(postgres_url, 3600) as scheduler, served(scheduler, slots=1) as drives:
         drives.hold("a")
         await scheduler.wake(key("a"))
         await wait_begun(drives, 1)

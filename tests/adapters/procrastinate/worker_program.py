@@ -1,4 +1,4 @@
-"""A worker process: it says which drives it begins and ends, and each takes as long as its run says.
+"""A worker process: it says which drives it begins and ends. A drive takes as long as its run says.
 
 The name of a run is its own, a dash, and the seconds of its first drive.
 """

@@ -156,7 +156,8 @@ class JobDatabase:
                 raise self._address.unavailable(None) from error
             except (psycopg.Error, ConnectorException) as error:
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__
-                if not isinstance(cause, psycopg.OperationalError) or self._closed:
+                is_passing = isinstance(cause, psycopg.OperationalError) and not self._closed
+                if not is_passing or loop.time() > deadline:
                     raise self._address.unavailable(cause) from error
             await asyncio.sleep(PAUSE)
 

@@ -14,13 +14,17 @@ from turnloom.runtime.ports import Drive, Status
 class ProcrastinateScheduler:
     """Queues drives as jobs of Procrastinate, in the database of the store. Every process with
     this scheduler can wake runs; those that `serve` drive them. The jobs of a worker that does not
-    respond for `lease` seconds are taken over by the others."""
+    respond for `lease` seconds are taken over by the others. A worker looks at timers at least
+    every `poll` seconds; at the queue, when something is woken or a drive ends."""
 
     drives_elsewhere = True
 
-    def __init__(self, url: str, *, lease: float = 30.0, timeout: float = 5.0) -> None:
+    def __init__(
+        self, url: str, *, lease: float = 30.0, timeout: float = 5.0, poll: float = 1.0
+    ) -> None:
         self._database = JobDatabase(url, timeout)
         self._lease = lease
+        self._poll = poll
         self._worker: JobWorker | None = None
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
@@ -55,7 +59,7 @@ class ProcrastinateScheduler:
         """
         if self._worker is not None:
             raise UsageError("This scheduler is running already. Call `serve` once at a time.")
-        self._worker = JobWorker(self._database, drive, slots, self._lease)
+        self._worker = JobWorker(self._database, drive, slots, self._lease, poll=self._poll)
         try:
             await self._database.call(queries.LIMITS, tenants=[*limits], most=[*limits.values()])
             await self._worker.run()

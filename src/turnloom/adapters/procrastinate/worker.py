@@ -15,9 +15,6 @@ from turnloom.errors import CodeMissing, StoreUnavailable
 from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive
 
-# The longest time in seconds between two looks at timers, aborted jobs and the queue. Notifications
-# and the end of drives make it shorter.
-LONGEST = 1.0
 # Heartbeats per lease, and the leases after which a worker without one is forgotten.
 BEATS, FORGOTTEN = 3, 10
 # Seconds between attempts while the store is unavailable.
@@ -38,10 +35,13 @@ class Job(NamedTuple):
 class JobWorker:
     """One worker: a heartbeat, a look at timers, and a task for every drive."""
 
-    def __init__(self, database: JobDatabase, drive: Drive, slots: int, lease: float) -> None:
+    def __init__(
+        self, database: JobDatabase, drive: Drive, slots: int, lease: float, *, poll: float
+    ) -> None:
         self._database = database
         self._drive = drive
         self._lease = lease
+        self._poll = poll
         self._free = asyncio.Semaphore(slots)
         self._id = 0
         self._driving: dict[int, asyncio.Task[datetime | None]] = {}
@@ -92,7 +92,7 @@ class JobWorker:
                 continue
             self._free.release()
             try:
-                async with asyncio.timeout(LONGEST):
+                async with asyncio.timeout(self._poll):
                     await self._bell.wait()
             except TimeoutError:
                 continue
@@ -232,7 +232,7 @@ class JobWorker:
     async def _look(self) -> None:
         """Wake runs whose timers are due, and interrupt drives whose notification was missed."""
         while True:
-            seconds = LONGEST
+            seconds = self._poll
             self._tick.clear()
             try:
                 seconds = await self._fire()
@@ -242,7 +242,7 @@ class JobWorker:
             except StoreUnavailable as error:
                 _log.warning("Timers are looked at again soon: %s", error)
             try:
-                async with asyncio.timeout(min(max(seconds, 0.001), LONGEST)):
+                async with asyncio.timeout(min(max(seconds, 0.001), self._poll)):
                     await self._tick.wait()
             except TimeoutError:
                 continue
@@ -254,10 +254,10 @@ class JobWorker:
             if row["fired"]:
                 self._bell.set()
             elif row["next"] is None:
-                return LONGEST
+                return self._poll
             else:
                 # A due timer of a tenant that another worker looks at.
-                return row["next"] if row["next"] > 0 else LONGEST / 10
+                return row["next"] if row["next"] > 0 else self._poll / 10
 
     async def _beat(self) -> None:
         """Show that this worker is alive, and take over the jobs of those that are not."""
