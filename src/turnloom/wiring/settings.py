@@ -22,6 +22,8 @@ class Settings:
 
     # Store of runs: `memory`, a file or a URL.
     store: str = field(default=DEFAULT_STORE, repr=False)
+    # Direct URL of the PostgreSQL server of the store, if a pooler stands between; empty: `store`.
+    listen_url: str = field(default="", repr=False)
     # URL of the artifacts; empty: in the store.
     artifacts: str = field(default="", repr=False)
     # Maximum number of runs driven at once.
