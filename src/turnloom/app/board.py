@@ -201,20 +201,15 @@ class Board(Readable):
         raise_errors: bool = True,
     ) -> "ExceptionGroup[Exception] | None":
         """Wait until the runs that this program started here are idle, and no batch is about to
-        time out.
+        time out. Where workers drive the runs, wait until all runs of the board are idle.
 
         Raises:
             ExceptionGroup: what failed since the last call, unless `raise_errors` is false; then
                 the failures are returned.
             TimeoutError: it is not idle in time; the runs continue.
         """
-        activity, seconds = self._runs.activity, as_seconds(timeout, "`timeout`")
-
-        async def is_idle() -> bool:
-            return activity.is_idle
-
-        await activity.until(is_idle, seconds)
-        failures = activity.take_failures()
+        await self._runs.until(self._runs.is_idle, as_seconds(timeout, "`timeout`"))
+        failures = await self._runs.take_failures()
         if not failures:
             return None
         group = ExceptionGroup(f"On board {self.name!r}, not everything went well", failures)
@@ -228,7 +223,7 @@ class Board(Readable):
         timeout: float | None = None,  # noqa: ASYNC109 - the field's name for it
     ) -> None:
         """Wait until a condition holds: a function, plain or async, that is called again after each
-        stored event.
+        stored event, or every tenth of a second where workers drive the runs.
 
         Raises:
             TimeoutError: it does not hold in time.
@@ -242,7 +237,7 @@ class Board(Readable):
                 raise UsageError("The condition gives nothing. Return True or False.")
             return bool(held)
 
-        await self._runs.activity.until(holds, as_seconds(timeout, "`timeout`"))
+        await self._runs.until(holds, as_seconds(timeout, "`timeout`"))
 
     async def retry(self, failed: "ReactionFailed | Artifact | str", agent: str = "") -> int:
         """Retry failed turns: one failure, or all of a run or an artifact, optionally of one agent.

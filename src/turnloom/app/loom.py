@@ -13,7 +13,7 @@ from turnloom.app.explanations import Explanations
 from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_count, as_name
+from turnloom.kernel.arguments import as_count, as_name, as_seconds
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class RunChoice(TypedDict, total=False):
 
 
 class Loom:
-    """An app: runs in one store, driven in this process. It opens nothing before it is used.
+    """An app: runs in one store, driven in this process, or by workers if the scheduler spreads
+    drives over processes. It opens nothing before it is used.
 
     `store` keeps runs and `documents` holds the data of database variables. `artifacts` and
     `beliefs` are stored beside the runs unless given, `vectors` stores collections, and `scheduler`
@@ -159,7 +160,7 @@ class Loom:
         app_id: str = LOCAL,
     ) -> "Run[S] | Run[BaseModel]":
         """Start a run of the workflow in a folder, or of a flow with a state, and drive it in this
-        process.
+        process, or leave that to workers.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was started.
@@ -180,7 +181,7 @@ class Loom:
         return Run(await runs.start(given, user=user, tenant=tenant), runs, self._serve)
 
     async def resume(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
-        """Continue a run of a tenant where its log ends, in this process.
+        """Continue a run of a tenant where its log ends, in this process or by workers.
 
         Raises:
             UnknownRun: there is no such run.
@@ -324,6 +325,29 @@ class Loom:
         """
         return self._open().collections.open_for(as_name(app_id, "`app_id`"), collection)
 
+    async def work(self, slots: int | None = None, *, grace: float = 30.0) -> None:
+        """Be a worker: drive the runs that programs hand over, at most `slots` at once (by default
+        as the setting says), until cancelled. Then take nothing new, and give back what neither
+        ends nor parks within `grace` seconds.
+
+        Raises:
+            UsageError: the scheduler drives runs where they are started.
+        """
+        most = None if slots is None else as_count(slots, "`slots`")
+        seconds = as_seconds(grace, "`grace`") or 0.0
+        parts = self._open()
+        if not parts.runs.is_shared:
+            raise UsageError(
+                f"Scheduler {parts.settings.scheduler!r} drives runs in the process that starts "
+                'them, and has no workers. Set `scheduler = "procrastinate"`.'
+            )
+        from turnloom.runtime.runs import serve_until_cancelled
+
+        settings = parts.settings
+        await serve_until_cancelled(
+            parts.runs, most or settings.slots, settings.tenant_slots, seconds
+        )
+
     async def aclose(self) -> None:
         """Stop driving, and close the store. Open runs can be resumed.
 
@@ -357,9 +381,9 @@ class Loom:
         return parts
 
     def _serve(self) -> "Runs":
-        """Drive runs in this process from now on."""
+        """Drive runs in this process from now on, unless workers do."""
         parts = self._open()
-        if self._serving is None:
+        if self._serving is None and not parts.runs.is_shared:
             self._serving = asyncio.create_task(
                 parts.runs.serve(parts.settings.slots, parts.settings.tenant_slots)
             )

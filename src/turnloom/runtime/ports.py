@@ -246,6 +246,26 @@ class Scheduler(Protocol):
         ...
 
 
+def is_shared(scheduler: Scheduler) -> bool:
+    """Whether a scheduler spreads drives over several processes, so that this one may drive
+    none."""
+    return getattr(scheduler, "drives_elsewhere", False)
+
+
+class Backlog(Protocol):
+    """Finds runs that should be driven, and whose wake was missed. A store that several processes
+    share may have one, as `backlog`."""
+
+    async def overdue(self, seconds: float, limit: int) -> Sequence[RunKey]:
+        """At most `limit` runs of all tenants that no process holds, and that were started or got
+        mail this long ago, and neither rest nor ended since.
+
+        Raises:
+            StoreUnavailable: the store cannot be read.
+        """
+        ...
+
+
 class Entropy(Protocol):
     """A source of randomness."""
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import anyio
@@ -14,9 +14,13 @@ from pydantic import BaseModel
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, UserText
 from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
+    CodeMissing,
+    Conflict,
     DefinitionError,
+    LeaseLost,
     PlanChanged,
     RunBusy,
+    StoreUnavailable,
     TurnloomError,
     UsageError,
     WorkflowGone,
@@ -49,7 +53,15 @@ from turnloom.runtime.journal import telling
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
 from turnloom.runtime.observers import Observers
-from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
+from turnloom.runtime.ports import (
+    EVERY_TENANT,
+    Backlog,
+    Definitions,
+    Entropy,
+    Plans,
+    Scheduler,
+    is_shared,
+)
 from turnloom.runtime.questions import Questions
 from turnloom.runtime.retrying import replacement, undriven
 from turnloom.runtime.spec import (
@@ -147,6 +159,12 @@ def _flowing(loaded: LoadedWorkflow) -> FlowForm:
 # Seconds after the end of a lease until the run is taken over.
 MARGIN = 0.01
 
+# Delay before a worker drives a run again that the store did not let it drive.
+AGAIN = timedelta(seconds=1)
+
+# Seconds between two looks for missed wakes, which is their age too; how many are woken at once.
+SWEEP, SWEPT = 60.0, 1000
+
 log = logging.getLogger("turnloom.runs")
 
 
@@ -164,14 +182,17 @@ class RuntimePorts:
     observers: Observers = field(default_factory=Observers)
     components: tuple[Component, ...] = ()
     window: int = 0
+    backlog: Backlog | None = None
 
 
 class Runs:
     """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
-    process drives a run, `questions` are those that are open, and `forks` begins forks."""
+    process drives a run, `questions` are those that are open, and `forks` begins forks. If it
+    `is_shared`, workers drive the runs, and this process drives some only while it serves."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
+        self.is_shared = is_shared(world.scheduler)
         self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
@@ -204,16 +225,32 @@ class Runs:
         """Drive what is woken here, and wake runs of this program that get mail, until cancelled;
         unfinished drives are then given back. A tenant gets at most `tenant_slots` of the slots, if
         given."""
-        scheduler = self._world.scheduler
+        world, scheduler = self._world, self._world.scheduler
         limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(scheduler.serve(self._drive, slots=slots, limits=limits))
                 group.create_task(self._mailing.watch())
+                if self.is_shared and world.backlog is not None:
+                    group.create_task(self._sweep(world.backlog))
         finally:
             self._posting.stop()
             self.following.stop()
             await self._give_back()
+
+    async def drain(self) -> None:
+        """Begin no drive here from now on, and wait for the end of those that run."""
+        await self._world.scheduler.drain()
+
+    async def _sweep(self, backlog: Backlog) -> None:
+        """Wake runs whose wake was missed: a process died between its commit and the wake."""
+        while True:
+            await asyncio.sleep(SWEEP)
+            try:
+                for run in await backlog.overdue(SWEEP, SWEPT):
+                    await self._mailing.wake(run)
+            except StoreUnavailable as error:
+                log.warning("missed wakes are looked for later: %s", error)
 
     async def _give_back(self) -> None:
         """Wake other processes for unfinished drives, while the store allows."""
@@ -224,7 +261,8 @@ class Runs:
             log.warning("other processes were not notified of released runs: %s", error)
 
     async def _drive(self, run: RunKey) -> datetime | None:
-        """Drive a run; its error is raised in its followers only."""
+        """Drive a run; its error is raised in its followers only, or the run is driven again, where
+        others may have better luck."""
         self.following.clear_error(run)
         self._driven.add(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
@@ -237,13 +275,25 @@ class Runs:
             return due(live.journal.workflow, state)
         except RunBusy:
             return self._world.clock.now() + RETRY
+        except CodeMissing:
+            raise  # other workers may have it
+        except (Conflict, LeaseLost, StoreUnavailable) as error:
+            if not self.is_shared:
+                return self._fail(run, begun, error, log_it=not is_told)
+            log.warning("run %s is driven again soon: %s", run.id, error)
+            return self._world.clock.now() + AGAIN
         except Exception as error:  # noqa: BLE001 - raised in the followers of the run
-            self._mailing.rest(run, begun, is_over=False)
-            self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
+            return self._fail(run, begun, error, log_it=not is_told)
         finally:
             self._driven.discard(run)
             self.following.drop_deltas(run)
-        return None
+
+    def _fail(self, run: RunKey, begun: int, error: Exception, *, log_it: bool) -> None:
+        """Raise the error of a drive in its followers."""
+        self._mailing.rest(run, begun, is_over=False)
+        self.following.fail(run, error, self._driver.trace(run, error), log_it=log_it)
+        if self.is_shared:  # the next drive may be elsewhere
+            self.following.clear_error(run)
 
     def board(
         self, name: str, load: Callable[[], LoadedWorkflow], *, user: str, tenant: str
@@ -261,6 +311,7 @@ class Runs:
             starter=self._driver,
             mail=self._mailing,
             activities=self._posting.activities,
+            is_shared=self.is_shared,
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
@@ -295,6 +346,8 @@ class Runs:
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
+        if self.is_shared:
+            return None
         status = self._world.scheduler.status
         while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
             # Its drive is over; the scheduler learns of it in the next iteration of the loop.
@@ -331,7 +384,8 @@ class Runs:
         """
         _, last = await self._ends(run)
         if last.kind not in ENDS:
-            await self._check_free(run)
+            if not self.is_shared:
+                await self._check_free(run)
             self.following.clear_error(run)
             await self._mailing.wake(run)
 
@@ -388,6 +442,8 @@ class Runs:
         await self._world.stores.inbox.offer(run, id, Stop(by, reason))
         try:
             delivery = await self._mailing.deliver(run, id, last.seq)
+            if self.is_shared:
+                return True  # a worker ends it
         except (PlanChanged, DefinitionError, WorkflowGone):
             return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:
@@ -423,6 +479,23 @@ class Runs:
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
+
+
+async def serve_until_cancelled(runs: Runs, slots: int, tenant_slots: int, grace: float) -> None:
+    """Serve runs until cancelled. Then begin no drive, and give back those that run for longer than
+    `grace` seconds."""
+    serving = asyncio.ensure_future(runs.serve(slots, tenant_slots))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        if not serving.done():
+            with anyio.move_on_after(grace, shield=True):
+                await runs.drain()
+        raise
+    finally:
+        serving.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({serving})
 
 
 # The kinds of events whose ids do not tell whether a run was retried before: the retry itself, and

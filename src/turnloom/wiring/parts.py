@@ -25,7 +25,7 @@ from turnloom.runs.undriven import CHAT
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
 from turnloom.runtime.observers import ObserverQueue, Observers
-from turnloom.runtime.ports import Artifacts, Plans, Store
+from turnloom.runtime.ports import Artifacts, Plans, Store, is_shared
 from turnloom.runtime.runs import Runs, RuntimePorts, pin_flow
 from turnloom.runtime.spec import LoadedWorkflow, Renewal
 from turnloom.variables.logic.checking import describe, domains
@@ -179,6 +179,8 @@ def assemble(setup: Setup) -> Parts:
         models=models,
     )
     definitions = AppDefinitions(folders, boards, flows, store.plans, models=models, can=can)
+    clock = _clock(store, doors)
+    scheduler = doors.scheduler or open_scheduler(chosen, clock)
     stores = Stores(
         store.log,
         store.inbox,
@@ -189,10 +191,22 @@ def assemble(setup: Setup) -> Parts:
         results=results,
         plans=store.plans,
         per_turn=chosen.durability == "turn",
+        is_shared=is_shared(scheduler),
     )
     observers = Observers(setup.observers, chosen.observer_drain)
-    clock = _clock(store, doors)
-    world = _world(stores, documents, definitions, setup, observers=observers, clock=clock)
+    world = RuntimePorts(
+        stores,
+        clock,
+        doors.entropy or adapter("system").SystemEntropy(),
+        doors.environment or adapter("system").SystemEnvironment(),
+        documents=documents,
+        definitions=definitions,
+        scheduler=scheduler,
+        observers=observers,
+        components=doors.components,
+        window=chosen.window,
+        backlog=getattr(store, "backlog", None),
+    )
     opened = [
         (observers, True),
         (definitions, True),
@@ -201,7 +215,7 @@ def assemble(setup: Setup) -> Parts:
         (store, doors.store is None),
         (documents, doors.documents is None),
         (collections, True),
-        (world.scheduler, doors.scheduler is None and hasattr(world.scheduler, "aclose")),
+        (scheduler, doors.scheduler is None and hasattr(scheduler, "aclose")),
     ]
     return Parts(
         chosen,
@@ -302,30 +316,6 @@ class AppDefinitions:
 def _clock(store: Store, doors: Doors) -> Clock:
     """Clock of deadlines: that of the store, of the program or of the system."""
     return getattr(store, "clock", None) or doors.clock or adapter("system").SystemClock()
-
-
-def _world(
-    stores: Stores,
-    documents: DocumentStore,
-    definitions: AppDefinitions,
-    setup: Setup,
-    observers: Observers,
-    clock: Clock,
-) -> RuntimePorts:
-    """Ports of the runtime, from the program, the settings or the system."""
-    system, doors = adapter("system"), setup.doors
-    return RuntimePorts(
-        stores,
-        clock,
-        doors.entropy or system.SystemEntropy(),
-        doors.environment or system.SystemEnvironment(),
-        documents=documents,
-        definitions=definitions,
-        scheduler=doors.scheduler or open_scheduler(setup.settings, clock),
-        observers=observers,
-        components=doors.components,
-        window=setup.settings.window,
-    )
 
 
 def read_part(path: str, part: str) -> tuple[DeclarationFile | None, list[Diagnostic]]:

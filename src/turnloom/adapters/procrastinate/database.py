@@ -72,10 +72,12 @@ def locate(url: str) -> Address:
 
 class JobDatabase:
     """Runs statements on the tables, which are created on first use. A statement that meets a
-    broken connection is tried again for `timeout` seconds, so every statement is idempotent."""
+    broken connection is tried again for `timeout` seconds, so every statement is idempotent.
+    `listen_url` is the direct URL of the server, if a pooler stands between."""
 
-    def __init__(self, url: str, timeout: float = 5.0) -> None:
+    def __init__(self, url: str, timeout: float = 5.0, listen_url: str = "") -> None:
         self._url = url
+        self._listen_url = listen_url or url
         self._timeout = timeout
         self._address = locate(url)
         self._connector = PsycopgConnector()
@@ -132,8 +134,11 @@ class JobDatabase:
         async def on_notification(*, channel: str, notification: Any) -> None:
             hear(notification["type"], notification["job_id"])
 
+        # Procrastinate connects on its own, to where this pool would.
+        direct = PsycopgConnector()
+        await direct.open_async(self._make_pool(self._listen_url))
         try:
-            await self.manager.listen_for_jobs(on_notification=on_notification)
+            await JobManager(direct).listen_for_jobs(on_notification=on_notification)
         except (ConnectorException, psycopg.Error, OSError) as error:
             raise self._address.unavailable(error.__cause__ or error) from error
 
@@ -170,21 +175,21 @@ class JobDatabase:
             if self._pool is not None:
                 return
             await self._patiently(self._prepare)
-            pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
-                self._url,
-                min_size=1,
-                max_size=MOST,
-                timeout=self._timeout,
-                kwargs=self._limits(),
-                open=False,
-            )
+            pool = self._make_pool(self._url)
             await pool.open()
             await self._connector.open_async(pool)
             self._pool = pool
 
-    def _limits(self) -> dict[str, Any]:
-        seconds = max(1, round(self._timeout))
-        return {"connect_timeout": seconds, "options": f"-c statement_timeout={seconds}s"}
+    def _make_pool(self, url: str) -> AsyncConnectionPool[Any]:
+        return AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=MOST,
+            timeout=self._timeout,
+            # A pooler gives each transaction another connection, which knows no statements.
+            kwargs={"connect_timeout": max(1, round(self._timeout)), "prepare_threshold": None},
+            open=False,
+        )
 
     async def _prepare(self) -> None:
         """Create the tables, or check their version."""

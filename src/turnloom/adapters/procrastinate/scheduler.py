@@ -20,9 +20,15 @@ class ProcrastinateScheduler:
     drives_elsewhere = True
 
     def __init__(
-        self, url: str, *, lease: float = 30.0, timeout: float = 5.0, poll: float = 1.0
+        self,
+        url: str,
+        *,
+        listen_url: str = "",
+        lease: float = 30.0,
+        timeout: float = 5.0,
+        poll: float = 1.0,
     ) -> None:
-        self._database = JobDatabase(url, timeout)
+        self._database = JobDatabase(url, timeout, listen_url)
         self._lease = lease
         self._poll = poll
         self._worker: JobWorker | None = None

@@ -15,14 +15,17 @@ import anyio
 from turnloom.agents.spec import Component, RunState
 from turnloom.board.service.rebuilding import index
 from turnloom.errors import (
+    CodeMissing,
     Conflict,
     DefinitionError,
     LeaseLost,
     LogDamaged,
     MissingContext,
+    PlanChanged,
     RunBusy,
     StoreUnavailable,
     TurnloomError,
+    UsageError,
 )
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
@@ -124,7 +127,8 @@ WARM = 256
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn."""
+    """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn.
+    `is_shared`: other processes drive the same runs, so that what is known here may be old."""
 
     log: EventLog
     inbox: Inbox
@@ -135,6 +139,7 @@ class Stores:
     results: Results
     plans: Plans
     per_turn: bool = False
+    is_shared: bool = False
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -229,7 +234,9 @@ class Driver:
 
     def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
         """Drive a run that was started here as it is in memory; a pinned one keeps the code it was
-        started with to its end."""
+        started with to its end. Runs that other processes drive too are not kept."""
+        if self._stores.is_shared:
+            return
         run = live.journal.run
         self._keep(run, live)
         if pinned:
@@ -269,14 +276,16 @@ class Driver:
     async def _drive(self, run: RunKey, fence: int) -> LiveRun:
         live: LiveRun | None = None
         try:
-            live = await self._open(run, fence)
+            live = await self._open_here(run, fence)
             self._objects[run] = live.journal.objects
             self._hidden[run] = live.journal.secrets
             loop = self._loops[run] = Loop(live)
             await self._run(loop, live)
         except asyncio.CancelledError:
             position = live.journal.stored if live else 0
-            self._interrupted[run] = await self._show_late(run, position)
+            seen = await self._show_late(run, position)
+            if not self._stores.is_shared:
+                self._interrupted[run] = seen
             raise
         finally:
             self._loops.pop(run, None)
@@ -339,7 +348,7 @@ class Driver:
         await self._hold(run, self._take_in)
 
     async def _take_in(self, run: RunKey, fence: int) -> None:
-        live = await self._open(run, fence, resume=False)
+        live = await self._open_here(run, fence, resume=False)
         await live.take_in()
         if live.journal.state.questions:
             park(live.journal)
@@ -369,6 +378,20 @@ class Driver:
         """Forget a run that another process drives now."""
         for kept in (self._warm, self._objects, self._interrupted, self._begun):
             kept.pop(run, None)
+
+    async def _open_here(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
+        """The run as its log has it now.
+
+        Raises:
+            CodeMissing: this process lacks its code, and others may have it.
+        """
+        try:
+            return await self._open(run, fence, resume=resume)
+        except (UsageError, PlanChanged, DefinitionError, MissingContext) as error:
+            if not self._stores.is_shared:
+                raise
+            first, _ = await ends_of(self._stores.log, run)
+            raise CodeMissing(_needs(first.data), str(error)) from error
 
     async def _open(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
         """The run as its log has it now; a drive that was interrupted is marked as resumed."""
@@ -403,6 +426,9 @@ class Driver:
         if live is None:
             return None
         missed = await self._stores.log.read(run, live.journal.state.position)
+        if missed and self._stores.is_shared:  # another process drove it
+            self._abandon(run)
+            return None
         return None if any(event.kind == RunRetried.kind for event in missed) else (live, missed)
 
     async def _show_late(self, run: RunKey, position: int) -> int:
@@ -466,6 +492,10 @@ class Driver:
         if len(self._warm) > WARM:
             self._warm.popitem(last=False)
 
+    def drives(self, run: RunKey) -> bool:
+        """Whether a run is being driven here."""
+        return run in self._loops
+
     def heeds(self, run: RunKey) -> bool:
         """Whether a drive of a run reads mail at once."""
         return run in self._loops and self._loops[run].heeds_mail
@@ -496,6 +526,11 @@ async def read_secrets(
     """The secrets of a run, from their sources."""
     base = base_context(run.id, started)
     return secrets_of(await context.secrets(loaded.workflow.variables, base, loaded.database))
+
+
+def _needs(started: RunStarted) -> str:
+    """The code that a run needs."""
+    return f"{started.form} {started.workflow!r} as of {started.definition[:12]}"
 
 
 def _is_cut_off(live: LiveRun) -> bool:
