@@ -208,8 +208,9 @@ class Board(Readable):
                 the failures are returned.
             TimeoutError: it is not idle in time; the runs continue.
         """
-        await self._runs.until(self._runs.is_idle, as_seconds(timeout, "`timeout`"))
-        failures = await self._runs.take_failures()
+        idleness = self._runs.idleness
+        await idleness.until(idleness.is_idle, as_seconds(timeout, "`timeout`"))
+        failures = await idleness.take_failures()
         if not failures:
             return None
         group = ExceptionGroup(f"On board {self.name!r}, not everything went well", failures)
@@ -237,7 +238,7 @@ class Board(Readable):
                 raise UsageError("The condition gives nothing. Return True or False.")
             return bool(held)
 
-        await self._runs.until(holds, as_seconds(timeout, "`timeout`"))
+        await self._runs.idleness.until(holds, as_seconds(timeout, "`timeout`"))
 
     async def retry(self, failed: "ReactionFailed | Artifact | str", agent: str = "") -> int:
         """Retry failed turns: one failure, or all of a run or an artifact, optionally of one agent.
@@ -258,7 +259,7 @@ class Board(Readable):
         """Cancel a run of the board, or all that are open in this program; returns how many."""
         runs = self._go()
         reason = as_string(reason, "`reason`")
-        ids = [as_name(run, "`run`")] if run is not None else self._runs.activity.runs
+        ids = [as_name(run, "`run`")] if run is not None else self._runs.idleness.runs
         by, keys = self._runs.user, [self._runs.key(each) for each in ids]
         return sum([await runs.cancel(key, by=by, reason=reason) for key in keys])
 

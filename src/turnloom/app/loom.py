@@ -325,28 +325,36 @@ class Loom:
         """
         return self._open().collections.open_for(as_name(app_id, "`app_id`"), collection)
 
-    async def work(self, slots: int | None = None, *, grace: float = 30.0) -> None:
+    async def work(
+        self,
+        slots: int | None = None,
+        *,
+        workflows: "str | PathLike[str] | None" = None,
+        grace: float = 30.0,
+    ) -> None:
         """Be a worker: drive the runs that programs hand over, at most `slots` at once (by default
         as the setting says), until cancelled. Then take nothing new, and give back what neither
         ends nor parks within `grace` seconds.
 
+        The code of runs comes from the flows and boards that are declared here, and from
+        `workflows`: a folder with workflow folders and code files, found by their names.
+
         Raises:
-            UsageError: the scheduler drives runs where they are started.
+            UsageError: the scheduler drives runs where they are started, or there is no folder
+                `workflows`.
         """
         most = None if slots is None else as_count(slots, "`slots`")
         seconds = as_seconds(grace, "`grace`") or 0.0
         parts = self._open()
+        if workflows is not None:
+            parts.definitions.look_in(as_path(workflows, "`workflows`"))
         if not parts.runs.is_shared:
             raise UsageError(
                 f"Scheduler {parts.settings.scheduler!r} drives runs in the process that starts "
                 'them, and has no workers. Set `scheduler = "procrastinate"`.'
             )
-        from turnloom.runtime.runs import serve_until_cancelled
-
         settings = parts.settings
-        await serve_until_cancelled(
-            parts.runs, most or settings.slots, settings.tenant_slots, seconds
-        )
+        await parts.runs.serve(most or settings.slots, settings.tenant_slots, seconds)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. Open runs can be resumed.

@@ -61,6 +61,7 @@ COMMANDS = {
     "board publish": "BoardPublishCommand",
     "show": "ShowCommand",
     "store": "StoreCommand",
+    "worker": "WorkerCommand",
     "completion": "Completion",
 }
 

@@ -67,18 +67,6 @@ class Activity:
         """Note that a run is about to be driven."""
         self._wanted[run] = self._wanted.get(run, 0) + 1
 
-    def remember(self, run: str, most: int) -> None:
-        """Note a run that workers drive; of more than `most`, the latest."""
-        self._wanted[run] = self._wanted.pop(run, 0)
-        if len(self._wanted) > most:
-            del self._wanted[next(iter(self._wanted))]
-
-    def forget(self) -> list[str]:
-        """The runs that were noted, which are noted no more."""
-        runs = self.runs
-        self._wanted.clear()
-        return runs
-
     def begin(self, run: str) -> int:
         """Note that a drive begins; pass the result to `end`."""
         return self._wanted.setdefault(run, 1)

@@ -1,7 +1,7 @@
 """The runs of a board: publish, collect, retry."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,6 +30,7 @@ from turnloom.runtime.activity import Activity
 from turnloom.runtime.drive.intake import already, is_same, mail_of, resting
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.drive.plans import PLAN, pin
+from turnloom.runtime.idleness import Idleness
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
@@ -107,9 +108,6 @@ def _generation(board: str, seed: str, number: int) -> str:
 # Runs that `publish_many` starts at the same time.
 AT_ONCE = 64
 
-# Seconds between two looks at runs that workers drive.
-PAUSE = 0.1
-
 
 class Mail(Protocol):
     """Delivers messages to runs, and wakes them."""
@@ -180,6 +178,14 @@ class BoardRuns:
         self._load = load
         self.user = user
         self.tenant = tenant
+        self.idleness = Idleness(
+            self.activity,
+            place.log,
+            place.inbox,
+            tenant,
+            has=self.has,
+            is_shared=place.is_shared,
+        )
         self._correlations = Correlations(name, tenant, place.log)
         self._pinned: set[str] = set()
         self._collectors: set[str] = set()
@@ -295,7 +301,7 @@ class BoardRuns:
         batched = [s for member in members for s in member.subscriptions if s.batch is not None]
         if not batched:
             return
-        await self.until(self._is_collected, seconds)
+        await self.idleness.until(self._is_collected, seconds)
         for each in batched:
             run = await self._collector(each.id)
             self._want(run)
@@ -304,47 +310,7 @@ class BoardRuns:
 
     async def _is_collected(self) -> bool:
         """Whether only collecting runs are busy."""
-        busy = await self._busy() if self._place.is_shared else self.activity.runs
-        return all(run in self._collectors for run in busy)
-
-    async def is_idle(self) -> bool:
-        """Whether nothing runs, and nothing will without outside help: of what this program
-        started, or of all runs of the board where workers drive them."""
-        return not await self._busy() if self._place.is_shared else self.activity.is_idle
-
-    async def until(self, condition: Callable[[], Awaitable[bool]], seconds: float | None) -> None:
-        """Wait until a condition holds; it is checked again after each change here, or every now
-        and then where workers drive the runs.
-
-        Raises:
-            TimeoutError: it does not hold in time.
-            UsageError: it never will, as nothing is driven any more.
-        """
-        if not self._place.is_shared:
-            await self.activity.until(condition, seconds)
-            return
-        async with asyncio.timeout(seconds):
-            while not await condition():  # noqa: ASYNC110 - other processes change it
-                await asyncio.sleep(PAUSE)
-
-    async def take_failures(self) -> list[Exception]:
-        """The failures since the last call, in the runs that this program started."""
-        if self._place.is_shared:
-            for run in self.activity.forget():
-                for event in await self._place.log.read(self.key(run)):
-                    self.activity.note(event)
-        return self.activity.take_failures()
-
-    async def _busy(self) -> list[str]:
-        """The open runs of the board that continue by themselves, or have mail."""
-        return [
-            last.run
-            async for first, last in all_runs(self._place.log, self.tenant, unfinished=True)
-            if isinstance(first.data, RunStarted)
-            and self.has(first.data)
-            and last.kind not in ENDS
-            and (_continues(last) or await mail_of(self._place.inbox, self.key(last.run)))
-        ]
+        return all(run in self._collectors for run in await self.idleness.busy())
 
     async def retry(self, of: str, agent: str, turn: int = 0) -> int:
         """Retry failed turns: of a run, or of those that took an artifact.
@@ -516,7 +482,7 @@ class BoardRuns:
 
     def _attend(self, run: str) -> None:
         if self._place.is_shared:
-            self.activity.remember(run, REMEMBERED)
+            self.idleness.remember(run)
         else:
             self._place.activities[self.key(run)] = self.activity
 
@@ -615,13 +581,6 @@ def failed_turns(events: Sequence[Event]) -> dict[int, ArtifactConsumed]:
 def _reacting(loaded: LoadedWorkflow) -> ReactionForm:
     assert isinstance(loaded.workflow, ReactionForm)
     return loaded.workflow
-
-
-def _continues(last: Event) -> bool:
-    """Whether a run with this last event is driven, or will be soon by itself."""
-    if not isinstance(last.data, RunPaused):
-        return last.kind != UNREADABLE
-    return last.data.due is not None and not last.data.waiting_for
 
 
 def _rests(last: Event) -> bool:

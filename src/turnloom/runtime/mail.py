@@ -192,7 +192,7 @@ class MailDelivery:
 
     async def _attends(self, run: RunKey) -> bool:
         if self._is_shared:
-            return self._driver.drives(run)
+            return self._driver.heeds(run) is not None
         if run in self._attended:
             return True
         ends = await self._stores.log.ends(run)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -221,15 +221,33 @@ class Runs:
         )
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
-    async def serve(self, slots: int, tenant_slots: int = 0) -> None:
-        """Drive what is woken here, and wake runs of this program that get mail, until cancelled;
-        unfinished drives are then given back. A tenant gets at most `tenant_slots` of the slots, if
-        given."""
-        world, scheduler = self._world, self._world.scheduler
+    async def serve(self, slots: int, tenant_slots: int = 0, grace: float = 0.0) -> None:
+        """Drive what is woken here, and wake runs of this program that get mail, until cancelled.
+        Then begin no drive, and give back those that neither end nor park within `grace` seconds. A
+        tenant gets at most `tenant_slots` of the slots, if given."""
         limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
+        if not grace:
+            await self._serve(slots, limits)
+            return
+        serving = asyncio.ensure_future(self._serve(slots, limits))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            with anyio.move_on_after(grace, shield=True):
+                await self._world.scheduler.drain()
+            raise
+        finally:
+            serving.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({serving})
+            if not serving.cancelled():
+                serving.result()
+
+    async def _serve(self, slots: int, limits: Mapping[str, int]) -> None:
+        world = self._world
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(scheduler.serve(self._drive, slots=slots, limits=limits))
+                group.create_task(world.scheduler.serve(self._drive, slots=slots, limits=limits))
                 group.create_task(self._mailing.watch())
                 if self.is_shared and world.backlog is not None:
                     group.create_task(self._sweep(world.backlog))
@@ -237,10 +255,6 @@ class Runs:
             self._posting.stop()
             self.following.stop()
             await self._give_back()
-
-    async def drain(self) -> None:
-        """Begin no drive here from now on, and wait for the end of those that run."""
-        await self._world.scheduler.drain()
 
     async def _sweep(self, backlog: Backlog) -> None:
         """Wake runs whose wake was missed: a process died between its commit and the wake."""
@@ -479,23 +493,6 @@ class Runs:
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
-
-
-async def serve_until_cancelled(runs: Runs, slots: int, tenant_slots: int, grace: float) -> None:
-    """Serve runs until cancelled. Then begin no drive, and give back those that run for longer than
-    `grace` seconds."""
-    serving = asyncio.ensure_future(runs.serve(slots, tenant_slots))
-    try:
-        await asyncio.shield(serving)
-    except asyncio.CancelledError:
-        if not serving.done():
-            with anyio.move_on_after(grace, shield=True):
-                await runs.drain()
-        raise
-    finally:
-        serving.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait({serving})
 
 
 # The kinds of events whose ids do not tell whether a run was retried before: the retry itself, and

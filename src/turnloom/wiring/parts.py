@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from os.path import isdir
 from typing import Any, Protocol, cast
 
 from anyio import to_thread
@@ -268,6 +269,17 @@ class AppDefinitions:
         loaded = await self._folders.load(source)
         self._can.need_for_guards(loaded.guards)
         return loaded
+
+    def look_in(self, library: str) -> None:
+        """Find the code of runs in this folder first, by the names of their folders and files.
+
+        Raises:
+            UsageError: there is no such folder.
+        """
+        if not isdir(library):
+            raise UsageError(f"There is no folder {library!r} with workflows. Correct the path.")
+        self._folders.look_in(library)
+        self._flows.look_in(library)
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """Return the workflow as it was when the run started."""

@@ -492,13 +492,9 @@ class Driver:
         if len(self._warm) > WARM:
             self._warm.popitem(last=False)
 
-    def drives(self, run: RunKey) -> bool:
-        """Whether a run is being driven here."""
-        return run in self._loops
-
-    def heeds(self, run: RunKey) -> bool:
-        """Whether a drive of a run reads mail at once."""
-        return run in self._loops and self._loops[run].heeds_mail
+    def heeds(self, run: RunKey) -> bool | None:
+        """Whether the drive of a run reads mail at once; None if it is not driven here."""
+        return self._loops[run].heeds_mail if run in self._loops else None
 
     def keeps(self, run: RunKey) -> bool:
         """Whether a run rests here, and may continue."""
