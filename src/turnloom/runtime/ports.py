@@ -11,7 +11,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeGuard
 
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import Consumption
@@ -246,7 +246,21 @@ class Scheduler(Protocol):
         ...
 
 
-def is_shared(scheduler: Scheduler) -> bool:
+class SharedScheduler(Scheduler, Protocol):
+    """A scheduler that spreads drives over several processes."""
+
+    @property
+    def drives_elsewhere(self) -> bool:
+        """Whether it does."""
+        ...
+
+    async def stranded(self, tenant: str) -> Mapping[str, str]:
+        """The runs of a tenant that processes refused with `CodeMissing`, and that none with their
+        code took for a while; each with the code that it needs."""
+        ...
+
+
+def is_shared(scheduler: Scheduler) -> TypeGuard[SharedScheduler]:
     """Whether a scheduler spreads drives over several processes, so that this one may drive
     none."""
     return getattr(scheduler, "drives_elsewhere", False)

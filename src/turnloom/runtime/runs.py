@@ -165,6 +165,9 @@ AGAIN = timedelta(seconds=1)
 # Seconds between two looks for missed wakes, which is their age too; how many are woken at once.
 SWEEP, SWEPT = 60.0, 1000
 
+# The status of a run that no worker can drive.
+STRANDED = "stranded"
+
 log = logging.getLogger("turnloom.runs")
 
 
@@ -489,7 +492,12 @@ class Runs:
         """
         log = self._world.stores.log
         ends = await log.runs(tenant, limit, before=before, unfinished=unfinished, which=which)
-        return [_summary(tenant, first, last) for first, last in ends]
+        found = [_summary(tenant, first, last) for first, last in ends]
+        scheduler = self._world.scheduler
+        if not (found and is_shared(scheduler)):
+            return found
+        stranded = await scheduler.stranded(tenant)
+        return [_stranded(each, stranded) for each in found]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
@@ -520,6 +528,18 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
     )
+
+
+def _stranded(summary: RunSummary, stranded: Mapping[str, str]) -> RunSummary:
+    """The summary of a run that no worker has the code of, if this is one."""
+    needs = stranded.get(summary.run)
+    if needs is None or summary.status in ENDED:
+        return summary
+    reason = (
+        f"no worker has its code: {needs}. Start one that does: `turnloom worker --workflows DIR` "
+        "or `--app MODULE:APP`."
+    )
+    return replace(summary, status=STRANDED, reason=reason)
 
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:

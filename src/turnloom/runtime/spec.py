@@ -336,7 +336,8 @@ class PrunedRun:
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is
-    `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted."""
+    `broken`, and one whose code no worker has is `stranded`, for a `reason`; one that is
+    `collecting` says how much it has of what is wanted."""
 
     run: str
     workflow: str

@@ -17,6 +17,7 @@ from turnloom.kernel.values import preview
 from turnloom.log.ports import Clock, EventLog
 from turnloom.runtime.ports import (
     Artifacts,
+    Backlog,
     Claims,
     Entropy,
     Inbox,
@@ -87,8 +88,8 @@ DOORS: dict[str, Door] = {
 }
 
 # Ports of a store. The optional ones may be missing; features that need them are then refused.
-# `clock` is for stores shared by several machines, `verifier` checks stored logs, and `pruner`
-# removes runs.
+# `clock` is for stores shared by several machines, `verifier` checks stored logs, `pruner` removes
+# runs, and `backlog` finds those whose wake was missed.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -101,6 +102,7 @@ STORE_PORTS: dict[str, type] = {
     "clock": Clock,
     "verifier": Verifier,
     "pruner": Pruner,
+    "backlog": Backlog,
 }
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 

@@ -1,6 +1,7 @@
 """One store in a PostgreSQL database: log, inbox, claims, snapshots, artifacts and beliefs."""
 
 from turnloom.adapters.postgres.artifacts import PostgresArtifacts
+from turnloom.adapters.postgres.backlog import PostgresBacklog
 from turnloom.adapters.postgres.beliefs import PostgresBeliefs
 from turnloom.adapters.postgres.claims import PostgresClaims
 from turnloom.adapters.postgres.database import Database
@@ -46,6 +47,7 @@ class PostgresStore:
         self.plans = PostgresPlans(self._database)
         self.pruner = PostgresPruner(self._database)
         self.verifier = PostgresVerifier(self._database, codec)
+        self.backlog = PostgresBacklog(self._database)
 
     async def aclose(self) -> None:
         """Finish pending writes, release all claims, and close the connections. Idempotent."""

@@ -45,3 +45,9 @@ BEAT: LiteralString = """
 TAKE_OVER: LiteralString = "SELECT turnloom_take_over(%(lease)s) AS count"
 SWEEP: LiteralString = "SELECT turnloom_sweep()"
 PRUNE: LiteralString = "SELECT procrastinate_prune_stalled_workers_v1(%(seconds)s)"
+STRANDED: LiteralString = """
+    SELECT refused.run, refused.needs FROM turnloom_refused AS refused
+    JOIN turnloom_queue AS known ON known.tenant = refused.tenant AND known.run = refused.run
+    JOIN procrastinate_jobs AS job ON job.id = known.job
+    WHERE refused.tenant = %(tenant)s AND job.status = 'todo'
+        AND refused.since < clock_timestamp() - make_interval(secs => %(seconds)s)"""

@@ -15,7 +15,8 @@ class ProcrastinateScheduler:
     """Queues drives as jobs of Procrastinate, in the database of the store. Every process with
     this scheduler can wake runs; those that `serve` drive them. The jobs of a worker that does not
     respond for `lease` seconds are taken over by the others. A worker looks at timers at least
-    every `poll` seconds; at the queue, when something is woken or a drive ends."""
+    every `poll` seconds; at the queue, when something is woken or a drive ends. A run whose code no
+    worker has for `stranded` seconds is listed as such."""
 
     drives_elsewhere = True
 
@@ -27,10 +28,12 @@ class ProcrastinateScheduler:
         lease: float = 30.0,
         timeout: float = 5.0,
         poll: float = 1.0,
+        stranded: float = 60.0,
     ) -> None:
         self._database = JobDatabase(url, timeout, listen_url)
         self._lease = lease
         self._poll = poll
+        self._stranded = stranded
         self._worker: JobWorker | None = None
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
@@ -87,6 +90,16 @@ class ProcrastinateScheduler:
         if row["status"] is None:
             return "timer" if row["timer"] else "idle"
         return "driving" if row["status"] == "doing" else "queued"
+
+    async def stranded(self, tenant: str) -> Mapping[str, str]:
+        """The runs of a tenant that workers refused, and that none with their code took within a
+        minute; each with the code that it needs.
+
+        Raises:
+            StoreUnavailable: the server fails, or does not answer in time.
+        """
+        rows = await self._database.call(queries.STRANDED, tenant=tenant, seconds=self._stranded)
+        return {row["run"]: row["needs"] for row in rows}
 
     async def aclose(self) -> None:
         """Close the connections. Idempotent."""

@@ -169,9 +169,10 @@ class JobWorker:
         if queue not in self._lacking:
             self._lacking.add(queue)
             _log.warning("Runs of %s are left to other workers: %s", error.needs, error)
-        await self._persist(
-            queries.GIVE_BACK, job=job.id, worker=self._id, needs=error.needs, queue=queue
-        )
+        async with self._fetching:  # else a fetch that does not know yet may take it again
+            await self._persist(
+                queries.GIVE_BACK, job=job.id, worker=self._id, needs=error.needs, queue=queue
+            )
 
     async def _persist(self, query: LiteralString, **arguments: Any) -> None:
         """Say what became of a job, however long the store is unavailable: it is ours until then.
