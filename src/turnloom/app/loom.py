@@ -62,6 +62,7 @@ class LoomSettings(TypedDict, total=False):
     observer_queue: int | None
     observer_drain: float | None
     lease: float | None
+    sweep: float | None
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None

@@ -59,7 +59,9 @@ class Claims(Protocol):
     """Which process drives which run.
 
     A claim ends with its process, at once. Where claims have a lease, a process renews its own on
-    its event loop; a process whose loop is blocked for longer than the lease can lose its runs.
+    its event loop; a process whose loop is blocked for longer than the lease can lose its runs. If
+    they have `is_held(fence) -> bool`, it says without waiting whether the lease of a claim lasts,
+    and is asked before every effect.
     """
 
     def claim(self, run: RunKey) -> AbstractAsyncContextManager[int]:

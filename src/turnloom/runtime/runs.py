@@ -162,8 +162,8 @@ MARGIN = 0.01
 # Delay before a worker drives a run again that the store did not let it drive.
 AGAIN = timedelta(seconds=1)
 
-# Seconds between two looks for missed wakes, which is their age too; how many are woken at once.
-SWEEP, SWEPT = 60.0, 1000
+# The most runs that are woken at once because their wake was missed.
+SWEPT = 1000
 
 # The status of a run that no worker can drive.
 STRANDED = "stranded"
@@ -173,7 +173,8 @@ log = logging.getLogger("turnloom.runs")
 
 @dataclass(frozen=True, slots=True)
 class RuntimePorts:
-    """The ports that runs need."""
+    """The ports that runs need. A wake that was missed for `sweep` seconds is made up for, as
+    `backlog` finds it."""
 
     stores: Stores
     clock: Clock
@@ -186,6 +187,7 @@ class RuntimePorts:
     components: tuple[Component, ...] = ()
     window: int = 0
     backlog: Backlog | None = None
+    sweep: float = 60.0
 
 
 class Runs:
@@ -262,9 +264,9 @@ class Runs:
     async def _sweep(self, backlog: Backlog) -> None:
         """Wake runs whose wake was missed: a process died between its commit and the wake."""
         while True:
-            await asyncio.sleep(SWEEP)
+            await asyncio.sleep(self._world.sweep)
             try:
-                for run in await backlog.overdue(SWEEP, SWEPT):
+                for run in await backlog.overdue(self._world.sweep, SWEPT):
                     await self._mailing.wake(run)
             except StoreUnavailable as error:
                 log.warning("missed wakes are looked for later: %s", error)

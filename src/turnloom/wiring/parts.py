@@ -207,6 +207,7 @@ def assemble(setup: Setup) -> Parts:
         components=doors.components,
         window=chosen.window,
         backlog=getattr(store, "backlog", None),
+        sweep=chosen.sweep,
     )
     opened = [
         (observers, True),

@@ -50,6 +50,8 @@ class Settings:
     observer_drain: float = 5.0
     # Seconds until a run of an unresponsive process may be taken over.
     lease: float = 30.0
+    # Seconds after which a worker wakes runs whose wake was missed.
+    sweep: float = 60.0
     # Context window of all models in tokens; 0: known by the engine.
     window: int = 0
     # When model answers are stored: after each `effect`, or at the end of a `turn`.

@@ -24,7 +24,7 @@ T = TypeVar("T")
 VERSION = 1
 
 # Connections of a process to the scheduler's tables, beside one that listens.
-MOST = 4
+MOST = 3
 
 # Seconds until a statement that met a broken connection is tried again.
 PAUSE = 0.05

@@ -398,6 +398,8 @@ class Driver:
         live, missed = await self._warmed(run) or await self._thaw(run)
         journal = live.journal
         journal.fence = fence
+        is_held = getattr(self._stores.claims, "is_held", None)
+        journal.is_held = partial(is_held, fence) if is_held else None
         if resume and live.loaded.lacking:
             raise DefinitionError(journal.workflow.name, live.loaded.lacking)
         journal.catch_up(missed)
