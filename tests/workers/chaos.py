@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class Chaos:
             disturbing = asyncio.ensure_future(self._disturb(until))
             number = 0
             while loop.time() < until:
-                await _insistently(lambda: _start(app, board, KINDS[number % 3], number))
+                await _insistently(partial(_start, app, board, KINDS[number % 3], number))
                 number += 1
                 await asyncio.sleep(0.1)
             await disturbing
@@ -149,7 +150,7 @@ class Chaos:
         for run, log in logs.items():
             if _end(log) not in twins:
                 report.unlike.append(f"{run}: {log[-1]}")
-            if (await app.history.replay(run)).difference is not None:
+            if (await app.history.replay(run)).divergence is not None:
                 report.differing.append(run)
         async for verified in app.history.verify():
             if verified.problems:
