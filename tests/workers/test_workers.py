@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers import shop
 from tests.workers.crew import FOLDERS, all_ended, crew_of, lost, repeated, until
 from tests.workers.effects import executions
+from tests.workers.limits import ModelLoad, limited_folder
 from tests.workers.shop import Order, Receipt, Ticket, declare, orders
+from turnloom import Loom
 
 pytestmark = pytest.mark.doors
 
@@ -119,3 +122,34 @@ async def test_a_worker_without_the_code_leaves_the_run_to_others(
             for run in runs:
                 assert (await run.outcome()).status == "finished"
             assert crew.logs().count("left to other workers") == 1
+
+
+async def test_limits_hold_over_all_workers(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of a model, and turns of an agent: two workers together have one place each."""
+    monkeypatch.chdir(tmp_path)
+    Path("turnloom.toml").write_text("[limits.models]\nfast = { at_once = 1 }\n")
+    monkeypatch.setenv("EFFECTS", str(tmp_path / "effects"))
+    folder, load = limited_folder(tmp_path), ModelLoad()
+
+    def shared() -> Loom:
+        return Loom(store=postgres_url, scheduler="procrastinate", lease=30.0, engine=load)
+
+    async with shared() as one, shared() as other, shared() as app:
+        working = [asyncio.ensure_future(each.work(4)) for each in (one, other)]
+        for each in (one, other):
+            declare(each)
+        board = declare(app)
+        runs = [await app.start(folder) for _ in range(6)]
+        for run in runs:
+            assert (await run.finished()).kind == "run.finished"
+        assert (load.calls, load.most) == (6, 1)
+        await board.publish_many([Ticket(number=n) for n in range(6)])
+        await board.run_until_idle(60)
+        items, total = await board.query_artifacts(count=True)
+        assert total == 18
+        assert shop.most_receipts == 2
+        for each in working:
+            each.cancel()
+        await asyncio.wait(working)

@@ -354,8 +354,7 @@ class Loom:
                 f"Scheduler {parts.settings.scheduler!r} drives runs in the process that starts "
                 'them, and has no workers. Set `scheduler = "procrastinate"`.'
             )
-        settings = parts.settings
-        await parts.runs.serve(most or settings.slots, settings.tenant_slots, seconds)
+        await parts.runs.serve(most or parts.settings.slots, parts.limits.tenants, seconds)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. Open runs can be resumed.
@@ -394,7 +393,7 @@ class Loom:
         parts = self._open()
         if self._serving is None and not parts.runs.is_shared:
             self._serving = asyncio.create_task(
-                parts.runs.serve(parts.settings.slots, parts.settings.tenant_slots)
+                parts.runs.serve(parts.settings.slots, parts.limits.tenants)
             )
         return parts.runs
 

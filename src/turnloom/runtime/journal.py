@@ -26,7 +26,7 @@ from turnloom.runs.retries import RETRY
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
-from turnloom.runtime.world import PRESENT, RunOrigin, World
+from turnloom.runtime.world import PRESENT, UNLIMITED, CallLimiter, RunOrigin, World
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
 from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
@@ -154,6 +154,7 @@ class Journal:
         self.clock = clock
         self.time = BatchTime(clock)
         self.world: World = PRESENT
+        self.limits: CallLimiter = UNLIMITED
         self.origin: RunOrigin | None = None
         # Whether the run was forked or retried, and nothing happened since.
         self.is_begun_anew = False

@@ -23,6 +23,7 @@ from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import (
     EndedRun,
     Holder,
+    Limit,
     LoadedWorkflow,
     Message,
     PrunedRun,
@@ -266,6 +267,24 @@ def is_shared(scheduler: Scheduler) -> TypeGuard[SharedScheduler]:
     """Whether a scheduler spreads drives over several processes, so that this one may drive
     none."""
     return getattr(scheduler, "drives_elsewhere", False)
+
+
+class Permits(Protocol):
+    """Places of limits that hold for all processes which share them. A scheduler may have them, as
+    `permits`."""
+
+    async def acquire(self, limit: Limit, place: str) -> float:
+        """Take a place, under a name of its own; 0, or the seconds until it is worth asking again.
+        Places of a process that dies are free after a while.
+
+        Raises:
+            StoreUnavailable: nothing was taken.
+        """
+        ...
+
+    async def release(self, limit: Limit, place: str) -> None:
+        """Give a place back; what was taken per minute stays taken."""
+        ...
 
 
 class Backlog(Protocol):

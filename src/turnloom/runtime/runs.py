@@ -54,7 +54,6 @@ from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
 from turnloom.runtime.observers import Observers
 from turnloom.runtime.ports import (
-    EVERY_TENANT,
     Backlog,
     Definitions,
     Entropy,
@@ -226,11 +225,11 @@ class Runs:
         )
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
-    async def serve(self, slots: int, tenant_slots: int = 0, grace: float = 0.0) -> None:
+    async def serve(self, slots: int, limits: Mapping[str, int], grace: float = 0.0) -> None:
         """Drive what is woken here, and wake runs of this program that get mail, until cancelled.
-        Then begin no drive, and give back those that neither end nor park within `grace` seconds. A
-        tenant gets at most `tenant_slots` of the slots, if given."""
-        limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
+        Then begin no drive, and give back those that neither end nor park within `grace` seconds.
+        `limits` gives the number of runs of a tenant that are driven at once, as for a
+        scheduler."""
         if not grace:
             await self._serve(slots, limits)
             return
@@ -291,7 +290,7 @@ class Runs:
             state = live.journal.state
             self.following.rest(run, state)
             self._mailing.rest(run, begun, is_over=state.status in ENDED)
-            return due(live.journal.workflow, state)
+            return _earliest(due(live.journal.workflow, state), live.congested)
         except RunBusy:
             return self._world.clock.now() + RETRY
         except CodeMissing:
@@ -515,6 +514,10 @@ _UNMARKED = frozenset(
         QuestionAnswered.kind,
     }
 )
+
+
+def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min(one, other) if one and other else one or other
 
 
 def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from os.path import isdir
 from typing import Any, Protocol, cast
 
@@ -25,8 +25,9 @@ from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runs.undriven import CHAT
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
+from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.observers import ObserverQueue, Observers
-from turnloom.runtime.ports import Artifacts, Plans, Store, is_shared
+from turnloom.runtime.ports import Artifacts, Permits, Plans, Scheduler, Store, is_shared
 from turnloom.runtime.runs import Runs, RuntimePorts, pin_flow
 from turnloom.runtime.spec import LoadedWorkflow, Renewal
 from turnloom.variables.logic.checking import describe, domains
@@ -37,6 +38,7 @@ from turnloom.wiring.collections import Collections
 from turnloom.wiring.doors import Capabilities, Doors, lacking_in, port_of, sort_out
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
+from turnloom.wiring.limits import DeclaredLimits, read_limits
 from turnloom.wiring.models import ModelEngines, check_engine
 from turnloom.wiring.opening import (
     open_artifacts,
@@ -79,6 +81,7 @@ class Parts:
     runs: Runs
     world: RuntimePorts
     collections: Collections
+    limits: DeclaredLimits
 
     def declare_board(
         self,
@@ -127,6 +130,7 @@ class Setup:
     doors: Doors
     given: Sequence[str]
     observers: Sequence[ObserverQueue]
+    limits: DeclaredLimits = field(default_factory=DeclaredLimits)
 
 
 def set_up(asked: Mapping[str, Any]) -> Setup:
@@ -142,7 +146,7 @@ def set_up(asked: Mapping[str, Any]) -> Setup:
     _check_followed(doors)
     queues = tuple(ObserverQueue(each, chosen.observer_queue) for each in doors.observers)
     given = [name for name in ("model", "engine") if values.get(name)]
-    return Setup(chosen, doors, given, queues)
+    return Setup(chosen, doors, given, queues, limits=read_limits(chosen))
 
 
 def _check_followed(doors: Doors) -> None:
@@ -158,8 +162,7 @@ def _check_followed(doors: Doors) -> None:
 
 def assemble(setup: Setup) -> Parts:
     """Create the parts of an app. They connect on first use."""
-    chosen, doors = setup.settings, setup.doors
-    engine = doors.engine
+    chosen, doors, engine = setup.settings, setup.doors, setup.doors.engine
     store = doors.store or open_store(chosen)
     documents = doors.documents or open_documents(chosen)
     artifacts = doors.artifacts or open_artifacts(chosen, store)
@@ -193,6 +196,7 @@ def assemble(setup: Setup) -> Parts:
         plans=store.plans,
         per_turn=chosen.durability == "turn",
         is_shared=is_shared(scheduler),
+        limits=_call_limits(scheduler, setup.limits),
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     world = RuntimePorts(
@@ -234,7 +238,28 @@ def assemble(setup: Setup) -> Parts:
         runs=Runs(world),
         world=world,
         collections=collections,
+        limits=setup.limits,
     )
+
+
+def _call_limits(scheduler: Scheduler, declared: DeclaredLimits) -> CallLimits | None:
+    """The limits of model calls: of all processes where the scheduler spreads drives, else of this
+    one.
+
+    Raises:
+        UsageError: the scheduler spreads drives, and cannot limit them together.
+    """
+    permits: Permits | None = getattr(scheduler, "permits", None)
+    if permits is None and is_shared(scheduler):
+        if declared.models:
+            raise UsageError(
+                "`limits.models` in turnloom.toml needs a scheduler with `permits`, which hold for "
+                f"all processes, and {type(scheduler).__name__} has none. Leave out the limits."
+            )
+        return None
+    if permits is None and not declared.models:
+        return None
+    return CallLimits(permits or adapter("inline").InlinePermits(), declared.models)
 
 
 def _is_ours(given: object, doors: Doors, name: str) -> bool:

@@ -60,6 +60,11 @@ class Settings:
     synchronous: str = "normal"
 
 
+FILE = "turnloom.toml"
+
+# Tables of the file that are read by the features that use them.
+TABLES = ("limits",)
+
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}
 _WORDS: dict[type, str] = {
@@ -152,10 +157,23 @@ def _read(kind: type, text: str) -> Any:
 
 
 def _from_file() -> dict[str, Any]:
-    path = FilePath("turnloom.toml")
+    return {name: value for name, value in _document().items() if name not in TABLES}
+
+
+def table(name: str) -> Any:
+    """A table of `turnloom.toml` that is not a setting; None if it is not there.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    return _document().get(name)
+
+
+def _document() -> dict[str, Any]:
+    path = FilePath(FILE)
     if not path.is_file():
         return {}
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read turnloom.toml: {error}") from error
+        raise UsageError(f"Cannot read {FILE}: {error}") from error

@@ -45,6 +45,16 @@ BEAT: LiteralString = """
 TAKE_OVER: LiteralString = "SELECT turnloom_take_over(%(lease)s) AS count"
 SWEEP: LiteralString = "SELECT turnloom_sweep()"
 PRUNE: LiteralString = "SELECT procrastinate_prune_stalled_workers_v1(%(seconds)s)"
+HOLDER: LiteralString = "SELECT gen_random_uuid()::text AS holder"
+ACQUIRE: LiteralString = """
+    SELECT turnloom_acquire(%(name)s, %(most)s::integer, %(per_minute)s::integer, %(holder)s,
+        %(place)s, %(lease)s::double precision) AS seconds"""
+RELEASE: LiteralString = """
+    DELETE FROM turnloom_permits
+    WHERE name = %(name)s AND holder = %(holder)s AND place = %(place)s"""
+RENEW: LiteralString = """
+    UPDATE turnloom_permits SET until = clock_timestamp() + make_interval(secs => %(lease)s)
+    WHERE holder = %(holder)s"""
 STRANDED: LiteralString = """
     SELECT refused.run, refused.needs FROM turnloom_refused AS refused
     JOIN turnloom_queue AS known ON known.tenant = refused.tenant AND known.run = refused.run

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from turnloom.adapters.procrastinate import queries
 from turnloom.adapters.procrastinate.database import JobDatabase
+from turnloom.adapters.procrastinate.permits import SharedPermits
 from turnloom.adapters.procrastinate.worker import JobWorker
 from turnloom.errors import UsageError
 from turnloom.log.spec import RunKey
@@ -35,6 +36,7 @@ class ProcrastinateScheduler:
         self._poll = poll
         self._stranded = stranded
         self._worker: JobWorker | None = None
+        self.permits = SharedPermits(self._database, lease)
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at an instant: a run has one timer. Idempotent.
@@ -103,4 +105,5 @@ class ProcrastinateScheduler:
 
     async def aclose(self) -> None:
         """Close the connections. Idempotent."""
+        await self.permits.aclose()
         await self._database.aclose()

@@ -42,6 +42,7 @@ from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import Journal, Tell, telling
+from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, read_snapshot, thaw
 from turnloom.runtime.ports import (
     Artifacts,
@@ -54,6 +55,7 @@ from turnloom.runtime.ports import (
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
 from turnloom.runtime.spec import Delta, LoadedWorkflow, RetryRequest
+from turnloom.runtime.world import UNLIMITED
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
 
@@ -128,7 +130,8 @@ WARM = 256
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn.
-    `is_shared`: other processes drive the same runs, so that what is known here may be old."""
+    `is_shared`: other processes drive the same runs, so that what is known here may be old.
+    `limits` are those of model calls."""
 
     log: EventLog
     inbox: Inbox
@@ -140,6 +143,7 @@ class Stores:
     plans: Plans
     per_turn: bool = False
     is_shared: bool = False
+    limits: CallLimits | None = None
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -195,6 +199,7 @@ class Driver:
             hear=listeners.hear,
             post=listeners.post,
             rooms={},
+            permits=stores.limits.permits if stores.limits and stores.is_shared else None,
             components=components,
             window=window,
         )
@@ -205,6 +210,7 @@ class Driver:
         self._interrupted: dict[RunKey, int] = {}
         self._hidden: dict[RunKey, Secrets] = {}
         self._begun: dict[RunKey, LoadedWorkflow] = {}
+        self._congested: set[RunKey] = set()
 
     async def begin(
         self,
@@ -400,6 +406,7 @@ class Driver:
         journal.fence = fence
         is_held = getattr(self._stores.claims, "is_held", None)
         journal.is_held = partial(is_held, fence) if is_held else None
+        journal.limits = self._stores.limits or UNLIMITED
         if resume and live.loaded.lacking:
             raise DefinitionError(journal.workflow.name, live.loaded.lacking)
         journal.catch_up(missed)
@@ -481,6 +488,7 @@ class Driver:
     def _put_away(self, run: RunKey, live: LiveRun) -> None:
         """Keep a parked run while there is room, and its objects as long as this process."""
         status = live.journal.state.status
+        (self._congested.discard if live.congested is None else self._congested.add)(run)
         if status in ENDED or not live.journal.objects:
             self._objects.pop(run, None)
         if status in ENDED:
@@ -509,6 +517,8 @@ class Driver:
 
     def continues(self, run: RunKey) -> bool:
         """Whether a run that rests here will soon continue by itself."""
+        if run in self._congested:
+            return True
         live = self._warm.get(run)
         return live is not None and live.journal.workflow.rest(live.journal.state).continues
 

@@ -12,6 +12,7 @@ import msgspec
 from turnloom.agents.events import (
     AnswerRefused,
     EffectDone,
+    ModelLimited,
     ModelRetried,
     QuestionAnswered,
     QuestionAsked,
@@ -57,7 +58,7 @@ CANCELLED_ITSELF = "CancelledError: it cancelled its own task"
 CLOCK = "clock"
 
 # Facts that a call records while it runs; it may be cut off meanwhile.
-IN_CALLS = (EffectDone, ModelRetried)
+IN_CALLS = (EffectDone, ModelLimited, ModelRetried)
 
 
 class Stopped(Interrupted):

@@ -38,6 +38,7 @@ from turnloom.testing.contracts.retrieval import (
     VectorSearchContract,
     WordsContract,
 )
+from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.scheduler import SchedulerContract, SharedSchedulerContract
 from turnloom.testing.contracts.small import (
     BeliefStoreContract,
@@ -64,6 +65,7 @@ __all__ = [
     "InboxContract",
     "Measured",
     "Noted",
+    "PermitsContract",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
