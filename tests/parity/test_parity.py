@@ -28,6 +28,7 @@ from tests.parity.observer_effects import OBSERVER_SETTINGS
 from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
+from tests.parity.sweep_effects import SWEEP_SETTINGS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.parity.window_effects import WINDOW_SETTINGS
 from tests.support.folders import write_folder
@@ -44,7 +45,6 @@ from turnloom import (
 )
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
-from turnloom.adapters.system import SystemClock
 from turnloom.agents.spec import DeclaredServer, ProviderChoice
 from turnloom.app.loom import LoomSettings
 from turnloom.board.spec import FilterConfig, TagFilter
@@ -536,39 +536,6 @@ async def scheduler_of_the_app(folder: str) -> None:
         assert woken == [run.id]
 
 
-class Elsewhere(InlineScheduler):
-    """A scheduler that says that others drive too."""
-
-    drives_elsewhere = True
-
-    async def stranded(self, tenant: str) -> dict[str, str]:
-        return {}
-
-
-async def sweep_of_the_app(folder: str, **settings: Any) -> None:
-    asked = asyncio.get_running_loop().create_future()
-
-    class Missed:
-        async def overdue(self, seconds: float, limit: int) -> list[RunKey]:
-            if not asked.done():
-                asked.set_result(seconds)
-            return []
-
-    store: Any = MemoryStore(codec())
-    store.backlog = Missed()
-    given = settings if settings else {"sweep": 0.01}
-    async with Loom(store=store, scheduler=Elsewhere(SystemClock()), **given) as app:
-        working = asyncio.ensure_future(app.work())
-        assert await asked == 0.01
-        working.cancel()
-        await asyncio.wait({working})
-
-
-async def sweep_of_a_file(folder: str) -> None:
-    configure("sweep = 0.01\n")
-    await sweep_of_the_app(folder, slots=1)
-
-
 async def connection_of_the_app(folder: str) -> None:
     declare_server(folder)
     server, asked = FakeToolServer(), list[str]()
@@ -592,8 +559,7 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.entropy": entropy_of_the_app,
     "Loom.environment": environment_of_the_app,
     "Loom.scheduler": scheduler_of_the_app,
-    "Loom.sweep": sweep_of_the_app,
-    "Settings.sweep": sweep_of_a_file,
+    **SWEEP_SETTINGS,
     **OBSERVER_SETTINGS,
     **WINDOW_SETTINGS,
     **DURABILITY_SETTINGS,

@@ -129,7 +129,8 @@ async def test_limits_hold_over_all_workers(
 ) -> None:
     """Calls of a model, and turns of an agent: two workers together have one place each."""
     monkeypatch.chdir(tmp_path)
-    Path("turnloom.toml").write_text("[limits.models]\nfast = { at_once = 1 }\n")
+    limits = "[limits.models]\nfast = { at_once = 1 }\n"
+    Path("turnloom.toml").write_text(limits)  # noqa: ASYNC240 - nothing else runs yet
     monkeypatch.setenv("EFFECTS", str(tmp_path / "effects"))
     folder, load = limited_folder(tmp_path), ModelLoad()
 

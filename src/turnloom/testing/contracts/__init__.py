@@ -29,6 +29,7 @@ from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -38,7 +39,6 @@ from turnloom.testing.contracts.retrieval import (
     VectorSearchContract,
     WordsContract,
 )
-from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.scheduler import SchedulerContract, SharedSchedulerContract
 from turnloom.testing.contracts.small import (
     BeliefStoreContract,
