@@ -8,7 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors coverage check bench health docs lock local-model clean
+.PHONY: help run test test-doors chaos coverage check bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "run          run $(WORKFLOW)"
 	@echo "test         run the tests"
 	@echo "test-doors   run the tests that need node or a browser, kill processes by the dozen, or try neighbours"
+	@echo "chaos        disturb workers under load for SECONDS=$(SECONDS), and look at what is left"
 	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
 	@echo "check        format, lint, types, import contracts, size budget, residue"
 	@echo "bench        measure speed and memory"
@@ -38,6 +39,11 @@ REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecyc
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors" -p tests.support.replaying $(REPLAYED)
+
+SECONDS ?= 60
+
+chaos: $(STAMP)
+	@$(BIN)/python -m tests.workers.chaos $(SECONDS)
 
 coverage: $(STAMP)
 	@$(BIN)/coverage erase

@@ -8,6 +8,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── UnknownCollection the app has no collection with this name
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
+│   ├── CodeMissing       a worker lacks the code of a run, and leaves it to others
 │   └── NotYours          a question belongs to another user or tenant
 ├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
 ├── MessageRejected       a message came in an open turn, and was to be rejected then
@@ -125,6 +126,16 @@ class UnknownFlow(UsageError):
     """A run belongs to a flow that this program does not define."""
 
     code = "TURNLOOM-UNKNOWN-FLOW"
+
+
+class CodeMissing(UsageError):
+    """A worker lacks the code of a run, and leaves the run to others. `needs` names the code."""
+
+    code = "TURNLOOM-CODE-MISSING"
+
+    def __init__(self, needs: str, reason: str) -> None:
+        self.needs = needs
+        super().__init__(reason)
 
 
 class NotYours(UsageError):

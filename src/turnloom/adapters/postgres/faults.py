@@ -30,7 +30,10 @@ _REMEDIES: dict[type[psycopg.Error], str] = {
     ),
 }
 
-_CROWDED = "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in between."
+_CROWDED = (
+    "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in "
+    "between."
+)
 # What the server says when it has too many connections: of errors while connecting, libpq tells no
 # SQLSTATE.
 _TOO_MANY = ("too many connections", "too many clients", "remaining connection slots")

@@ -1,6 +1,7 @@
 """One store in a PostgreSQL database: log, inbox, claims, snapshots, artifacts and beliefs."""
 
 from turnloom.adapters.postgres.artifacts import PostgresArtifacts
+from turnloom.adapters.postgres.backlog import PostgresBacklog
 from turnloom.adapters.postgres.beliefs import PostgresBeliefs
 from turnloom.adapters.postgres.beside import (
     PostgresAudit,
@@ -66,6 +67,7 @@ class PostgresStore:
         self.tenants = PostgresTenants(self._database)
         self.copies = PostgresCopies(self._database, self.log, codec)
         self.migrator = PostgresMigrator(self._database)
+        self.backlog = PostgresBacklog(self._database)
 
     async def aclose(self) -> None:
         """Finish pending writes, release all claims, and close the connections. Idempotent."""

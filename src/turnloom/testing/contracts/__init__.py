@@ -41,6 +41,7 @@ from turnloom.testing.contracts.keeping import (
     RemovalsContract,
     TenantListContract,
 )
+from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -50,7 +51,7 @@ from turnloom.testing.contracts.retrieval import (
     VectorSearchContract,
     WordsContract,
 )
-from turnloom.testing.contracts.scheduler import SchedulerContract
+from turnloom.testing.contracts.scheduler import SchedulerContract, SharedSchedulerContract
 from turnloom.testing.contracts.small import (
     BeliefStoreContract,
     PlansContract,
@@ -81,6 +82,7 @@ __all__ = [
     "Measured",
     "MigratorContract",
     "Noted",
+    "PermitsContract",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
@@ -88,6 +90,7 @@ __all__ = [
     "ResultsContract",
     "SchedulerContract",
     "SchedulesContract",
+    "SharedSchedulerContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
