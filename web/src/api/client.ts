@@ -1,0 +1,124 @@
+/** The one place that calls `/api/v1`. */
+
+import type {
+  BlameExplained,
+  Json,
+  Question,
+  RouteExplanation,
+  StateExplained,
+  Timeline,
+  TurnDiff,
+  TurnExplained,
+  VariableExplained,
+} from './explanations';
+import { problemOf, unreachable } from './problems';
+import { credentials } from './session';
+
+export const ROOT = '/api/v1';
+
+type Query = Record<string, string | number | boolean | undefined>;
+
+function address(path: string, query: Query = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text === '' ? ROOT + path : `${ROOT}${path}?${text}`;
+}
+
+async function call(method: string, url: string, body?: unknown, extra = {}): Promise<Response> {
+  const headers: Record<string, string> = {
+    Accept: 'application/json',
+    ...credentials(),
+    ...extra,
+  };
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  const response = await fetch(url, { method, headers, credentials: 'same-origin', ...sent }).catch(
+    () => Promise.reject(unreachable()),
+  );
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+async function read<T>(path: string, query?: Query): Promise<T> {
+  return (await (await call('GET', address(path, query))).json()) as T;
+}
+
+async function send<T>(path: string, body: unknown, extra?: Record<string, string>): Promise<T> {
+  const response = await call('POST', address(path), body, extra);
+  const text = await response.text();
+  return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+const at = (run: string): string => `/runs/${encodeURIComponent(run)}`;
+
+/** A turn to compare with: of this run, or of another. */
+export interface OtherTurn {
+  turn?: number | undefined;
+  run?: string | undefined;
+}
+
+export interface RunSummary {
+  run: string;
+  workflow: string;
+  status: string;
+  tenant: string;
+  user: string;
+  started: string;
+  latest: string;
+  events: number;
+  reason: string;
+  collected: number | null;
+  wanted: number | null;
+}
+
+export interface PageOf<T> {
+  items: T[];
+  next: string | null;
+}
+
+export interface WaitingQuestion {
+  run: string;
+  workflow: string;
+  question: Question;
+}
+
+export interface RunFilter {
+  status?: string | undefined;
+  workflow?: string | undefined;
+  user?: string | undefined;
+  since?: string | undefined;
+}
+
+export interface Workflow {
+  name: string;
+  form?: string;
+  description?: string;
+}
+
+export const api = {
+  runs: (filter: RunFilter, cursor?: string) =>
+    read<PageOf<RunSummary>>('/runs', { ...filter, cursor }),
+  run: (run: string) => read<RunSummary>(at(run)),
+  workflows: () => read<PageOf<Workflow>>('/workflows'),
+  start: (workflow: string, key: string, input?: Json) =>
+    send<RunSummary>('/runs', { workflow, input: input ?? null }, { 'Idempotency-Key': key }),
+  cancel: (run: string, reason: string) => send<unknown>(`${at(run)}/cancel`, { reason }),
+  resume: (run: string) => send<RunSummary>(`${at(run)}/resume`, undefined),
+  retry: (run: string) => send<RunSummary>(`${at(run)}/retry`, {}),
+
+  waiting: () => read<PageOf<WaitingQuestion>>('/questions'),
+  questions: (run: string) => read<{ items: Question[] }>(`${at(run)}/questions`),
+  answer: (run: string, question: string, value: Json) =>
+    send<{ delivery: string; says: string }>(`${at(run)}/answers`, { question, value }),
+
+  turn: (run: string, turn: number) => read<TurnExplained>(`${at(run)}/turns/${turn}`),
+  diff: (run: string, turn: number, other: OtherTurn) =>
+    read<TurnDiff>(`${at(run)}/turns/${turn}/diff`, { against: other.turn, other_run: other.run }),
+  variable: (run: string, name: string, seq?: number) =>
+    read<VariableExplained>(`${at(run)}/variables/${encodeURIComponent(name)}`, { at: seq }),
+  route: (run: string, seq: number) => read<RouteExplanation>(`${at(run)}/routes/${seq}`),
+  blame: (run: string, text: string) => read<BlameExplained>(`${at(run)}/blame`, { text }),
+  timeline: (run: string) => read<Timeline>(`${at(run)}/timeline`),
+  state: (run: string, seq?: number) => read<StateExplained>(`${at(run)}/state`, { at: seq }),
+  page: (run: string) => `${ROOT}${at(run)}/page`,
+};

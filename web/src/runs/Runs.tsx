@@ -1,0 +1,3 @@
+export default function Runs() {
+  return <p className="note">Runs</p>;
+}
