@@ -15,6 +15,7 @@ export default tseslint.config(
       ...hooks.configs.recommended.rules,
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      'react-hooks/incompatible-library': 'off', // no compiler is used
       complexity: ['error', 12],
       'max-lines': ['error', 400],
       'max-lines-per-function': ['error', { max: 120, skipComments: true }],
