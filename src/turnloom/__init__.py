@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from turnloom.app import History as History
     from turnloom.app import Loom as Loom
     from turnloom.app import Run as Run
+    from turnloom.app.choosing import RunChoice as RunChoice
     from turnloom.app.loom import LoomSettings as LoomSettings
-    from turnloom.app.loom import RunChoice as RunChoice
+    from turnloom.app.view import BoardView as BoardView
+    from turnloom.app.view import LoomView as LoomView
     from turnloom.assembly.events import Withheld as Withheld
     from turnloom.assembly.logic.assembled import AssembledContext as AssembledContext
     from turnloom.assembly.ports import VectorSearch as VectorSearch
@@ -111,6 +113,7 @@ if TYPE_CHECKING:
     from turnloom.errors import DocumentsUnavailable as DocumentsUnavailable
     from turnloom.errors import EngineError as EngineError
     from turnloom.errors import FlowError as FlowError
+    from turnloom.errors import Forbidden as Forbidden
     from turnloom.errors import InvalidArtifact as InvalidArtifact
     from turnloom.errors import InvalidUpdate as InvalidUpdate
     from turnloom.errors import LeaseLost as LeaseLost
@@ -194,6 +197,7 @@ if TYPE_CHECKING:
     from turnloom.reaction.spec import Batch as Batch
     from turnloom.reaction.spec import Join as Join
     from turnloom.reaction.spec.builder import AgentBuilder as AgentBuilder
+    from turnloom.runs.principal import Principal as Principal
     from turnloom.runtime.ports import Observer as Observer
     from turnloom.runtime.spec import Delivery as Delivery
     from turnloom.runtime.spec import Delta as Delta
@@ -203,6 +207,7 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import RunSummary as RunSummary
     from turnloom.runtime.spec import StoredPlan as StoredPlan
     from turnloom.runtime.spec import VerifiedRun as VerifiedRun
+    from turnloom.runtime.spec import WaitingQuestion as WaitingQuestion
     from turnloom.variables.service import LookupIndex as LookupIndex
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
@@ -235,9 +240,11 @@ _NAMES = {
         "Loom",
         "Run",
     ),
-    "turnloom.app.loom": (
-        "LoomSettings",
-        "RunChoice",
+    "turnloom.app.choosing": ("RunChoice",),
+    "turnloom.app.loom": ("LoomSettings",),
+    "turnloom.app.view": (
+        "BoardView",
+        "LoomView",
     ),
     "turnloom.assembly.events": ("Withheld",),
     "turnloom.assembly.logic.assembled": ("AssembledContext",),
@@ -334,6 +341,7 @@ _NAMES = {
         "DocumentsUnavailable",
         "EngineError",
         "FlowError",
+        "Forbidden",
         "InvalidArtifact",
         "InvalidUpdate",
         "LeaseLost",
@@ -440,6 +448,7 @@ _NAMES = {
         "Join",
     ),
     "turnloom.reaction.spec.builder": ("AgentBuilder",),
+    "turnloom.runs.principal": ("Principal",),
     "turnloom.runtime.ports": ("Observer",),
     "turnloom.runtime.spec": (
         "Delivery",
@@ -450,6 +459,7 @@ _NAMES = {
         "RunSummary",
         "StoredPlan",
         "VerifiedRun",
+        "WaitingQuestion",
     ),
     "turnloom.variables.service": ("LookupIndex",),
     "turnloom.variables.spec": (

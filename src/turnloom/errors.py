@@ -4,9 +4,12 @@ TurnloomError                 base of all errors; has a stable `code`
 ├── DefinitionError       a workflow fails its check; carries all diagnostics
 ├── UsageError            an invalid call: wrong argument, closed app, bad setting
 │   ├── UnknownRun        the store has no run with this id
+│   ├── UnknownWorkflow   the app serves no workflow with this name
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   └── NotYours          a question belongs to another user or tenant
+├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
+├── Forbidden             the role or the scopes of a principal do not allow a call
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
 │   ├── LeaseLost         another process took over the run after its lease expired
@@ -92,6 +95,15 @@ class UnknownRun(UsageError):
         super().__init__(f"Unknown run {run!r}. List the runs of this store with `turnloom runs`.")
 
 
+class UnknownWorkflow(UsageError):
+    """The app serves no workflow with this name."""
+
+    code = "TURNLOOM-UNKNOWN-WORKFLOW"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown workflow {name!r}. List the workflows that are served here.")
+
+
 class WorkflowGone(UsageError):
     """The workflow folder of a run no longer exists, and its code is needed."""
 
@@ -108,6 +120,21 @@ class NotYours(UsageError):
     """A question belongs to another user or tenant."""
 
     code = "TURNLOOM-NOT-YOURS"
+
+
+class NotAuthenticated(TurnloomError):
+    """A credential is missing, unknown, expired, revoked or malformed: one answer for all."""
+
+    code = "TURNLOOM-NOT-AUTHENTICATED"
+
+    def __init__(self) -> None:
+        super().__init__("The credential is missing or not valid. Send `Authorization: Bearer …`.")
+
+
+class Forbidden(TurnloomError):
+    """The role or the scopes of a principal do not allow a call."""
+
+    code = "TURNLOOM-FORBIDDEN"
 
 
 class LogError(TurnloomError):

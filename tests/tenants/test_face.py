@@ -119,6 +119,7 @@ EXEMPT = {
     "Loom.register_flow": "it declares",
     "Loom.register_collection": "it declares",
     "Loom.collection": "it is about documents",
+    "Loom.as_principal": "its view is tried with principals",
     "Loom.aclose": "it closes",
     "Run.holder": "it is tried below: no process drives a run that is not there",
     "Run.listening": "it is tried below: it refuses nothing, and hears nothing",

@@ -19,8 +19,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 TOOLS = Path(sys.executable).parent
 FILES = ("program.py", "mistakes.py")
-USED = ("AgentBuilder", "AgentStep", "Board", "BoardHandle", "Context", "Definition")
-USED += ("Explanations", "Flow", "History", "Loom", "Path", "Run", "StepContext")
+USED = ("AgentBuilder", "AgentStep", "Board", "BoardHandle", "BoardView", "Context")
+USED += ("Definition", "Explanations", "Flow", "History", "Loom", "LoomView", "Path", "Run")
+USED += ("StepContext",)
 
 
 def wrong_lines() -> set[tuple[str, int]]:

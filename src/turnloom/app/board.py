@@ -98,7 +98,6 @@ class Board(Readable):
         self._declared = declared
         self._runs = runs
         self._serve = serve
-        self._closed = False
 
     def agent(self, name: str) -> "AgentBuilder":
         """Declare a new agent on the board.
@@ -297,14 +296,14 @@ class Board(Readable):
             ExceptionGroup: what failed since the last call.
         """
         seconds = as_seconds(timeout, "`timeout`")
-        self._closed = True
+        self._declared.is_closed = True
         self._serve()
         await self._runs.close(seconds)
         await self.run_until_idle(seconds)
 
     def _go(self) -> "Runs":
         """Start driving runs in this program."""
-        if self._closed:
+        if self._declared.is_closed:
             raise UsageError(
                 f"Board {self.name!r} is closed. Open another app to continue with it."
             )

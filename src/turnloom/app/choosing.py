@@ -1,16 +1,30 @@
 """Filters for lists of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from turnloom.board.spec.artifacts import instant
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_name, as_names
+from turnloom.kernel.arguments import as_count, as_name, as_names
 from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
 from turnloom.log.spec import RunFilter
+
+if TYPE_CHECKING:
+    from turnloom.runtime.spec import RunSummary
+    from turnloom.wiring import Parts
+
+
+class RunChoice(TypedDict, total=False):
+    """Filters for lists of runs; what is left out does not restrict."""
+
+    status: str | Collection[str]
+    workflow: str
+    user: str
+    since: datetime | str
+    until: datetime | str
 
 
 class BacktestChoice(NamedTuple):
@@ -20,6 +34,27 @@ class BacktestChoice(NamedTuple):
     last: int | None = None
     since: datetime | str | None = None
     workflow: str | None = None
+
+
+async def list_runs(
+    parts: "Parts",
+    tenant: str,
+    limit: int,
+    before: str | None,
+    which: RunChoice,
+    *,
+    unfinished: bool,
+) -> "list[RunSummary]":
+    """At most `limit` runs of a tenant that are chosen, the latest first.
+
+    Raises:
+        UnknownRun: there is no run `before`.
+        UsageError: an argument is invalid.
+    """
+    most = as_count(limit, "`limit`", 0)
+    last = None if before is None else as_name(before, "`before`")
+    chosen = run_filter(which, parts.clock.now())
+    return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
 
 
 _KNOWN = ("status", "workflow", "user", "since", "until")

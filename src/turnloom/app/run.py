@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Generic, cast
 
 from typing_extensions import TypeVar
 
+from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
 from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
 from turnloom.kernel.markup import plain, visible
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
     from turnloom.runtime.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, Holder, StoredPlan
+    from turnloom.runtime.spec import Delivery, Delta, Holder, RunSummary, StoredPlan
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
@@ -30,12 +32,19 @@ class Run(Generic[S_co]):
     """One execution of a workflow: `id` names it among the runs of its tenant, `app_id`. `S_co` is
     the state of its flow, if it runs one."""
 
-    def __init__(self, key: "RunKey", runs: "Runs", serve: "Callable[[], Runs]") -> None:
+    def __init__(
+        self,
+        key: "RunKey",
+        runs: "Runs",
+        serve: "Callable[[], Runs]",
+        access: Access = PROGRAM,
+    ) -> None:
         self.id = key.id
         self.app_id = key.tenant
         self._key = key
         self._runs = runs
         self._serve = serve
+        self._access = access
 
     def __repr__(self) -> str:
         return f"<Run {visible(self.id)}>"
@@ -45,8 +54,21 @@ class Run(Generic[S_co]):
 
     def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
         """Its events after a position, live, up to its end."""
+        self._access.need("explain")
         after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
+
+    async def summary(self) -> "RunSummary":
+        """The run in one line.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.runtime.runs import summary_of
+
+        self._access.need("runs:read")
+        await self._access.own(self._runs.log, self._key)
+        return await summary_of(self._runs.log, self._key)
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """The oldest open question, if there is one: the first of `questions`."""
@@ -61,7 +83,8 @@ class Run(Generic[S_co]):
         Raises:
             NotYours: the person is neither the run's user nor an addressee.
         """
-        return await self._runs.questions.open(self._key, _user(user_id))
+        self._access.need("runs:read")
+        return await self._runs.questions.open(self._key, self._access.person(user_id))
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
@@ -78,23 +101,28 @@ class Run(Generic[S_co]):
             RunBusy: the process that drives it does not take the answer in.
             UsageError: the question is unknown or ambiguous, or the answer is invalid.
         """
+        self._access.need("runs:write")
         asked = None if question is None else as_string(question, "`question`")
-        return await self._runs.questions.answer(self._key, asked, value, user=_user(user_id))
+        by = self._access.person(user_id)
+        return await self._runs.questions.answer(self._key, asked, value, user=by)
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Call `listener` with the text deltas of answers made in this process, while the context
         is open."""
+        self._access.need("runs:read")
         hear = as_function(listener, "`listener`")
         return self._runs.following.listen(self._key, hear)
 
-    async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
+    async def cancel(self, *, by: str | None = None, reason: str = "") -> bool:
         """Cancel it; returns whether it was open.
 
         Raises:
             RunBusy: the process that drives it does not respond.
             UsageError: no process drives it, and another program declares its board.
         """
-        by, reason = as_name(by, "`by`"), as_string(reason, "`reason`")
+        self._access.need("runs:write")
+        await self._access.own(self._runs.log, self._key)
+        by, reason = self._person(by), as_string(reason, "`reason`")
         return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def retry(
@@ -105,7 +133,7 @@ class Run(Generic[S_co]):
         folder: "str | PathLike[str] | None" = None,
         budget: "Mapping[str, float] | None" = None,
         tools: str | None = None,
-        by: str = "local",
+        by: str | None = None,
     ) -> None:
         """Make it continue after it failed, was cancelled, or finished: from what failed. What
         completed stays on record, and is not done again.
@@ -123,7 +151,8 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.retrying import as_request
 
-        given = as_request(since, at, budget, by, tools=tools)
+        self._access.need("runs:write", "explain")
+        given = as_request(since, at, budget, self._person(by), tools=tools)
         source = None if folder is None else as_path(folder, "`folder`")
         await self._serve().retry(self._key, given, source)
 
@@ -153,14 +182,17 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.forking import as_fork_request
 
-        asked = as_fork_request(at, answer, values, tools=tools, by=by)
+        self._access.need("runs:write", "explain")
+        asked = as_fork_request(at, answer, values, tools=tools, by=self._access.person(by, "`by`"))
         source = None if folder is None else as_path(folder, "`folder`")
         runs = self._serve()
-        return Run(await runs.forks.fork(self._key, asked, source), runs, self._serve)
+        forked = await runs.forks.fork(self._key, asked, source)
+        return Run(forked, runs, self._serve, self._access)
 
     async def holder(self) -> "Holder | None":
         """The process that drives it, and whether that process responds; None if no process does,
         or if there is no such run."""
+        self._access.need("explain")
         return await self._runs.claims.held(self._key)
 
     async def not_undone(self) -> "list[StepCompensated]":
@@ -172,6 +204,7 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.outcomes import not_undone
 
+        self._access.need("explain")
         return await not_undone(self._runs, self._key)
 
     async def plan(self) -> "StoredPlan | None":
@@ -180,6 +213,7 @@ class Run(Generic[S_co]):
         Raises:
             UnknownRun: there is no such run.
         """
+        self._access.need("explain")
         return await self._runs.plan(self._key)
 
     async def outcome(self) -> "Outcome[S_co]":
@@ -190,12 +224,14 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.outcomes import outcome
 
+        self._access.need("explain")
         return await outcome(self._runs, self._key)
 
     async def finished(self) -> "RunEnd":
         """The event that ended it, once it is stored."""
         return cast("RunEnd", [event async for event in self.events()][-1])
 
-
-def _user(id: str | None) -> str | None:
-    return None if id is None else as_string(id, "`user_id`")
+    def _person(self, by: str | None) -> str:
+        """The person who acts."""
+        who = self._access.person(by, "`by`")
+        return as_name(LOCAL if who is None else who, "`by`")

@@ -59,6 +59,7 @@ COMMANDS = {
     "board list": "BoardListCommand",
     "board query": "BoardQueryCommand",
     "board publish": "BoardPublishCommand",
+    "serve": "ServeCommand",
     "show": "ShowCommand",
     "store": "StoreCommand",
     "completion": "Completion",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -181,6 +182,12 @@ class BoardRuns:
         self._collectors: set[str] = set()
         self._in_turn = asyncio.Lock()
         self.is_served = False
+
+    def as_user(self, user: str) -> "BoardRuns":
+        """The same board, for publishing as another user of its tenant."""
+        same = copy(self)
+        same.user = user
+        return same
 
     def key(self, run: str) -> RunKey:
         """The key of a run of the board's tenant."""

@@ -12,11 +12,11 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import ENDS, RunPaused, RunRetried
 from turnloom.log.logic import standing
 from turnloom.log.ports import Clock
-from turnloom.log.service import ends_of
+from turnloom.log.service import PAGE, ends_of
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.mail import MailDelivery
-from turnloom.runtime.spec import Delivery, Reply
+from turnloom.runtime.spec import Delivery, Reply, WaitingQuestion
 from turnloom.variables.logic.types import same
 
 
@@ -44,6 +44,36 @@ class Questions:
                 raise NotYours("This run belongs to another user.")
         kept = await self._kept(run, asked, first.data.user) if asked else ()
         return [each for each in asked if not (each.id in kept or self._is_overdue(each))]
+
+    async def waiting(
+        self, tenant: str, user: str, role: str, *, limit: int, before: str | None = None
+    ) -> list[WaitingQuestion]:
+        """The open questions of a tenant's runs that a person may answer, those of the latest run
+        first, up to the run with which there are `limit`. It looks at open runs only.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        found: list[WaitingQuestion] = []
+        while len(found) < limit:
+            page = await self._log.runs(tenant, PAGE, before=before, unfinished=True)
+            for first, last in page:
+                run, owner = RunKey(tenant, last.run), first.data.user
+                asked = [
+                    each for each in await self._asked(run, last) if may_answer(each, user, owner)
+                ]
+                kept = await self._kept(run, asked, owner) if asked else ()
+                found += [
+                    WaitingQuestion(run.id, first.data.workflow, owner, each)
+                    for each in asked
+                    if not (each.id in kept or self._is_overdue(each))
+                ]
+                if len(found) >= limit:
+                    break
+            if len(page) < PAGE:
+                break
+            before = page[-1][1].run
+        return found
 
     async def _kept(self, run: RunKey, asked: Sequence[Question], user: str) -> set[str]:
         """The questions that were answered, although no process has taken the answer in yet."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, UserText
 from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
+    Conflict,
     DefinitionError,
     PlanChanged,
     RunBusy,
@@ -36,9 +37,10 @@ from turnloom.log.events import (
     RunStarted,
 )
 from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, status_of
-from turnloom.log.ports import Clock
+from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
+from turnloom.runtime.activity import ActiveDrives
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
@@ -167,16 +169,19 @@ class RuntimePorts:
 
 
 class Runs:
-    """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
-    process drives a run, `questions` are those that are open, and `forks` begins forks."""
+    """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
+    `claims` say which process drives a run, `questions` are those that are open, `forks` begins
+    forks, and `drives` are those of this process. It drives the runs that were started or resumed
+    here, and those that `also_serves` chooses when they get mail or are given back."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
+        self.log = world.stores.log
         self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
         watch = self._posting.watch
-        self._driven: set[RunKey] = set()
+        self.drives = ActiveDrives()
         self.following = Subscriptions(world.stores.log)
         observe = world.observers.watch if world.observers else None
         listeners = Listeners(self.following.publish, watch, self._posting, observe)
@@ -186,9 +191,9 @@ class Runs:
             world.stores, chance, world.definitions, self._context, listeners, *around
         )
         declares = world.definitions.declares
-        serves = self._posting.serves
+        self.also_serves: Callable[[RunStarted], bool] = _none
         self._mailing = MailDelivery(
-            world.stores, world.scheduler, self._driver, declares, serves=serves
+            world.stores, world.scheduler, self._driver, declares, serves=self._serves
         )
         self.forks = Forks(
             world.stores,
@@ -215,6 +220,9 @@ class Runs:
             self.following.stop()
             await self._give_back()
 
+    def _serves(self, started: RunStarted) -> bool:
+        return self._posting.serves(started) or self.also_serves(started)
+
     async def _give_back(self) -> None:
         """Wake other processes for unfinished drives, while the store allows."""
         try:
@@ -226,7 +234,7 @@ class Runs:
     async def _drive(self, run: RunKey) -> datetime | None:
         """Drive a run; its error is raised in its followers only."""
         self.following.clear_error(run)
-        self._driven.add(run)
+        self.drives.begin(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
@@ -241,7 +249,7 @@ class Runs:
             self._mailing.rest(run, begun, is_over=False)
             self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
         finally:
-            self._driven.discard(run)
+            self.drives.end(run)
             self.following.drop_deltas(run)
         return None
 
@@ -264,10 +272,14 @@ class Runs:
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
-    async def start(self, what: str | FlowStart, *, user: str, tenant: str) -> RunKey:
-        """Start a run of the workflow at a path, or of a flow with a state; returns its key.
+    async def start(
+        self, what: str | FlowStart, *, user: str, tenant: str, id: str | None = None
+    ) -> RunKey:
+        """Start a run of the workflow at a path, or of a flow with a state; returns its key. With
+        an `id`, a run that was started so before is not started again.
 
         Raises:
+            Conflict: another run has this id.
             DefinitionError: the workflow does not pass its check; nothing was started.
             InvalidUpdate: it is not a state of the flow; nothing was started.
             MissingContext: a required variable has no value; nothing was started.
@@ -281,13 +293,34 @@ class Runs:
             loaded = what.loaded
             facts += first_facts(what, user, world.clock.now())
             await pin_flow(world.stores.plans, tenant, loaded)
-        run = RunKey(tenant, world.entropy.token())
-        live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
-        await live.journal.commit()
+        run = RunKey(tenant, world.entropy.token() if id is None else id)
+        if id is not None and await self._is_started(run, loaded, user):
+            return run
+        try:
+            live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
+            await live.journal.commit()
+        except Conflict:
+            if id is None or not await self._is_started(run, loaded, user):
+                raise
+            return run
         if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
             self._driver.adopt(live, pinned=True)
         await self._mailing.wake(run)
         return run
+
+    async def _is_started(self, run: RunKey, loaded: LoadedWorkflow, user: str) -> bool:
+        """Whether a user has started a run of this workflow under this id.
+
+        Raises:
+            Conflict: the run of this id is another one.
+        """
+        ends = await self._world.stores.log.ends(run)
+        if ends is None:
+            return False
+        started: RunStarted = ends[0].data
+        if (started.workflow, started.user) != (loaded.workflow.name, user):
+            raise Conflict("The same id was given to a run of another workflow. Give another id.")
+        return True
 
     async def rested(self, run: RunKey) -> RunState | None:
         """The state of a run at the end of its drive here; None if it is not driven here.
@@ -296,7 +329,7 @@ class Runs:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
         status = self._world.scheduler.status
-        while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
+        while await status(run) == "driving" and run not in self.drives:  # noqa: ASYNC110
             # Its drive is over; the scheduler learns of it in the next iteration of the loop.
             await asyncio.sleep(0)
         if await status(run) not in ("queued", "driving"):
@@ -437,6 +470,10 @@ _UNMARKED = frozenset(
 )
 
 
+def _none(started: RunStarted) -> bool:
+    return False
+
+
 def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
     return RunStarted(
         loaded.workflow.name,
@@ -450,6 +487,15 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
     )
+
+
+async def summary_of(log: EventLog, run: RunKey) -> RunSummary:
+    """A run in one line.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    return _summary(run.tenant, *await ends_of(log, run))
 
 
 def _summary(tenant: str, first: Event, last: Event) -> RunSummary:

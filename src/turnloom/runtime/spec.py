@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
+from turnloom.agents.spec import Callee, Component, Engine, Question, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
@@ -17,7 +17,7 @@ from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
-from turnloom.log.spec import Fact, progress_words
+from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
@@ -80,6 +80,15 @@ class Delivery(StrEnum):
     REPEATED = "the same as before; the first one counts"
 
 
+class WaitingQuestion(msgspec.Struct, frozen=True):
+    """An open question, with the run that waits for its answer, its workflow and its user."""
+
+    run: str
+    workflow: str
+    user: str
+    question: Question
+
+
 class StoredPlan(msgspec.Struct, frozen=True):
     """The plan of a board or a flow that runs are pinned to: its name, its text, and how its agents
     get their context."""
@@ -92,7 +101,7 @@ class StoredPlan(msgspec.Struct, frozen=True):
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer in progress, which is not logged; offset 0 starts the text again.
 
-    `call` is the number of the model call in its turn, from 1.
+    `call` is the number of the model call in its turn, and `attempt` the try of that call, from 1.
     """
 
     run: str
@@ -101,6 +110,7 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     offset: int
     text: str
     call: int = 1
+    attempt: int = 1
 
 
 class Publish(msgspec.Struct, frozen=True, tag="publish"):
@@ -331,6 +341,47 @@ class PrunedRun:
     ended: datetime
     events: int
     artifacts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The record of a removal: when and by whom it was asked for, what it was to remove, and how
+    much it did. `others` counts what is no run, by the port that kept it."""
+
+    at: datetime
+    by: str
+    what: str
+    runs: int = 0
+    events: int = 0
+    artifacts: int = 0
+    others: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Migration:
+    """A step of a store's schema: the version that it leads to, and its name."""
+
+    version: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCopy:
+    """The events that a run recorded, by the batches in which they were appended. A branch has an
+    `origin`: the run that recorded the last event before them."""
+
+    batches: tuple[tuple[Event, ...], ...]
+    origin: str = ""
+
+    @property
+    def after(self) -> int:
+        """The position before the first event."""
+        return self.batches[0][0].seq - 1
+
+    @property
+    def position(self) -> int:
+        """The position of the last event."""
+        return self.batches[-1][-1].seq
 
 
 @dataclass(frozen=True, slots=True)

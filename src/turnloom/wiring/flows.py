@@ -174,6 +174,10 @@ class Flows:
             others[-1], workflow=SalvageForm(form, undoable_in(text), planned_reducers(text))
         )
 
+    def built(self) -> dict[str, Flow[Any]]:
+        """The registered flows by name; of several with one name, the last."""
+        return {name: flow for (name, _), flow in self._built.items()}
+
     def knows(self, started: RunStarted) -> bool:
         """Whether this program registers the run's flow, or can import it."""
         is_declared = any(name == started.workflow for name, _ in self._known)

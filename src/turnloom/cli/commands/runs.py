@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from turnloom.app import Loom
-from turnloom.app.loom import RunChoice
+from turnloom.app.choosing import RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs

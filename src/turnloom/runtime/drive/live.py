@@ -147,14 +147,16 @@ class LiveRun:
         hear, run = self.means.hear, self.journal.run
 
         def sinks(call: int) -> TextSink:
-            said = 0
+            said, attempt = 0, 1
 
             def sink(text: str | None) -> None:
-                nonlocal said
+                nonlocal said, attempt
                 if text is None:
+                    attempt += said > 0
                     said = 0
                 elif text:
-                    hear(run, Delta(run.id, turn, agent, said, text=text, call=call))
+                    piece = Delta(run.id, turn, agent, said, text=text, call=call, attempt=attempt)
+                    hear(run, piece)
                     said += len(text)
 
             return sink

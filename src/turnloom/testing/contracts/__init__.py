@@ -22,6 +22,12 @@ a conftest. Build a log under test with `CODEC`, which has the events of the sui
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.beside import (
+    AuditContract,
+    FeedbackContract,
+    KeysContract,
+    SchedulesContract,
+)
 from turnloom.testing.contracts.branches import BranchingContract
 from turnloom.testing.contracts.claims import ClaimsContract, FenceContract
 from turnloom.testing.contracts.documents import DocumentStoreContract
@@ -29,6 +35,12 @@ from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.keeping import (
+    CopiesContract,
+    MigratorContract,
+    RemovalsContract,
+    TenantListContract,
+)
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -51,27 +63,35 @@ from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
     "ArtifactStoreContract",
+    "AuditContract",
     "BeliefStoreContract",
     "BranchingContract",
     "CODEC",
     "ClaimsContract",
+    "CopiesContract",
     "DocumentStoreContract",
     "EmbedderContract",
     "EngineContract",
     "EventLogContract",
+    "FeedbackContract",
     "FenceContract",
     "FollowingContract",
     "InboxContract",
+    "KeysContract",
     "Measured",
+    "MigratorContract",
     "Noted",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
+    "RemovalsContract",
     "ResultsContract",
     "SchedulerContract",
+    "SchedulesContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
+    "TenantListContract",
     "TokenCounterContract",
     "ToolServerContract",
     "VectorSearchContract",

@@ -1,0 +1,58 @@
+"""What routes work with: who asks, the app as they see it, and the state of the server."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, cast
+
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPBearer
+
+from turnloom.app import Loom
+from turnloom.app.view import LoomView
+from turnloom.runs.principal import Principal
+from turnloom.server.gate import Identity
+from turnloom.server.limits import Limits, OpenStreams, RateLimit
+from turnloom.server.streams import Streams
+
+
+@dataclass(slots=True)
+class Served:
+    """The state of a server: its app, its limits and its open streams."""
+
+    loom: Loom
+    limits: Limits
+    streams: Streams = field(default_factory=Streams)
+    starts: RateLimit = field(init=False)
+    open_streams: OpenStreams = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.starts = RateLimit(self.limits.starts_per_minute, "starts")
+        self.open_streams = OpenStreams(self.limits.streams)
+
+
+def served_of(request: Request) -> Served:
+    """The server of a request."""
+    return cast(Served, request.app.state.served)
+
+
+def identity_of(request: Request) -> Identity:
+    """Who makes a request, as the gate found out."""
+    return cast(Identity, request.state.identity)
+
+
+def principal_of(request: Request) -> Principal:
+    """The principal of a request."""
+    return identity_of(request).principal
+
+
+def view_of(request: Request) -> LoomView:
+    """The app as the principal of a request sees it."""
+    return served_of(request).loom.as_principal(principal_of(request))
+
+
+# How credentials are sent, for the OpenAPI document; the gate has checked them.
+bearer = HTTPBearer(auto_error=False, description="An API key, or a JWT.")
+
+View = Annotated[LoomView, Depends(view_of)]
+State = Annotated[Served, Depends(served_of)]
+Asking = Annotated[Identity, Depends(identity_of)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="The most items of a page.")]
