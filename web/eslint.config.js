@@ -21,6 +21,5 @@ export default tseslint.config(
       'max-lines-per-function': ['error', { max: 120, skipComments: true }],
     },
   },
-  { files: ['src/api/explanations.ts'], rules: { 'max-lines': 'off' } },
   { files: ['test/**'], rules: { 'max-lines-per-function': 'off' } },
 );

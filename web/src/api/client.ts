@@ -2,14 +2,18 @@
 
 import type {
   BlameExplained,
+  Delivered,
   Json,
   Question,
   RouteExplanation,
+  RunSummary,
+  ServedWorkflow,
   StateExplained,
   Timeline,
   TurnDiff,
   TurnExplained,
   VariableExplained,
+  WaitingQuestion,
 } from './explanations';
 import { problemOf, unreachable } from './problems';
 import { credentials } from './session';
@@ -57,29 +61,9 @@ export interface OtherTurn {
   run?: string | undefined;
 }
 
-export interface RunSummary {
-  run: string;
-  workflow: string;
-  status: string;
-  tenant: string;
-  user: string;
-  started: string;
-  latest: string;
-  events: number;
-  reason: string;
-  collected: number | null;
-  wanted: number | null;
-}
-
 export interface PageOf<T> {
   items: T[];
   next: string | null;
-}
-
-export interface WaitingQuestion {
-  run: string;
-  workflow: string;
-  question: Question;
 }
 
 export interface RunFilter {
@@ -89,17 +73,11 @@ export interface RunFilter {
   since?: string | undefined;
 }
 
-export interface Workflow {
-  name: string;
-  form?: string;
-  description?: string;
-}
-
 export const api = {
   runs: (filter: RunFilter, cursor?: string) =>
     read<PageOf<RunSummary>>('/runs', { ...filter, cursor }),
   run: (run: string) => read<RunSummary>(at(run)),
-  workflows: () => read<PageOf<Workflow>>('/workflows'),
+  workflows: () => read<{ items: ServedWorkflow[] }>('/workflows'),
   start: (workflow: string, key: string, input?: Json) =>
     send<RunSummary>('/runs', { workflow, input: input ?? null }, { 'Idempotency-Key': key }),
   cancel: (run: string, reason: string) => send<unknown>(`${at(run)}/cancel`, { reason }),
@@ -109,7 +87,7 @@ export const api = {
   waiting: () => read<PageOf<WaitingQuestion>>('/questions'),
   questions: (run: string) => read<{ items: Question[] }>(`${at(run)}/questions`),
   answer: (run: string, question: string, value: Json) =>
-    send<{ delivery: string; says: string }>(`${at(run)}/answers`, { question, value }),
+    send<Delivered>(`${at(run)}/answers`, { question, value }),
 
   turn: (run: string, turn: number) => read<TurnExplained>(`${at(run)}/turns/${turn}`),
   diff: (run: string, turn: number, other: OtherTurn) =>

@@ -1,427 +1,63 @@
 /** Explanations as the server sends them, equal to `turnloom explain … --json`. */
 
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-export interface Usage {
-  input_tokens?: number;
-  output_tokens?: number;
-  cached_tokens?: number;
-}
+/** What a provider reports; `cached_tokens` are those that it read from its prompt cache. */
+export type Usage = Schemas['Usage'] & { cached_tokens?: number };
 
-export interface ShownMessage {
-  seq: number;
-  author: string;
-  text: string;
-}
+export type ShownMessage = Schemas['ShownMessage'];
+export type ShownSegment = Schemas['ShownSegment'];
+export type Withheld = Schemas['Withheld'];
+export type NextMove = Schemas['NextMove'];
+export type Exchange = Schemas['Exchange'];
+export type ArtifactName = Schemas['ArtifactName'];
+export type PartExplained = Schemas['PartExplained'];
+export type ShownFrame = Pick<
+  TurnExplained,
+  'seq' | 'segments' | 'withheld' | 'tokens' | 'counter' | 'digest' | 'prompt'
+>;
+export type TurnExplained = Required<Schemas['TurnExplained']>;
+export type Step = TurnExplained['steps'][number];
+export type ModelCallStep = Schemas['ModelCallEntry'];
+export type ArtifactStep = Schemas['ArtifactEntry'];
 
-export interface ShownSegment {
-  kind: string;
-  origin: string;
-  reason: string;
-  tokens: number;
-  share: number;
-  digest: string;
-  text: string;
-  messages?: ShownMessage[];
-}
+export type Cause = Schemas['Cause'];
+export type TurnPlace = Schemas['TurnPlace'];
+export type WordChange = Schemas['WordChange'];
+export type ChangeCause = Schemas['ChangeCause'];
+export type SegmentChange = Schemas['SegmentChange'];
+export type TurnDiff = Schemas['TurnDiff'];
 
-export interface Withheld {
-  origin: string;
-  reason: string;
-  detail: string;
-}
-
-export interface NextMove {
-  seq: number;
-  kind: string;
-  target: string;
-  reason: string;
-}
-
-export interface ToolCall {
-  id?: string;
-  tool: string;
-  arguments: Json;
-}
-
-export interface Exchange {
-  text: string;
-  calls: ToolCall[];
-  results: Json[];
-  problem: string;
-}
-
-/** A step of a turn; `type` tells which, and the fields that all have are typed. */
-export interface Step {
-  type: string;
-  seq: number;
-  within?: Step[];
-  [field: string]: unknown;
-}
-
-export interface ModelCallStep extends Step {
-  type: 'model call';
-  n: number;
-  engine: string;
-  given: number;
-  outcome: string;
-  seconds: number | null;
-  usage: Usage;
-  calls: ToolCall[];
-  error: string;
-  within: Step[];
-  part: string;
-  model: string;
-}
-
-export interface ArtifactName {
-  seq: number;
-  id: string;
-  type: string;
-  produced_by: string;
-  run: string;
-  parents: string[];
-}
-
-export interface WakeReason {
-  seq: number;
-  subscription: string;
-  artifacts: ArtifactName[];
-  retry_of: number;
-}
-
-export interface ShownFrame {
-  seq: number;
-  as_in: number;
-  segments: ShownSegment[];
-  withheld: Withheld[];
-  tokens: number;
-  counter: string;
-  digest: string;
-  prompt: string;
-}
-
-export interface PartExplained {
-  name: string;
-  frame: ShownFrame | null;
-  exchanges: Exchange[];
-}
-
-export interface TurnExplained extends ShownFrame {
-  run: string;
-  turn: number;
-  agent: string;
-  status: string;
-  error: string;
-  verified: boolean;
-  doubts: string[];
-  exchanges: Exchange[];
-  steps: Step[];
-  usage: Usage;
-  seconds: number | null;
-  onward: NextMove | null;
-  woken: WakeReason | null;
-  parts: PartExplained[];
-}
-
-export interface Cause {
-  seq: number;
-  kind: string;
-  actor: string;
-  says: string;
-}
-
-export interface TurnPlace {
-  run: string;
-  turn: number;
-  agent: string;
-  seq: number;
-}
-
-export interface WordChange {
-  change: 'same' | 'added' | 'gone';
-  text: string;
-}
-
-export interface ChangeCause {
-  run: string;
-  seq: number;
-  kind: string;
-  says: string;
-  causes: Cause[];
-}
-
-export interface SegmentChange {
-  change: 'added' | 'gone' | 'changed';
-  kind: string;
-  origin: string;
-  before: string;
-  after: string;
-  tokens_before: number;
-  tokens_after: number;
-  words: WordChange[];
-  cause: ChangeCause;
-  withheld: string;
-}
-
-export interface TurnDiff {
-  before: TurnPlace;
-  after: TurnPlace;
-  changes: SegmentChange[];
-  same: number;
-  reordered: boolean;
-  tokens_before: number;
-  tokens_after: number;
-}
-
-export interface FailedPart {
-  variable: string;
-  wanted: Json;
-  was: Json;
-  absent?: string;
-}
-
-export interface ChangedValue {
-  variable: string;
-  was: Json;
-  becomes: Json;
-  anything_else?: boolean;
-  absent?: boolean;
-}
-
-export interface WeighedRule {
-  rule: number;
-  target: string;
-  condition: string;
-  saw: Record<string, Json>;
-  fired: boolean;
-  why_not: string;
-  model: boolean;
-  pre: boolean;
-  offered: string;
-  description: string;
-  failed: FailedPart[];
-  needed: ChangedValue[];
-}
-
-export interface RouteExplained {
-  run: string;
-  seq: number;
-  asked: number;
-  source: string;
-  target: string;
-  reason: string;
-  rules: WeighedRule[];
-  picked: { seq: number; by: string; picked: string; among: string[] } | null;
-  otherwise: { says: string }[];
-  doubt: string;
-}
-
-export interface FlowRouteExplained {
-  run: string;
-  seq: number;
-  asked: number;
-  kind: string;
-  place: string;
-  decided: string;
-  went_by: string[];
-  causes: Cause[];
-  came_of: string[];
-  rules: WeighedRule[];
-}
-
-export interface OfferEntry {
-  seq: number;
-  subscription: string;
-  verdict: string;
-  what: string;
-  failed: FailedPart[];
-  needed: ChangedValue[];
-  unknown: string;
-}
-
-export interface OfferExplained {
-  run: string;
-  seq: number;
-  asked: number;
-  artifact: ArtifactName;
-  offered: boolean;
-  to: OfferEntry[];
-}
-
-export interface ConsumptionExplained {
-  run: string;
-  seq: number;
-  asked: number;
-  agent: string;
-  subscription: string;
-  turn: number;
-  opened: string;
-  cause: number;
-  because: string;
-}
-
+export type FailedPart = Schemas['FailedPart'];
+export type ChangedValue = Schemas['ChangedValue'];
+export type WeighedRule = Schemas['WeighedRule'];
+export type RouteExplained = Schemas['RouteExplained'];
+export type FlowRouteExplained = Schemas['FlowRouteExplained'];
+export type OfferEntry = Schemas['OfferEntry'];
+export type OfferExplained = Schemas['OfferExplained'];
+export type ConsumptionExplained = Schemas['ConsumptionExplained'];
 export type RouteExplanation =
   RouteExplained | FlowRouteExplained | OfferExplained | ConsumptionExplained;
 
-export interface VariableChange {
-  seq: number;
-  at: string;
-  previous: Json;
-  value: Json;
-  writer: string;
-  causes: Cause[];
-  absent?: boolean;
-  removed?: boolean;
-  ephemeral?: boolean;
-}
+export type VariableChange = Schemas['VariableChange'];
+export type VariableExplained = Schemas['VariableExplained'];
 
-export interface VariableExplained {
-  run: string;
-  name: string;
-  description: string;
-  at: number;
-  present: boolean;
-  value: Json;
-  ephemeral: boolean;
-  undeclared: boolean;
-  source: string;
-  place: string;
-  raw: string | null;
-  first: Json;
-  defaulted: boolean;
-  note: string;
-  suppressed: string;
-  changes: VariableChange[];
-  refused: { seq: number; at: string; writer: string; reason: string; causes: Cause[] }[];
-  missed: { seq: number; at: string; tool: string; key: string; value: Json; causes: Cause[] }[];
-  frames: { seq: number; turn: number; agent: string; text: string; withheld: string }[];
-  conditions: {
-    seq: number;
-    source: string;
-    target: string;
-    rule: number;
-    condition: string;
-    value: Json;
-    fired: boolean;
-    why_not: string;
-  }[];
-  hooks: { seq: number; hook: string; ran: boolean; why_not: string }[];
-}
+export type TextOrigin = Schemas['TextOrigin'];
+export type TextPlace = Schemas['TextPlace'];
+export type BlameExplained = Schemas['BlameExplained'];
 
-export interface TextOrigin {
-  run: string;
-  seq: number;
-  kind: string;
-  actor: string;
-  where: string;
-  says: string;
-  artifact?: string;
-  from_run?: string;
-  earlier?: TextOrigin[];
-  note?: string;
-}
+export type TimelineRow = Required<Schemas['TimelineRow']>;
+export type Timeline = Required<Schemas['Timeline']>;
 
-export interface TextPlace {
-  seq: number;
-  kind: string;
-  where: string;
-  origin: number;
-  entered: number;
-  exact: boolean;
-  excerpt: string;
-  turn?: number;
-  agent?: string;
-  reason?: string;
-  messages?: number;
-}
+export type VariableValue = Schemas['VariableValue'];
+export type StateExplained = Required<Schemas['StateExplained']>;
 
-export interface BlameExplained {
-  run: string;
-  text: string;
-  places: TextPlace[];
-  entries: TextOrigin[];
-}
-
-export interface TimelineRow {
-  seq: number;
-  what: string;
-  who: string;
-  at: string;
-  seconds: number | null;
-  tokens: number | null;
-  usage: Usage | null;
-  note: string;
-  depth: number;
-}
-
-export interface Timeline {
-  run: string;
-  workflow: string;
-  version: string;
-  status: string;
-  user: string;
-  tenant: string;
-  started: string;
-  seconds: number;
-  events: number;
-  turns: number;
-  usage: Usage;
-  rows: TimelineRow[];
-  correlation: string;
-  parents: string[];
-  collects: string;
-  spent: string;
-  collected: number | null;
-  wanted: number | null;
-}
-
-export interface VariableValue {
-  name: string;
-  value: Json;
-  since: number;
-  writer?: string;
-  ephemeral?: boolean;
-}
-
-export interface StateExplained {
-  run: string;
-  workflow: string;
-  form: string;
-  at: number;
-  kind: string;
-  time: string;
-  events: number;
-  status: string;
-  turns: number;
-  failure: string;
-  variables: VariableValue[];
-  absent: { name: string; reason: string; since: number }[];
-  questions: Question[];
-  work: { what: string; number: number; who: string; since: number; attempt?: number }[];
-  timers: Record<string, string>;
-  strands: {
-    id: string;
-    place: string;
-    status: string;
-    failure?: string;
-    state?: Record<string, Json>;
-  }[];
-  queued: { use: string; who: string; artifacts: string[]; until?: string }[];
-  artifacts: ArtifactName[];
-  spent: string;
-  missing: string[];
-}
-
-export interface Question {
-  id: string;
-  prompt?: string;
-  to?: string;
-  tool?: string;
-  payload?: Json;
-  component?: string;
-  display?: string;
-  schema?: Json;
-  due?: string | null;
-  seq?: number;
-}
+export type Question = Schemas['Question'];
+export type WaitingQuestion = Schemas['WaitingQuestion'];
+export type RunSummary = Required<Schemas['RunSummary']>;
+export type ServedWorkflow = Schemas['ServedWorkflow'];
+export type Delivered = Schemas['Delivered'];

@@ -71,7 +71,7 @@ export function Card({ piece, context, command, find, compare }: Props) {
 }
 
 /** The value as the prompt shows it, which is masked where it must be. */
-function valueOf(piece: Piece, value: Parameters<typeof preview>[0]): string {
+function valueOf(piece: Piece, value: unknown): string {
   const shown = /^\s*-?\s*[\w.]+:\s*(.*)$/s.exec(piece.text)?.[1];
   return oneLine(shown ?? preview(value), 160);
 }
@@ -197,7 +197,7 @@ export function LeftOutCard({
   const lines: Line[] = [
     {
       label: 'Left out',
-      text: `${withheld.reason.replace(/_/g, ' ')}${withheld.detail === '' ? '' : `: ${withheld.detail}`}.`,
+      text: `${withheld.reason.replace(/_/g, ' ')}${withheld.detail === undefined || withheld.detail === '' ? '' : `: ${withheld.detail}`}.`,
     },
     { label: 'Declared', text: <code>{withheld.origin.split(': ')[0]}</code> },
     { label: 'In', text: `the prompt of ${context.row.agent}, turn ${context.row.turn}.` },

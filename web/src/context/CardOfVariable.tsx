@@ -1,7 +1,7 @@
 /** What a card says about a variable: its source, its last change, who else reads it. */
 
 import type { LogEvent } from '../api/events';
-import type { Cause, Json, VariableChange, VariableExplained } from '../api/explanations';
+import type { Cause, VariableChange, VariableExplained } from '../api/explanations';
 import { counted, oneLine, preview } from '../shared/format';
 import { EventLink, type CardContext, type Line } from './parts';
 import type { FrameRow } from './frames';
@@ -51,7 +51,7 @@ export function whenOf(cause: Cause, events: readonly LogEvent[]): string {
   }
   if (cause.kind === 'question.answered' && typeof data.by === 'string') {
     const value = data.value;
-    const said = typeof value === 'string' ? `“${oneLine(value, 60)}”` : preview(value as Json, 60);
+    const said = typeof value === 'string' ? `“${oneLine(value, 60)}”` : preview(value, 60);
     return `${data.by} answered ${said}`;
   }
   return cause.says;

@@ -165,8 +165,10 @@ function Change({ change }: { change: SegmentChange }) {
       </div>
       <p className="because">
         because {change.cause.says} (<EventLink run={change.cause.run} seq={change.cause.seq} />)
-        {change.withheld !== '' && `; it is left out now: ${change.withheld}`}
-        {change.cause.causes.slice(0, 3).map((cause) => (
+        {change.withheld !== undefined &&
+          change.withheld !== '' &&
+          `; it is left out now: ${change.withheld}`}
+        {(change.cause.causes ?? []).slice(0, 3).map((cause) => (
           <span key={cause.seq} className="link-of-chain">
             ← {cause.says} (<EventLink run={change.cause.run} seq={cause.seq} />)
           </span>

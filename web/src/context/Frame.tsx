@@ -97,16 +97,11 @@ const Row = memo(function Row({ piece, isOn, isFresh, find, choose }: RowProps) 
         if (window.getSelection()?.isCollapsed !== false) choose(piece);
       }}
     >
-      <button
-        type="button"
-        className="gutter numbers"
-        tabIndex={isOn ? 0 : -1}
-        aria-pressed={isOn}
-        aria-label={`${nounOf(piece.kind)}: ${nameOf(piece)}, ${counted(piece.tokens, 'token')}${isFresh ? ', new' : ''}`}
-      >
+      <button type="button" className="gutter numbers" tabIndex={isOn ? 0 : -1} aria-pressed={isOn}>
         {isFresh && <span className="fresh">new</span>}
         <span>{number(piece.tokens)}</span>
         <span className="kind-letter">{piece.letter}</span>
+        <span className="hidden-text">{`tokens, ${nounOf(piece.kind)}: ${nameOf(piece)}`}</span>
       </button>
       <div className="text">
         {piece.author !== undefined && <b className="author">{piece.author}</b>}

@@ -3,11 +3,10 @@
 import { useState, type ReactNode } from 'react';
 
 import type {
+  ArtifactStep,
   FlowRouteExplained,
-  OfferEntry,
   RouteExplained,
   RouteExplanation,
-  Step,
   TurnExplained,
   WeighedRule,
 } from '../api/explanations';
@@ -132,12 +131,12 @@ function DidNotFire({ rules, source }: { rules: readonly WeighedRule[]; source: 
 type Failing = Pick<WeighedRule, 'failed' | 'needed'> & { why_not: string };
 
 function WhyNot({ rule }: { rule: Failing }) {
-  const failed = rule.failed.map((part) =>
+  const failed = (rule.failed ?? []).map((part) =>
     part.absent === undefined || part.absent === ''
       ? `${part.variable} was ${preview(part.was)}, not ${preview(part.wanted)}`
       : `${part.variable} was absent (${part.absent})`,
   );
-  const needed = rule.needed.map((change) =>
+  const needed = (rule.needed ?? []).map((change) =>
     change.anything_else === true
       ? `${change.variable} = anything else`
       : `${change.variable} = ${preview(change.becomes)}`,
@@ -162,20 +161,17 @@ function FlowRoute({ route }: { route: FlowRouteExplained }) {
       <Sentence>
         {route.decided} (<EventLink run={route.run} seq={route.seq} />)
       </Sentence>
-      <DidNotFire rules={route.rules.filter((rule) => !rule.fired)} source={route.place} />
+      <DidNotFire rules={(route.rules ?? []).filter((rule) => !rule.fired)} source={route.place} />
     </>
   );
 }
 
-interface PublishedStep extends Step {
-  artifact: { id: string; type: string };
-  within: (OfferEntry & Step)[];
-}
-
 /** An artifact that the turn published, and what the subscriptions made of it. */
-function Published({ step, run }: { step: Step; run: string }) {
-  const { artifact, within } = step as PublishedStep;
-  const took = within.filter((offer) => offer.failed.length === 0 && !offer.what.startsWith('no'));
+function Published({ step, run }: { step: ArtifactStep; run: string }) {
+  const { artifact, within } = step;
+  const took = within.filter(
+    (offer) => (offer.failed ?? []).length === 0 && !offer.what.startsWith('no'),
+  );
   const refused = within.filter((offer) => !took.includes(offer));
   const type = artifact.type.split('.').at(-1) ?? artifact.type;
   const effect =

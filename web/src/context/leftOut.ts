@@ -36,7 +36,7 @@ const ORDER = [
 export function leftOutGroups(withheld: readonly Withheld[]): LeftOutGroup[] {
   const byReason = new Map<string, Withheld[]>();
   for (const each of withheld) {
-    const key = each.reason === 'redacted' ? `redacted ${each.detail}` : each.reason;
+    const key = each.reason === 'redacted' ? `redacted ${each.detail ?? ''}` : each.reason;
     byReason.set(key, [...(byReason.get(key) ?? []), each]);
   }
   const rank = (reason: string) => (ORDER.indexOf(reason) + ORDER.length) % ORDER.length;
@@ -45,7 +45,7 @@ export function leftOutGroups(withheld: readonly Withheld[]): LeftOutGroup[] {
 
 function groupOf(entries: readonly Withheld[]): LeftOutGroup {
   const reason = entries[0]?.reason ?? '';
-  const scores = entries.map((each) => SCORE.exec(each.detail));
+  const scores = entries.map((each) => SCORE.exec(each.detail ?? ''));
   const threshold = Number(scores[0]?.[2] ?? Number.NaN);
   return {
     reason,
@@ -53,7 +53,7 @@ function groupOf(entries: readonly Withheld[]): LeftOutGroup {
     items: entries.map((each, n) => ({
       key: `out:${each.origin}`,
       name: shortName(each.origin),
-      figure: scores[n]?.[1] ?? (reason === 'over_budget' ? each.detail : ''),
+      figure: scores[n]?.[1] ?? (reason === 'over_budget' ? (each.detail ?? '') : ''),
       withheld: each,
     })),
     threshold: Number.isNaN(threshold) ? null : threshold,
@@ -66,7 +66,7 @@ const was = (count: number): string => (count === 1 ? 'was' : 'were');
 
 const SENTENCES: Record<string, Say> = {
   low_relevance: (entries) => {
-    const found = entries.map((each) => SCORE.exec(each.detail));
+    const found = entries.map((each) => SCORE.exec(each.detail ?? ''));
     const scores = found.map((each) => each?.[1] ?? '?').slice(0, 6);
     const least = found[0]?.[2] ?? 'the threshold';
     return `${counted(entries.length, 'search result')} ${was(entries.length)} below ${least} (${scores.join(', ')}).`;
@@ -77,7 +77,9 @@ const SENTENCES: Record<string, Say> = {
       : `${entries.length} pieces did not fit the budget.`,
   over_limit: (entries) => `${entries.length} older items were beyond a provider's limit.`,
   filtered: (entries) => {
-    const why = [...new Set(entries.map((each) => each.detail).filter((each) => each !== ''))];
+    const why = [
+      ...new Set(entries.map((each) => each.detail ?? '').filter((each) => each !== '')),
+    ];
     const because = why.length === 0 ? '' : `: ${listed(why.slice(0, 2))}`;
     return `${counted(entries.length, 'piece')} ${was(entries.length)} outside what is declared${because}.`;
   },

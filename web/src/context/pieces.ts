@@ -102,13 +102,13 @@ function messagePieces(history: ShownSegment): Unnamed[] {
 const PER_TOKEN = 4;
 
 function exchangePiece(exchange: Exchange, n: number): Unnamed {
-  const said = exchange.text === '' ? [] : [exchange.text];
-  const calls = exchange.calls.map((call, at) => {
-    const result = exchange.results[at];
-    const came = result === undefined ? '' : ` → ${JSON.stringify(result)}`;
+  const said = exchange.text ? [exchange.text] : [];
+  const calls = (exchange.calls ?? []).map((call, at) => {
+    const result = exchange.results?.[at];
+    const came = result === undefined ? '' : ` → ${result.error ?? JSON.stringify(result.value)}`;
     return `${call.tool} ${JSON.stringify(call.arguments)}${came}`;
   });
-  const problem = exchange.problem === '' ? [] : [`refused: ${exchange.problem}`];
+  const problem = exchange.problem ? [`refused: ${exchange.problem}`] : [];
   const text = [...said, ...calls, ...problem].join('\n');
   return {
     letter: 'X',
@@ -123,9 +123,7 @@ function exchangePiece(exchange: Exchange, n: number): Unnamed {
 
 function addedPieces(step: ModelCallStep | null): Unnamed[] {
   const added = (step?.within ?? []).filter((each) => each.type === 'added by engine');
-  const texts = added.flatMap((each) =>
-    Array.isArray(each.texts) ? (each.texts as string[]) : [],
-  );
+  const texts = added.flatMap((each) => each.texts);
   return texts.map((text) => ({
     letter: 'E',
     kind: 'engine',

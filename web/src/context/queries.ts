@@ -65,10 +65,7 @@ export function useBlame(run: string, text: string | null, events: number) {
 /** The files of the run's workflow, if it is a folder. */
 export function useFiles(events: readonly LogEvent[]): Record<string, string> | null {
   const first = events[0];
-  return useMemo(
-    () => (first !== undefined && isStart(first) ? (first.data.files ?? null) : null),
-    [first],
-  );
+  return useMemo(() => (first !== undefined && isStart(first) ? first.data.files : null), [first]);
 }
 
 type Find = (sources: typeof import('./sources')) => Declared | null;

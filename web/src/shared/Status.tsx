@@ -1,6 +1,6 @@
 /** How a run stands, in a word and a colour, with its reason. */
 
-import type { RunSummary } from '../api/client';
+import type { RunSummary } from '../api/explanations';
 
 const TONES: Record<string, string> = {
   finished: 'good',

@@ -1,7 +1,5 @@
 /** Numbers, times and values as people read them. */
 
-import type { Json } from '../api/explanations';
-
 const whole = new Intl.NumberFormat('en');
 
 /** A number with thousands separators. */
@@ -48,8 +46,8 @@ export const clock = (at: string): string => clockFormat.format(new Date(at));
 export const moment = (at: string): string => momentFormat.format(new Date(at));
 
 /** A value as JSON on one line, cut after `most` characters. */
-export function preview(value: Json | undefined, most = 120): string {
-  const text = value === undefined ? 'nothing' : JSON.stringify(value);
+export function preview(value: unknown, most = 120): string {
+  const text = JSON.stringify(value ?? null);
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 

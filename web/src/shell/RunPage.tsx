@@ -4,7 +4,8 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link } from 'wouter';
 
-import { api, type RunSummary } from '../api/client';
+import { api } from '../api/client';
+import type { RunSummary } from '../api/explanations';
 import { useRunLog, type LogState } from '../api/log';
 import { Empty, Failed, Loading } from '../shared/States';
 import { Status } from '../shared/Status';
