@@ -89,7 +89,7 @@ def serving(
         yield Site(_address(process), folder, process)
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate()  # without a time limit: that would sleep on Playwright's loop
 
 
 def _address(process: "subprocess.Popen[str]") -> str:
