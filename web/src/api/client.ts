@@ -28,27 +28,38 @@ function address(path: string, query: Query = {}): string {
   return text === '' ? ROOT + path : `${ROOT}${path}?${text}`;
 }
 
-async function call(method: string, url: string, body?: unknown, extra = {}): Promise<Response> {
+interface Given {
+  body?: unknown;
+  headers?: Record<string, string> | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+async function call(method: string, url: string, given: Given = {}): Promise<Response> {
+  const { body, signal } = given;
   const headers: Record<string, string> = {
     Accept: 'application/json',
     ...credentials(),
-    ...extra,
+    ...given.headers,
   };
-  if (body !== undefined) headers['Content-Type'] = 'application/json';
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const response = await fetch(url, { method, headers, credentials: 'same-origin', ...sent }).catch(
-    () => Promise.reject(unreachable()),
-  );
+  const request: RequestInit = { method, headers, credentials: 'same-origin' };
+  if (body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    request.body = JSON.stringify(body);
+  }
+  if (signal !== undefined) request.signal = signal;
+  const response = await fetch(url, request).catch((error: unknown) => {
+    throw signal?.aborted === true ? error : unreachable();
+  });
   if (!response.ok) throw await problemOf(response);
   return response;
 }
 
-async function read<T>(path: string, query?: Query): Promise<T> {
-  return (await (await call('GET', address(path, query))).json()) as T;
+async function read<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T> {
+  return (await (await call('GET', address(path, query), { signal })).json()) as T;
 }
 
-async function send<T>(path: string, body: unknown, extra?: Record<string, string>): Promise<T> {
-  const response = await call('POST', address(path), body, extra);
+async function send<T>(path: string, body: unknown, headers?: Record<string, string>): Promise<T> {
+  const response = await call('POST', address(path), { body, headers });
   const text = await response.text();
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
@@ -89,7 +100,8 @@ export const api = {
   answer: (run: string, question: string, value: Json) =>
     send<Delivered>(`${at(run)}/answers`, { question, value }),
 
-  turn: (run: string, turn: number) => read<TurnExplained>(`${at(run)}/turns/${turn}`),
+  turn: (run: string, turn: number, signal?: AbortSignal) =>
+    read<TurnExplained>(`${at(run)}/turns/${turn}`, {}, signal),
   diff: (run: string, turn: number, other: OtherTurn) =>
     read<TurnDiff>(`${at(run)}/turns/${turn}/diff`, { against: other.turn, other_run: other.run }),
   variable: (run: string, name: string, seq?: number) =>

@@ -14,6 +14,7 @@ export type ShownSegment = Schemas['ShownSegment'];
 export type Withheld = Schemas['Withheld'];
 export type NextMove = Schemas['NextMove'];
 export type Exchange = Schemas['Exchange'];
+export type WakeReason = Schemas['WakeReason'];
 export type ArtifactName = Schemas['ArtifactName'];
 export type PartExplained = Schemas['PartExplained'];
 export type ShownFrame = Pick<

@@ -125,7 +125,7 @@ function Because({ piece, context }: { piece: Piece; context: CardContext }) {
   );
   if (variableOf(piece) !== null) return <BecauseOfVariable declared={declared} row={row} />;
   const where = declared === null ? null : <code>{`${declared.file}:${declared.line}`}</code>;
-  if (piece.seq !== undefined) return <>{row.agent} was shown the conversation so far.</>;
+  if (piece.seq !== undefined) return <>{row.agent} is shown the conversation so far.</>;
   if (where !== null) {
     return (
       <>
@@ -140,10 +140,17 @@ function Because({ piece, context }: { piece: Piece; context: CardContext }) {
       </>
     );
   }
-  return <>{capital(piece.reason)}.</>;
+  if (piece.kind === 'input' && context.woken !== null) {
+    const by = context.woken.subscription || 'it was given to the agent directly';
+    return (
+      <>
+        it woke {row.agent} by {by} (<EventLink run={context.run} seq={context.woken.seq} />
+        ).
+      </>
+    );
+  }
+  return <>{piece.reason}.</>;
 }
-
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 function sinceLines(piece: Piece, { run, row, frames, events }: CardContext): Line[] {
   if (piece.seq !== undefined) {
@@ -161,8 +168,11 @@ function sinceLines(piece: Piece, { run, row, frames, events }: CardContext): Li
   const since = shownSince(frames, row, piece.digest);
   if (since === null) return [];
   const text =
-    since.turn === row.turn && row.previous >= 0 ? (
-      <>this turn: {row.agent} had not seen it before.</>
+    since.turn === row.turn ? (
+      <>
+        this turn{row.previous < 0 ? `, the first of ${row.agent}` : ''}: {row.agent} had not seen
+        it before.
+      </>
     ) : (
       <>
         turn {since.turn}, in every prompt of {row.agent} since (

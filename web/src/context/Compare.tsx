@@ -1,14 +1,17 @@
 /** Two prompts: what changed, word by word, and because of which event. */
 
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 
 import type { OtherTurn } from '../api/client';
 import type { SegmentChange, TurnDiff, WordChange } from '../api/explanations';
 import { Failed, Loading } from '../shared/States';
-import { counted, number } from '../shared/format';
+import { counted, number, oneLine } from '../shared/format';
 import type { FrameRow, Frames } from './frames';
+import { becauseOf, comparisonRows, keyOf } from './comparison';
 import { letterOf } from './kinds';
+import { nameOf } from './names';
 import { EventLink } from './parts';
+import type { Piece } from './pieces';
 import { parseOther, writeOther } from './place';
 import { useDiff } from './queries';
 
@@ -16,11 +19,12 @@ interface Props {
   run: string;
   row: FrameRow;
   frames: Frames;
+  pieces: readonly Piece[];
   other: OtherTurn;
   choose: (other: OtherTurn | null) => void;
 }
 
-export function Compare({ run, row, frames, other, choose }: Props) {
+export function Compare({ run, row, frames, pieces, other, choose }: Props) {
   const isFirst = other.turn === undefined && row.previous < 0;
   const { data, error } = useDiff(run, row.turn, isFirst ? null : other);
   return (
@@ -33,12 +37,12 @@ export function Compare({ run, row, frames, other, choose }: Props) {
       )}
       {error !== null && <Failed problem={error} />}
       {!isFirst && error === null && data === undefined && <Loading lines={4} />}
-      {data !== undefined && <Changes diff={data} row={row} frames={frames} />}
+      {data !== undefined && <Changes diff={data} row={row} frames={frames} pieces={pieces} />}
     </div>
   );
 }
 
-function Against({ row, frames, other, choose }: Omit<Props, 'run'>) {
+function Against({ row, frames, other, choose }: Omit<Props, 'run' | 'pieces'>) {
   const before = frames.rows[row.previous];
   const [text, setText] = useState(writeOther(other));
   const parsed = parseOther(text.trim() === '' ? 'previous' : text.trim());
@@ -83,7 +87,18 @@ function Against({ row, frames, other, choose }: Omit<Props, 'run'>) {
   );
 }
 
-function Changes({ diff, row, frames }: { diff: TurnDiff; row: FrameRow; frames: Frames }) {
+interface ChangesProps {
+  diff: TurnDiff;
+  row: FrameRow;
+  frames: Frames;
+  pieces: readonly Piece[];
+}
+
+function Changes({ diff, row, frames, pieces }: ChangesProps) {
+  const before = frames.rows[row.previous];
+  const isPrevious = before?.turn === diff.before.turn && diff.before.run === diff.after.run;
+  const kept = isPrevious ? row.kept : null;
+  const rows = useMemo(() => comparisonRows(pieces, diff, kept), [pieces, diff, kept]);
   const elsewhere =
     diff.before.run === diff.after.run ? '' : ` of run ${diff.before.run.slice(0, 8)}`;
   return (
@@ -99,19 +114,42 @@ function Changes({ diff, row, frames }: { diff: TurnDiff; row: FrameRow; frames:
         </b>
         : {summaryOf(diff)} {number(diff.tokens_before)} → {counted(diff.tokens_after, 'token')}.
       </p>
-      <CacheLine row={row} frames={frames} diff={diff} />
       <ol className="changes">
-        {diff.changes.map((change, n) => (
-          <Change key={`${change.origin} ${n}`} change={change} />
-        ))}
+        {rows.map((each, n) => {
+          if (each.type === 'same') return <Same key={n} pieces={each.pieces} />;
+          if (each.type === 'cache') return <CacheLine key={n} row={row} diff={diff} />;
+          return <Change key={n} change={each.change} piece={each.piece} />;
+        })}
       </ol>
-      {diff.same > 0 && (
-        <p className="fold">
-          {counted(diff.same, 'unchanged piece')}
-          {diff.reordered ? ', in another order' : ''}
-        </p>
-      )}
+      {diff.reordered && <p className="soft">Unchanged pieces stand in another order.</p>}
     </>
+  );
+}
+
+/** Unchanged pieces, folded to one line. */
+function Same({ pieces }: { pieces: readonly Piece[] }) {
+  const [open, setOpen] = useState(false);
+  const tokens = pieces.reduce((sum, each) => sum + each.tokens, 0);
+  return (
+    <li className="fold">
+      <button type="button" className="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {counted(pieces.length, 'unchanged piece')}
+      </button>
+      , {counted(tokens, 'token')}
+      {open && (
+        <ul className="unchanged">
+          {pieces.map((piece) => (
+            <li key={piece.key} className={`kind-${piece.letter}`}>
+              <span className="kind-letter" aria-hidden="true">
+                {piece.letter}
+              </span>
+              <b className="nowrap">{nameOf(piece)}</b>
+              <span className="cut">{oneLine(piece.text)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </li>
   );
 }
 
@@ -126,56 +164,61 @@ function summaryOf(diff: TurnDiff): string {
   return parts.length === 0 ? 'nothing changed.' : `${parts.join(', ')}.`;
 }
 
-/** How much of the previous prompt a provider's cache can reuse, and where that ends. */
-function CacheLine({ row, frames, diff }: { row: FrameRow; frames: Frames; diff: TurnDiff }) {
-  const before = frames.rows[row.previous];
-  if (before?.turn !== diff.before.turn || diff.before.run !== diff.after.run) return null;
+/** Where a provider's prompt cache ends, and why. */
+function CacheLine({ row, diff }: { row: FrameRow; diff: TurnDiff }) {
   const first = diff.changes[0];
-  const why =
-    row.kept >= before.tokens || first === undefined
-      ? 'the whole previous prompt begins this one'
-      : `${first.origin} ${first.change === 'added' ? 'comes' : first.change === 'gone' ? 'is gone' : 'changed'} after that`;
+  const isWhole = row.kept >= diff.tokens_before || first === undefined;
+  const why = isWhole
+    ? 'the whole previous prompt begins this one'
+    : `from here on it is different, since ${keyOf(first)} ${ENDS[first.change]}`;
   return (
-    <p className="cache">
-      A prompt cache reaches over the first {counted(row.kept, 'token')} of {number(row.tokens)}:{' '}
-      {why}.
-    </p>
+    <li className="cache">
+      <span>
+        A prompt cache reaches to here, {counted(row.kept, 'token')} of {number(row.tokens)}: {why}.
+      </span>
+    </li>
   );
 }
 
+const ENDS = { added: 'was added', gone: 'is gone', changed: 'changed' } as const;
+
 const VERBS = { added: 'Added', gone: 'Gone', changed: 'Changed' } as const;
 
-function Change({ change }: { change: SegmentChange }) {
+function Change({ change, piece }: { change: SegmentChange; piece: Piece | null }) {
   const letter = letterOf(change.kind);
-  const tokens =
-    change.change === 'changed'
-      ? `${number(change.tokens_before)} → ${counted(change.tokens_after, 'token')}`
-      : counted(change.tokens_after || change.tokens_before, 'token');
+  const cause = change.cause;
   return (
     <li className={`change kind-${letter} ${change.change}`}>
       <p className="change-head">
         <span className="kind-letter" aria-hidden="true">
           {letter}
         </span>
-        <b>{VERBS[change.change]}</b> {change.origin}
-        <span className="soft numbers end">{tokens}</span>
+        <b>{VERBS[change.change]}</b> {piece === null ? change.origin : nameOf(piece)}
+        <span className="soft numbers end">{sizeOf(change, piece)}</span>
       </p>
       <div className="text">
         <Words words={change.words} />
       </div>
       <p className="because">
-        because {change.cause.says} (<EventLink run={change.cause.run} seq={change.cause.seq} />)
+        because {becauseOf(cause)} (<EventLink run={cause.run} seq={cause.seq} />)
         {change.withheld !== undefined &&
           change.withheld !== '' &&
-          `; it is left out now: ${change.withheld}`}
-        {(change.cause.causes ?? []).slice(0, 3).map((cause) => (
-          <span key={cause.seq} className="link-of-chain">
-            ← {cause.says} (<EventLink run={change.cause.run} seq={cause.seq} />)
+          `; left out: ${change.withheld}`}
+        {(cause.causes ?? []).slice(0, 3).map((each) => (
+          <span key={each.seq} className="link-of-chain">
+            ← {each.says} (<EventLink run={cause.run} seq={each.seq} />)
           </span>
         ))}
       </p>
     </li>
   );
+}
+
+function sizeOf(change: SegmentChange, piece: Piece | null): string {
+  if (change.change === 'changed') {
+    return `${number(change.tokens_before)} → ${counted(change.tokens_after, 'token')}`;
+  }
+  return counted(piece?.tokens ?? (change.tokens_after || change.tokens_before), 'token');
 }
 
 const AROUND = 160;

@@ -1,6 +1,6 @@
 /** The prompt as a document, in the order in which it was sent, with what each piece is beside it. */
 
-import { memo, useEffect, useMemo, useRef, useState } from 'react';
+import { memo, useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 
 import { counted, number } from '../shared/format';
 import type { FrameRow } from './frames';
@@ -14,6 +14,8 @@ interface Props {
   selected: string | null;
   before: FrameRow | undefined;
   find: string | null;
+  /** The card of the selected piece, where it stands below it. */
+  detail: ReactNode;
   choose: (piece: Piece) => void;
 }
 
@@ -22,7 +24,7 @@ const OLDEST = 2;
 const NEWEST = 24;
 const MORE = 200;
 
-export function Frame({ pieces, selected, before, find, choose }: Props) {
+export function Frame({ pieces, selected, before, find, detail, choose }: Props) {
   const [shown, setShown] = useState(NEWEST);
   const fold = useMemo(() => foldOf(pieces, shown, selected), [pieces, shown, selected]);
   const list = useRef<HTMLOListElement>(null);
@@ -52,6 +54,7 @@ export function Frame({ pieces, selected, before, find, choose }: Props) {
             isOn={piece.key === selected}
             isFresh={isNew(piece, before)}
             find={find}
+            detail={piece.key === selected ? detail : null}
             choose={choose}
           />
         );
@@ -85,10 +88,11 @@ interface RowProps {
   isOn: boolean;
   isFresh: boolean;
   find: string | null;
+  detail: ReactNode;
   choose: (piece: Piece) => void;
 }
 
-const Row = memo(function Row({ piece, isOn, isFresh, find, choose }: RowProps) {
+const Row = memo(function Row({ piece, isOn, isFresh, find, detail, choose }: RowProps) {
   return (
     <li
       className={`piece kind-${piece.letter}${isOn ? ' on' : ''}`}
@@ -107,6 +111,7 @@ const Row = memo(function Row({ piece, isOn, isFresh, find, choose }: RowProps) 
         {piece.author !== undefined && <b className="author">{piece.author}</b>}
         <Secrets text={piece.text} find={find} />
       </div>
+      {detail}
     </li>
   );
 });

@@ -7,7 +7,9 @@ import { counted, number } from '../shared/format';
 import { breaksCache, type FrameRow, type Frames } from './frames';
 import { KINDS, LETTERS, type Letter } from './kinds';
 
-const COLUMN = 34;
+// A column is as wide as its label.
+const NARROW = 34;
+const DIGIT = 7;
 const TALL = 60;
 
 interface Props {
@@ -19,11 +21,13 @@ interface Props {
 
 export function Strip({ frames, turn, hits, choose }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
+  const digits = String(frames.rows.at(-1)?.turn ?? 1).length;
+  const width = NARROW + DIGIT * Math.max(0, digits - 2);
   const columns = useVirtualizer({
     horizontal: true,
     count: frames.rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => COLUMN,
+    estimateSize: () => width,
     overscan: 12,
   });
   const selected = turn === null ? -1 : (frames.byTurn.get(turn) ?? -1);
@@ -37,7 +41,10 @@ export function Strip({ frames, turn, hits, choose }: Props) {
           {columns.getVirtualItems().map((item) => {
             const row = frames.rows[item.index];
             return row === undefined ? null : (
-              <li key={row.turn} style={{ transform: `translateX(${item.start}px)` }}>
+              <li
+                key={row.turn}
+                style={{ transform: `translateX(${item.start}px)`, width: width - 2 }}
+              >
                 <Column
                   row={row}
                   largest={frames.largest}

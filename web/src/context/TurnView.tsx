@@ -8,7 +8,9 @@ import type { TurnExplained, Usage } from '../api/explanations';
 import { Copy } from '../shared/Copy';
 import { counted, duration, number } from '../shared/format';
 import { useKeys } from '../shared/keys';
-import { Failed, Loading } from '../shared/States';
+import { useNarrow } from '../shared/narrow';
+import { Empty, Failed, Loading } from '../shared/States';
+import { Answer } from './Answer';
 import { Card, LeftOutCard } from './Card';
 import { Compare } from './Compare';
 import { Frame } from './Frame';
@@ -34,31 +36,67 @@ interface Props {
 
 export function TurnView(props: Props) {
   const { run, turn, frames, lastSeq } = props;
-  const row = frames.rows[frames.byTurn.get(turn) ?? -1];
-  const isLast = row === frames.rows.at(-1);
+  const isLast = frames.rows.at(-1)?.turn === turn;
   const { data, error, refetch } = useTurn(run, turn, lastSeq, isLast);
   if (error !== null) return <Failed problem={error} retry={() => void refetch()} />;
+  const row = frames.rows[frames.byTurn.get(data?.turn ?? turn) ?? -1];
+  if (row === undefined) {
+    return (
+      <Empty title={`There is no turn ${turn} here`}>
+        <p>The strip above has all turns of this run that were shown something.</p>
+      </Empty>
+    );
+  }
   if (data === undefined) return <Loading lines={8} />;
-  if (row === undefined) return <Failed problem={`Turn ${turn} has no frame.`} />;
-  return <ShownTurn {...props} explained={data} row={row} />;
+  return <ShownTurn {...props} explained={data} row={row} isStale={data.turn !== turn} />;
 }
 
-function ShownTurn(props: Props & { explained: TurnExplained; row: FrameRow }) {
-  const { run, place, move, frames, events, explained, row } = props;
+interface ShownProps extends Props {
+  explained: TurnExplained;
+  row: FrameRow;
+  /** It is the turn before, shown until the one that is asked for is here. */
+  isStale: boolean;
+}
+
+function ShownTurn(props: ShownProps) {
+  const { run, place, move, frames, events, explained, row, isStale } = props;
   const call = useMemo(() => callOf(explained, place.call), [explained, place.call]);
   const files = useFiles(events);
   const before = frames.rows[row.previous];
-  const { piece, out, selected } = useSelection(call, place, before, move);
-  const context: CardContext = { run, row, frames, events, files };
+  const { piece, out, selected } = useSelection(call, place, before, isStale ? null : move);
+  const context: CardContext = { run, row, frames, events, files, woken: explained.woken };
   const compare = () => move({ against: place.against === null ? {} : null });
   usePieceKeys(call.pieces, piece, move, compare);
   const command = commandOf(run, row, place, piece);
   const choose = (next: Piece) => move({ piece: next.key }, true);
+  const isNarrow = useNarrow();
+  const shown = { context, command };
+  const card =
+    out !== undefined ? (
+      <LeftOutCard withheld={out} {...shown} />
+    ) : piece === undefined ? null : (
+      <Card
+        key={piece.key}
+        piece={piece}
+        {...shown}
+        find={(text) => move({ find: text })}
+        compare={compare}
+      />
+    );
   return (
     <>
-      <div className="turn">
+      <div className="turn" aria-busy={isStale}>
         <section className="frame" aria-label={`What ${row.agent} saw`}>
-          <Head explained={explained} call={call} move={move} command={command} />
+          <div className="frame-top">
+            <Head explained={explained} call={call} move={move} command={command} />
+            {place.against === null && (
+              <Minimap
+                pieces={call.pieces}
+                selected={piece === undefined ? -1 : call.pieces.indexOf(piece)}
+                choose={choose}
+              />
+            )}
+          </div>
           {explained.doubts.map((doubt) => (
             <p key={doubt} className="doubt" role="alert">
               {doubt}
@@ -66,18 +104,15 @@ function ShownTurn(props: Props & { explained: TurnExplained; row: FrameRow }) {
           ))}
           {place.against === null ? (
             <>
-              <Minimap
-                pieces={call.pieces}
-                selected={piece === undefined ? -1 : call.pieces.indexOf(piece)}
-                choose={choose}
-              />
               <Frame
                 pieces={call.pieces}
                 selected={selected}
                 before={before}
                 find={place.find}
+                detail={isNarrow ? card : null}
                 choose={choose}
               />
+              <Answer turn={explained} />
             </>
           ) : (
             <Compare
@@ -85,23 +120,14 @@ function ShownTurn(props: Props & { explained: TurnExplained; row: FrameRow }) {
               run={run}
               row={row}
               frames={frames}
+              pieces={call.pieces}
               other={place.against}
               choose={(other) => move({ against: other })}
             />
           )}
         </section>
         <aside aria-label="The selected piece, and what was left out">
-          {out !== undefined && <LeftOutCard withheld={out} context={context} command={command} />}
-          {out === undefined && piece !== undefined && (
-            <Card
-              key={piece.key}
-              piece={piece}
-              context={context}
-              command={command}
-              find={(text) => move({ find: text })}
-              compare={compare}
-            />
-          )}
+          {(out !== undefined || !isNarrow) && card}
           <LeftOutList
             withheld={call.frame.withheld}
             selected={selected}
@@ -117,13 +143,18 @@ function ShownTurn(props: Props & { explained: TurnExplained; row: FrameRow }) {
 }
 
 /** What is selected: what the address says, or else the largest piece that is new. */
-function useSelection(call: Call, place: Place, before: FrameRow | undefined, move: Props['move']) {
+function useSelection(
+  call: Call,
+  place: Place,
+  before: FrameRow | undefined,
+  move: Props['move'] | null,
+) {
   const out = call.frame.withheld.find((each) => `out:${each.origin}` === place.piece);
   const named = call.pieces.find((each) => each.key === place.piece);
   const first = useMemo(() => firstToSee(call.pieces, before), [call.pieces, before]);
   const piece = named ?? first;
   useEffect(() => {
-    if (place.piece === null && first !== undefined) move({ piece: first.key }, true);
+    if (place.piece === null && first !== undefined) move?.({ piece: first.key }, true);
   }, [place.piece, first, move]);
   return { piece, out, selected: out === undefined ? (piece?.key ?? null) : place.piece };
 }
@@ -215,9 +246,14 @@ function Head({ explained, call, move, command }: HeadProps) {
         {out === 0 ? 'nothing was' : `${counted(out, 'piece')} ${out === 1 ? 'was' : 'were'}`} left
         out. {billed(call.step?.usage ?? {}, tokens, frame.counter)}
       </p>
-      <Copy text={command} className="button quiet">
-        Copy as command
-      </Copy>
+      <div className="head-buttons">
+        <Copy text={frame.prompt} title="Copy the prompt as it was sent" className="button quiet">
+          Copy prompt
+        </Copy>
+        <Copy text={command} className="button quiet">
+          Copy as command
+        </Copy>
+      </div>
     </header>
   );
 }

@@ -21,6 +21,10 @@ export interface LeftOutGroup {
 
 const SCORE = /^score (\S+) is below (\S+)$/;
 
+/** A score with two digits. */
+const rounded = (score: string): string =>
+  score === '' || Number.isNaN(Number(score)) ? score : Number(score).toFixed(2);
+
 const ORDER = [
   'low_relevance',
   'over_budget',
@@ -53,7 +57,8 @@ function groupOf(entries: readonly Withheld[]): LeftOutGroup {
     items: entries.map((each, n) => ({
       key: `out:${each.origin}`,
       name: shortName(each.origin),
-      figure: scores[n]?.[1] ?? (reason === 'over_budget' ? (each.detail ?? '') : ''),
+      figure:
+        rounded(scores[n]?.[1] ?? '') || (reason === 'over_budget' ? (each.detail ?? '') : ''),
       withheld: each,
     })),
     threshold: Number.isNaN(threshold) ? null : threshold,
@@ -67,7 +72,8 @@ const was = (count: number): string => (count === 1 ? 'was' : 'were');
 const SENTENCES: Record<string, Say> = {
   low_relevance: (entries) => {
     const found = entries.map((each) => SCORE.exec(each.detail ?? ''));
-    const scores = found.map((each) => each?.[1] ?? '?').slice(0, 6);
+    const scores = found.slice(0, 6).map((each) => rounded(each?.[1] ?? '?'));
+    if (found.length > 6) scores.push('…');
     const least = found[0]?.[2] ?? 'the threshold';
     return `${counted(entries.length, 'search result')} ${was(entries.length)} below ${least} (${scores.join(', ')}).`;
   },

@@ -28,13 +28,22 @@ export function scoreOf(piece: Piece): { source: string; score: number } | null 
   return { source: found[1] ?? '', score: Number(found[2]) };
 }
 
+const TYPE = /"type":"(?:[^"]*\.)?([^".]+)"/;
+const PRODUCER = /"produced_by":"([^"]+)"/;
+
+/** The type of an artifact, without its module. */
+function typeOf(piece: Piece): string {
+  return TYPE.exec(piece.text)?.[1] ?? 'Artifact';
+}
+
 type Namer = (piece: Piece) => string;
 
 const NAMERS: Record<string, Namer> = {
   variable: (piece) => bare(piece.origin),
   message: (piece) => piece.author ?? bare(piece.origin),
   retrieval: (piece) => scoreOf(piece)?.source ?? piece.origin,
-  artifact: (piece) => ARTIFACT.exec(piece.reason)?.[1] ?? piece.origin,
+  artifact: (piece) => `${typeOf(piece)} ${ARTIFACT.exec(piece.reason)?.[1] ?? ''}`.trim(),
+  input: (piece) => `${typeOf(piece)} of ${PRODUCER.exec(piece.text)?.[1] ?? 'the board'}`,
   instruction: (piece) => `Instructions of ${bare(piece.origin)}`,
   tool: (piece) => `Tool ${bare(piece.origin)}`,
   output: (piece) => `Form of the answer: ${bare(piece.origin)}`,

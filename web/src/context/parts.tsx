@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 
 import type { LogEvent } from '../api/events';
+import type { WakeReason } from '../api/explanations';
 import type { FrameRow, Frames } from './frames';
 
 export interface CardContext {
@@ -12,6 +13,7 @@ export interface CardContext {
   frames: Frames;
   events: readonly LogEvent[];
   files: Record<string, string> | null;
+  woken: WakeReason | null;
 }
 
 export interface Line {

@@ -12,13 +12,12 @@ const FOREVER = { staleTime: Infinity } as const;
 
 /** A turn that is still taken is read again with each of its events. */
 export function useTurn(run: string, turn: number | null, lastSeq: number, isOpen: boolean) {
-  return useQuery({
+  return useQuery<TurnExplained>({
     ...FOREVER,
     queryKey: ['turn', run, turn, isOpen ? lastSeq : 'done'],
-    queryFn: () => api.turn(run, turn ?? 1),
+    queryFn: ({ signal }) => api.turn(run, turn ?? 1, signal),
     enabled: turn !== null,
-    placeholderData: (before: TurnExplained | undefined) =>
-      before?.run === run && before.turn === turn ? before : undefined,
+    placeholderData: (before) => (before?.run === run ? before : undefined),
   });
 }
 

@@ -2,7 +2,12 @@
 
 import { useEffect, useState, type ReactNode } from 'react';
 
-export function Copy(props: { text: string; children: ReactNode; className?: string }) {
+export function Copy(props: {
+  text: string;
+  children: ReactNode;
+  className?: string;
+  title?: string;
+}) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -13,7 +18,12 @@ export function Copy(props: { text: string; children: ReactNode; className?: str
     void navigator.clipboard.writeText(props.text).then(() => setCopied(true));
   };
   return (
-    <button type="button" className={props.className ?? 'button'} onClick={copy} title={props.text}>
+    <button
+      type="button"
+      className={props.className ?? 'button'}
+      onClick={copy}
+      title={props.title ?? props.text}
+    >
       {copied ? 'Copied' : props.children}
       <span role="status" className="hidden-text">
         {copied ? 'Copied to the clipboard.' : ''}
