@@ -197,6 +197,7 @@ if TYPE_CHECKING:
     from turnloom.reaction.spec import Batch as Batch
     from turnloom.reaction.spec import Join as Join
     from turnloom.reaction.spec.builder import AgentBuilder as AgentBuilder
+    from turnloom.runs.chat import ChatEvent as ChatEvent
     from turnloom.runs.principal import Principal as Principal
     from turnloom.runtime.ports import Observer as Observer
     from turnloom.runtime.spec import Delivery as Delivery
@@ -448,6 +449,7 @@ _NAMES = {
         "Join",
     ),
     "turnloom.reaction.spec.builder": ("AgentBuilder",),
+    "turnloom.runs.chat": ("ChatEvent",),
     "turnloom.runs.principal": ("Principal",),
     "turnloom.runtime.ports": ("Observer",),
     "turnloom.runtime.spec": (

@@ -5,6 +5,7 @@ TurnloomError                 base of all errors; has a stable `code`
 ├── UsageError            an invalid call: wrong argument, closed app, bad setting
 │   ├── UnknownRun        the store has no run with this id
 │   ├── UnknownWorkflow   the app serves no workflow with this name
+│   ├── UnknownCollection the app has no collection with this name
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   └── NotYours          a question belongs to another user or tenant
@@ -102,6 +103,15 @@ class UnknownWorkflow(UsageError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown workflow {name!r}. List the workflows that are served here.")
+
+
+class UnknownCollection(UsageError):
+    """The app has no collection with this name."""
+
+    code = "TURNLOOM-UNKNOWN-COLLECTION"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown collection {name!r}. Register it: `app.register_collection(…)`.")
 
 
 class WorkflowGone(UsageError):

@@ -37,6 +37,11 @@ async def first(handle: Run) -> Any:
         return event
 
 
+async def first_said(handle: Run) -> Any:
+    async for event in handle.chat():
+        return event
+
+
 async def verify(whose: Program, id: str) -> Any:
     return [each async for each in whose.app.history.verify(id, app_id=whose.tenant)]
 
@@ -51,6 +56,8 @@ async def answer(handle: Run) -> Any:
 OF_RUNS: dict[str, Call] = {
     "Loom.resume": lambda p, id: p.app.resume(id, app_id=p.tenant),
     "Run.events": run(first),
+    "Run.chat": run(first_said),
+    "Run.summary": run(lambda handle: handle.summary()),
     "Run.question": run(lambda handle: handle.question()),
     "Run.questions": run(lambda handle: handle.questions()),
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),

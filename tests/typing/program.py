@@ -497,24 +497,6 @@ async def fails(app: t.Loom) -> None:
         assert failure is not None and failure.error == "ValueError"
 
 
-async def serve(app: t.Loom) -> None:
-    """Principals see what is theirs."""
-    ann: t.LoomView = app.as_principal(t.Principal("acme", "ann", "user", ["runs:read", "board"]))
-    waiting: list[t.WaitingQuestion] = await ann.questions()
-    summaries: list[t.RunSummary] = await ann.runs(1, unfinished=True)
-    assert not waiting and not summaries and ann.handle("none").id
-    shop: t.BoardView = ann.board("shop")
-    assert await shop.get("none") is None
-    try:
-        assert_type(await ann.run(build()), t.Outcome[Draft])
-    except t.Forbidden as error:
-        assert error.code
-    boss = app.as_principal(t.Principal("acme", "boss", "admin"))
-    assert_type(await boss.start(build(), Draft(topic="x")), t.Run[Draft])
-    assert_type(boss.collection(Library), t.VectorSearch)
-    assert boss.explain and boss.history and boss.principal.may("keys")
-
-
 async def search(app: t.Loom) -> None:
     """Collections are registered, filled and searched."""
     given: t.VectorSearch = InMemorySearch()
@@ -577,7 +559,7 @@ def schema(task: t.Task) -> list[str]:
 ERRORS: tuple[type[t.TurnloomError], ...] = (
     *(t.ArtifactExists, t.BoardError, t.BudgetExceeded, t.CollectionUnavailable, t.Conflict),
     *(t.ContextTooLarge, t.ContextUnavailable, t.DefinitionError, t.DocumentsUnavailable),
-    *(t.EngineError, t.FlowError, t.Forbidden, t.InvalidArtifact, t.InvalidUpdate, t.LeaseLost),
+    *(t.EngineError, t.FlowError, t.InvalidArtifact, t.InvalidUpdate, t.LeaseLost),
     *(t.LogDamaged, t.LogError, t.LoopDetected, t.LoopLimit, t.MissingContext),
     *(t.NoCandidates, t.NotYours),
     *(t.PlanChanged, t.PredicateFailed, t.RunBusy, t.StoreUnavailable, t.ToolServerError),
@@ -595,7 +577,6 @@ async def main() -> None:
         await draft(app)
         await fails(app)
         await search(app)
-        await serve(app)
         await trade(app)
         with tempfile.TemporaryDirectory() as folder:
             try:

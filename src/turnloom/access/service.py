@@ -65,6 +65,12 @@ class Authenticator:
         """
         return (await self.identify(header)).principal
 
+    async def is_set_up(self) -> bool:
+        """Whether callers can authenticate: there is a verifier, or a key that is in force."""
+        if self._tokens is not None:
+            return True
+        return self._keys is not None and await self._keys.any(self._clock.now())
+
     async def identify(self, header: str | None) -> Credential:
         """The credential in an `Authorization` header: its principal, and its public name.
 
@@ -170,7 +176,7 @@ class KeyRing:
     """The API keys of an app's store. `draw` gives random words of at least 128 bits."""
 
     def __init__(
-        self, port: Keys, audit: AuditTrail, clock: Clock, draw: Callable[[], str]
+        self, port: Keys, audit: AuditTrail | None, clock: Clock, draw: Callable[[], str]
     ) -> None:
         self._port = port
         self._audit = audit
@@ -208,7 +214,7 @@ class KeyRing:
             )
             token = write_token(key.id, self._draw() + self._draw())
             if await self._port.add(StoredKey(key, digest_of(token))):
-                await self._audit.record(by, "key.created", key.id)
+                await self._note(by, "key.created", key)
                 return CreatedKey(key, token)
         raise TurnloomError("Every id that was drawn for the key is taken. Try again.")
 
@@ -232,8 +238,12 @@ class KeyRing:
         key = await self._port.revoke(by.app_id, as_label(id, "`id`"), self._clock.now())
         if key is None:
             raise UsageError(f"Unknown key {id!r}. List the keys with `turnloom keys list`.")
-        await self._audit.record(by, "key.revoked", key.id)
+        await self._note(by, "key.revoked", key)
         return key
+
+    async def _note(self, by: Principal, action: str, key: ApiKey) -> None:
+        if self._audit is not None:
+            await self._audit.record(by, action, key.id)
 
 
 def _check_owner(by: Principal, owner: Principal) -> None:

@@ -223,7 +223,8 @@ class UserText(Fact, frozen=True):
 
 
 class QuestionAsked(Fact, frozen=True):
-    """A question to a person; the run waits for the answer."""
+    """A question to a person; the run waits for the answer. `among` are its addressees if there are
+    several."""
 
     kind: ClassVar[str] = "question.asked"
     question: str
@@ -235,6 +236,7 @@ class QuestionAsked(Fact, frozen=True):
     display: str = "inline"
     schema: Json = None
     due: datetime | None = None
+    among: tuple[str, ...] = ()
 
 
 class QuestionAnswered(Fact, frozen=True):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from turnloom.log.events import RunStarted
     from turnloom.log.spec import Event
     from turnloom.runs.form import Form
-    from turnloom.runtime.ports import Pruner, Verifier
+    from turnloom.runtime.ports import Verifier
     from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, VerifiedRun
     from turnloom.wiring import Parts
 
@@ -93,10 +93,11 @@ class History:
         Raises:
             UnknownRun: there is no such run.
         """
-        key = self._access.key(app_id, run, "explain")
-        events: Sequence[Event] = await self._parts().store.log.read(key)
-        if not events:
-            raise UnknownRun(run)
+        key = self._access.key(app_id, run)
+        async with self._access.noting("explanation.read", key.id, "explain"):
+            events: Sequence[Event] = await self._parts().store.log.read(key)
+            if not events:
+                raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
 
     async def named(
@@ -134,15 +135,15 @@ class History:
         *,
         before: "datetime | None" = None,
         statuses: Collection[str] = ("finished", "failed", "cancelled"),
+        by: str | None = None,
         dry_run: bool = False,
         app_id: str | None = None,
     ) -> "AsyncGenerator[PrunedRun]":
         """Remove runs of a tenant that ended longer ago than an age such as `30d`, or before an
-        instant, with everything that belongs to them; yields each removed run. A dry run removes
-        nothing.
+        instant, with everything that belongs to them; yields each removed run, and records that
+        `by` asked for it. A dry run removes nothing.
 
-        A run stays if a remaining run took one of its artifacts or begins with its events, or if
-        its correlation was named.
+        A run stays if a remaining run took one of its artifacts or begins with its events.
 
         Raises:
             UsageError: it is not said which runs, the store has no `pruner`, or artifacts are kept
@@ -150,20 +151,18 @@ class History:
             StoreUnavailable: the yielded runs are removed; the rest may be removed later.
         """
         from turnloom.runtime.pruning import prune
-        from turnloom.wiring.doors import Lacking, port_of
+        from turnloom.runtime.spec import Removal
+        from turnloom.wiring.upkeep import pruning_ports
 
         tenant, parts = self._access.tenant(app_id, "prune"), self._parts()
-        until = _until(older_than, before, parts.clock.now())
-        wanted = _statuses(statuses)
-        pruner: Pruner = port_of(parts.store, "pruner")
-        is_apart = parts.artifacts is not getattr(parts.store, "artifacts", None)
-        if is_apart and not isinstance(parts.artifacts, Lacking):
-            raise UsageError(
-                "Artifacts are kept in another place than runs, from which they cannot be removed. "
-                "Remove runs from stores that keep both."
-            )
-        runs = prune(parts.store.log, pruner, tenant, until, statuses=wanted, dry_run=dry_run)
-        async with aclosing(runs):
+        now = parts.clock.now()
+        until, wanted = _until(older_than, before, now), _statuses(statuses)
+        what = f"{', '.join(sorted(wanted))} before {until.isoformat()}"
+        person = self._access.person(by, "`by`") or LOCAL
+        record = Removal(now, as_name(person, "`by`"), what)
+        ports = pruning_ports(parts)
+        runs = prune(ports, tenant, until, statuses=wanted, record=record, dry_run=dry_run)
+        async with self._access.noting("run.pruned", what), aclosing(runs):
             async for pruned in runs:
                 yield pruned
 

@@ -11,9 +11,14 @@ from turnloom.app.access import PROGRAM
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
+from turnloom.app.feedback import RunFeedback
+from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
+from turnloom.app.keys import ApiKeys, AuditLog, Authentication
 from turnloom.app.run import Run
+from turnloom.app.schedules import Schedules
 from turnloom.app.serving import Serving
+from turnloom.app.upkeep import Upkeep
 from turnloom.app.view import LoomView, unknown_board
 from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
@@ -21,6 +26,8 @@ from turnloom.kernel.arguments import as_name
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Component, Engine
@@ -69,6 +76,9 @@ class LoomSettings(TypedDict, total=False):
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None
+    retention: str | None
+    keep_failed: bool | None
+    tenants: dict[str, dict[str, str | bool]] | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"
@@ -90,8 +100,11 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log. `workflows` are those that the
-    app serves by name, and `serving` is for processes that serve them.
+    `explain` says why a run went as it did; `history` reads its log, and `guards` what guards know.
+    `upkeep` takes care of the store. `workflows` are those that the app serves by name, and
+    `serving` is for processes that serve them. `auth` says who calls, `keys` manages API keys,
+    `audit` is the record of what principals did, `feedback` what people think of runs, and
+    `schedules` starts runs by themselves.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -115,8 +128,21 @@ class Loom:
         self._boards: dict[tuple[str, str], Callable[[str], Board]] = {}
         self.history = History(self._open)
         self.explain = Explanations(self.history, self._open)
+        self.guards = GuardRecords(self.history, self._open)
         self.workflows = Workflows(self._open)
-        self.serving = Serving(self._open, self._serve, self.workflows, self._declared_boards)
+        self.serving = Serving(
+            self._open,
+            self._serve,
+            self.workflows,
+            self._declared_boards,
+            is_driving=self._is_driving,
+        )
+        self.auth = Authentication(self._open)
+        self.keys = ApiKeys(self._open)
+        self.audit = AuditLog(self._open)
+        self.feedback = RunFeedback(self._open)
+        self.schedules = Schedules(self._open, self._serve, self.workflows)
+        self.upkeep = Upkeep(self._open)
 
     async def __aenter__(self) -> "Loom":
         return self
@@ -137,6 +163,7 @@ class Loom:
         *,
         user_id: str = LOCAL,
         app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[S]": ...
 
     @overload
@@ -146,6 +173,7 @@ class Loom:
         *,
         user_id: str = LOCAL,
         app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[BaseModel]": ...
 
     async def start(
@@ -155,9 +183,11 @@ class Loom:
         *,
         user_id: str = LOCAL,
         app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[S] | Run[BaseModel]":
         """Start a run of the workflow in a folder, or of a flow with a state, and drive it in this
-        process.
+        process. With `at`, an instant or a time from now such as `1h`, it is planned: a process
+        that serves `schedules` starts it then, and until then there is no such run.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was started.
@@ -167,6 +197,9 @@ class Loom:
         from turnloom.app.starting import start_run
 
         user, tenant = as_name(user_id, "`user_id`"), PROGRAM.tenant(app_id)
+        if at is not None:
+            key = await self.schedules.plan(workflow, state, (user, tenant), at)
+            return Run(key, self._open().runs, self._serve)
         runs, parts = self._serve(), self._open()
         return Run(await start_run(parts, workflow, state, user, tenant=tenant), runs, self._serve)
 
@@ -315,14 +348,19 @@ class Loom:
         """
         return self._open().collections.open_for(PROGRAM.tenant(app_id), collection)
 
-    def as_principal(self, principal: "Principal") -> LoomView:
+    def as_principal(self, principal: "Principal", *, via: str = "") -> LoomView:
         """The app as a principal sees it: each call is made in its tenant, as its user, with its
-        role and scopes.
+        role and scopes. `via` names its credential in the audit trail.
 
         Raises:
             UsageError: it is not a `Principal`.
         """
-        return LoomView(principal, self._open, self._serve, self._board_of)
+        return LoomView(
+            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=via
+        )
+
+    def _is_driving(self) -> bool:
+        return self._serving is not None and not self._serving.done()
 
     def _declared_boards(self) -> list[Board]:
         return [as_user(LOCAL) for as_user in self._boards.values()]

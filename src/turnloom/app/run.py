@@ -1,14 +1,16 @@
 """Handles of runs."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing
 from os import PathLike
-from typing import TYPE_CHECKING, Generic, cast
+from typing import TYPE_CHECKING, Generic, Unpack, cast
 
 from typing_extensions import TypeVar
 
 from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
+from turnloom.app.feedback import Opinion, give_feedback
+from turnloom.errors import TurnloomError, UsageError
 from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
 from turnloom.kernel.markup import plain, visible
 from turnloom.log.spec import LOCAL
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
 
     from turnloom.agents.spec import Question
     from turnloom.events import RunEnd, RunEvent, StepCompensated
+    from turnloom.feedback.spec import Feedback
     from turnloom.flow.spec.progress import Outcome
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
+    from turnloom.runs.chat import ChatEvent
     from turnloom.runtime.runs import Runs
     from turnloom.runtime.spec import Delivery, Delta, Holder, RunSummary, StoredPlan
 
@@ -58,8 +62,32 @@ class Run(Generic[S_co]):
         after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
 
+    async def chat(self, after: int = 0, *, live: bool = True) -> "AsyncGenerator[ChatEvent]":
+        """Its chat after a position, live, up to its end, or unless `live` what is stored: what a
+        user sees of its events. For the program and for developers, that is what the run's user
+        sees.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.runtime.chat import chat
+
+        self._access.need("runs:read")
+        after = as_count(after, "`after`", 0)
+        await self._access.own(self._runs.log, self._key)
+        who = None if self._access.user is None else self._access.answerer(None)
+        try:
+            async with aclosing(chat(self._runs, self._key, who, after, live=live)) as shown:
+                async for each in shown:
+                    yield each
+        except TurnloomError as error:
+            if who is None:
+                raise
+            # Why a run cannot be driven is for developers, who find it in the program's log.
+            raise UsageError(f"Run {self.id!r} cannot continue now ({error.code}).") from None
+
     async def summary(self) -> "RunSummary":
-        """The run in one line.
+        """Its workflow, its status and its times.
 
         Raises:
             UnknownRun: there is no such run.
@@ -84,7 +112,8 @@ class Run(Generic[S_co]):
             NotYours: the person is neither the run's user nor an addressee.
         """
         self._access.need("runs:read")
-        return await self._runs.questions.open(self._key, self._access.person(user_id))
+        by, sees_all = self._access.answerer(user_id), self._access.user is None
+        return await self._runs.questions.open(self._key, by, all_of_own=sees_all)
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
@@ -101,17 +130,17 @@ class Run(Generic[S_co]):
             RunBusy: the process that drives it does not take the answer in.
             UsageError: the question is unknown or ambiguous, or the answer is invalid.
         """
-        self._access.need("runs:write")
         asked = None if question is None else as_string(question, "`question`")
-        by = self._access.person(user_id)
-        return await self._runs.questions.answer(self._key, asked, value, user=by)
+        by = self._access.answerer(user_id)
+        async with self._access.noting("run.answered", self.id, "runs:write"):
+            return await self._runs.questions.answer(self._key, asked, value, by)
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Call `listener` with the text deltas of answers made in this process, while the context
         is open."""
         self._access.need("runs:read")
         hear = as_function(listener, "`listener`")
-        return self._runs.following.listen(self._key, hear)
+        return self._runs.following.listen(self._key, hear, self._access.user)
 
     async def cancel(self, *, by: str | None = None, reason: str = "") -> bool:
         """Cancel it; returns whether it was open.
@@ -120,10 +149,10 @@ class Run(Generic[S_co]):
             RunBusy: the process that drives it does not respond.
             UsageError: no process drives it, and another program declares its board.
         """
-        self._access.need("runs:write")
-        await self._access.own(self._runs.log, self._key)
         by, reason = self._person(by), as_string(reason, "`reason`")
-        return await self._runs.cancel(self._key, by=by, reason=reason)
+        async with self._access.noting("run.cancelled", self.id, "runs:write"):
+            await self._access.own(self._runs.log, self._key)
+            return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def retry(
         self,
@@ -151,10 +180,10 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.retrying import as_request
 
-        self._access.need("runs:write", "explain")
         given = as_request(since, at, budget, self._person(by), tools=tools)
         source = None if folder is None else as_path(folder, "`folder`")
-        await self._serve().retry(self._key, given, source)
+        async with self._access.noting("run.retried", self.id, "runs:write", "explain"):
+            await self._serve().retry(self._key, given, source)
 
     async def fork(
         self,
@@ -182,11 +211,11 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.forking import as_fork_request
 
-        self._access.need("runs:write", "explain")
         asked = as_fork_request(at, answer, values, tools=tools, by=self._access.person(by, "`by`"))
         source = None if folder is None else as_path(folder, "`folder`")
         runs = self._serve()
-        forked = await runs.forks.fork(self._key, asked, source)
+        async with self._access.noting("run.forked", self.id, "runs:write", "explain"):
+            forked = await runs.forks.fork(self._key, asked, source)
         return Run(forked, runs, self._serve, self._access)
 
     async def holder(self) -> "Holder | None":
@@ -230,6 +259,23 @@ class Run(Generic[S_co]):
     async def finished(self) -> "RunEnd":
         """The event that ended it, once it is stored."""
         return cast("RunEnd", [event async for event in self.events()][-1])
+
+    async def feedback(
+        self, name: str, *, user_id: str | None = None, **opinion: Unpack[Opinion]
+    ) -> "Feedback":
+        """Say what a person thinks of it, or of one of its turns: a score or a label, under a name.
+        A second one of the same person, name and turn replaces the first.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: a value is invalid, the run has no such turn, or the store has no
+                `feedback`.
+        """
+        await self._access.own(self._runs.log, self._key)
+        by = (self._access.person(user_id) or LOCAL, name)
+        return await give_feedback(
+            self._runs.feedback, self._key, self._access, by=by, opinion=opinion
+        )
 
     def _person(self, by: str | None) -> str:
         """The person who acts."""

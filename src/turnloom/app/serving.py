@@ -33,11 +33,14 @@ class Serving:
         serve: "Callable[[], Runs]",
         workflows: "Workflows",
         boards: "Callable[[], list[Board]]",
+        *,
+        is_driving: Callable[[], bool],
     ) -> None:
         self._parts = parts
         self._serve = serve
         self._workflows = workflows
         self._boards = boards
+        self._is_driving = is_driving
 
     async def pick_up(self) -> int:
         """Continue the unfinished runs of the served workflows, of all tenants, and drive such runs
@@ -82,17 +85,13 @@ class Serving:
 
     async def health(self) -> Mapping[str, str]:
         """Whether the store can be read, and whether runs are driven here, or what is wrong."""
-        parts = self._parts()
         try:
-            await parts.store.log.runs(LOCAL, 1)
+            await self._parts().store.log.runs(LOCAL, 1)
             store = OK
         except TurnloomError as error:
             log.warning("the store is not ready: %s", error)
             store = error.code
         return {"store": store, "scheduler": OK if self._is_driving() else "stopped"}
-
-    def _is_driving(self) -> bool:
-        return True
 
     async def drain(self, seconds: float) -> int:
         """Wait until no run is driven here, at most so long; returns how many still are."""

@@ -1,15 +1,20 @@
 """The app as one principal sees it."""
 
 from collections.abc import Callable, Iterable, Set
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from turnloom.app.access import Access
 from turnloom.app.board import Board, Readable
 from turnloom.app.explanations import Explanations
+from turnloom.app.feedback import RunFeedback
+from turnloom.app.guards import GuardRecords
 from turnloom.app.history import History
+from turnloom.app.keys import ApiKeys, AuditLog, trail_of
 from turnloom.app.run import Run
-from turnloom.errors import Forbidden, UsageError
+from turnloom.app.schedules import Schedules
+from turnloom.errors import Forbidden, UnknownCollection, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of
 from turnloom.runs.principal import Principal
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.app.choosing import RunChoice
+    from turnloom.app.workflows import Workflows
     from turnloom.assembly.ports import VectorSearch
     from turnloom.assembly.spec import RagCollection
     from turnloom.board.spec import Artifact, BoardHandle, Reader, Visibility
@@ -37,7 +43,10 @@ class LoomView:
     """An app as one principal sees it: each call is made in its tenant, as its user, with its role
     and scopes. What it may not see is not found, as if it did not exist.
 
-    `explain` and `history` are those of the tenant, for principals with the scope `explain`.
+    `explain`, `history` and `guards` are those of the tenant, for principals with the scope
+    `explain`; `keys` and `audit` are for those with the scopes of that name, and `feedback` is
+    about runs that the principal may see. `schedules` start runs by themselves. What it starts,
+    answers, cancels, explains and manages is in the audit trail.
     """
 
     def __init__(
@@ -46,14 +55,21 @@ class LoomView:
         open: "Callable[[], Parts]",
         serve: "Callable[[], Runs]",
         find_board: FindBoard,
+        workflows: "Workflows",
+        via: str = "",
     ) -> None:
         self.principal = as_one_of(principal, Principal, "The principal")
         self._open = open
         self._serve = serve
         self._find_board = find_board
-        self._access = Access(principal)
+        self._access = Access(principal, partial(trail_of, open), via)
         self.history = History(open, self._access)
         self.explain = Explanations(self.history, open, self._access)
+        self.guards = GuardRecords(self.history, open, self._access)
+        self.keys = ApiKeys(open, self._access)
+        self.audit = AuditLog(open, self._access)
+        self.feedback = RunFeedback(open, self._access)
+        self.schedules = Schedules(open, serve, workflows, self._access)
 
     def __repr__(self) -> str:
         return f"<LoomView of {self.principal}>"
@@ -81,11 +97,12 @@ class LoomView:
         Raises:
             Forbidden: the principal lacks the scope `runs:write`.
         """
-        self._access.need("runs:write")
         from turnloom.app.starting import start_run
 
         who, runs, parts = self.principal, self._serve(), self._open()
-        key = await start_run(parts, workflow, state, who.user_id, tenant=who.app_id, id=id)
+        async with self._access.noting("run.started", "", "runs:write") as note:
+            key = await start_run(parts, workflow, state, who.user_id, tenant=who.app_id, id=id)
+            note.what = key.id
         return Run(key, runs, self._serve, self._access)
 
     async def run(self, flow: "Flow[S]", state: "S | None" = None) -> "Outcome[S]":
@@ -109,9 +126,10 @@ class LoomView:
             UnknownRun: there is no such run that the principal may see.
             RunBusy: another process drives it.
         """
-        key = self._access.key(None, run, "runs:write")
-        await self._access.own(self._open().runs.log, key)
-        await self._serve().resume(key)
+        key = self._access.key(None, run)
+        async with self._access.noting("run.resumed", key.id, "runs:write"):
+            await self._access.own(self._open().runs.log, key)
+            await self._serve().resume(key)
         return self.handle(run)
 
     def handle(self, run: str) -> "Run[BaseModel]":
@@ -164,10 +182,12 @@ class LoomView:
         self._access.need("runs:read")
         most = as_count(limit, "`limit`", 0)
         last = None if before is None else as_name(before, "`before`")
+        from turnloom.agents.logic.answers import Answerer
+
         who = self.principal
-        return await self._open().runs.questions.waiting(
-            who.app_id, who.user_id, who.role, limit=most, before=last
-        )
+        by = Answerer(who.user_id, who.role)
+        waiting = self._open().runs.questions.waiting
+        return await waiting(who.app_id, by, limit=most, before=last)
 
     def board(self, name: str = "board") -> "BoardView":
         """A board of the tenant, to read what the principal may see, and to publish as its user.
@@ -179,16 +199,21 @@ class LoomView:
         name = as_name(name, "The name of a board")
         return BoardView(self._open(), self.principal, name, self._find_board)
 
-    def collection(self, collection: "type[RagCollection]") -> "VectorSearch":
-        """A collection of the tenant, as `Loom.collection` gives it. Calls that name another tenant
-        are refused.
+    def collection(self, collection: "type[RagCollection] | str") -> "VectorSearch":
+        """A collection of the tenant, as `Loom.collection` gives it, or a registered one by its
+        name. Calls that name another tenant are refused.
 
         Raises:
             Forbidden: the principal lacks the scope `collections`.
+            UnknownCollection: no collection of this name is registered.
             UsageError: the collection is unknown, or its adapter does not separate tenants.
         """
         self._access.need("collections")
-        return self._open().collections.open_only_for(self.principal.app_id, collection)
+        known = self._open().collections
+        meant = known.known(collection) if isinstance(collection, str) else collection
+        if meant is None:
+            raise UnknownCollection(str(collection))
+        return known.open_only_for(self.principal.app_id, meant)
 
 
 class BoardView(Readable):

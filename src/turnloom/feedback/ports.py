@@ -31,8 +31,9 @@ class FeedbackStore(Protocol):
         """Those of some runs of a tenant that have feedback which a filter selects."""
         ...
 
-    async def forget(self, tenant: str, who: str) -> int:
-        """Remove all feedback of a person of a tenant; returns how much there was.
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all feedback of a person of a tenant; returns how much there was. A dry run only
+        counts it.
 
         Raises:
             StoreUnavailable: nothing was removed.

@@ -19,9 +19,9 @@ class Results(Protocol):
         tenant: str,
         key: str,
         value: Json,
-        *,
         now: datetime,
         until: datetime | None,
+        *,
         user: str = "",
     ) -> None:
         """Store a value of a tenant under a key, in place of another; expired values may be

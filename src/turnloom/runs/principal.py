@@ -6,14 +6,11 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from turnloom.errors import Forbidden, UsageError
 from turnloom.kernel.arguments import as_name, as_names
+from turnloom.kernel.roles import ROLES, TO_ROLE, Role
 
-Role: TypeAlias = Literal["user", "developer", "admin"]
 Scope: TypeAlias = Literal[
     "runs:read", "runs:write", "explain", "board", "collections", "prune", "keys", "audit"
 ]
-
-# The roles, the one that may do least first.
-ROLES: tuple[Role, ...] = get_args(Role)
 
 # All scopes.
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -48,7 +45,7 @@ class Principal:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "app_id", as_name(self.app_id, "`app_id`"))
-        object.__setattr__(self, "user_id", as_name(self.user_id, "`user_id`"))
+        object.__setattr__(self, "user_id", as_user(self.user_id, "`user_id`"))
         if self.role not in ROLES:
             raise UsageError(f"Unknown role {self.role!r}. A role is one of: {', '.join(ROLES)}.")
         object.__setattr__(self, "scopes", _scopes(self.role, self.scopes))
@@ -73,6 +70,18 @@ class Principal:
 
     def __str__(self) -> str:
         return f"{self.role} {self.user_id!r}"
+
+
+def as_user(value: object, what: str) -> str:
+    """The id of a user, which is no role.
+
+    Raises:
+        UsageError: it is not a valid id.
+    """
+    user = as_name(value, what)
+    if user.startswith(TO_ROLE):
+        raise UsageError(f"{what} is {user!r}, which would be a role. Give the id of a person.")
+    return user
 
 
 def _scopes(role: Role, given: Collection[Scope] | None) -> frozenset[Scope]:

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
 
-from turnloom.agents.logic.answers import answer_id, may_answer, misanswer
+from turnloom.agents.logic.answers import Answerer, answer_id, may_answer, misanswer
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of, as_string
 from turnloom.kernel.values import Json, preview
@@ -203,7 +203,9 @@ def record_answer(journal: Journal, taken: Set[str], asked: ForkRequest) -> None
         UsageError: no question is open, or several are, or the answer is not accepted.
     """
     state, by = journal.state, asked.by or journal.state.user
-    found = [each for each in state.questions.values() if may_answer(each, by, state.user)]
+    found = [
+        each for each in state.questions.values() if may_answer(each, Answerer(by), state.user)
+    ]
     if len(found) != 1:
         ids = ", ".join(state.questions) or "none"
         raise UsageError(

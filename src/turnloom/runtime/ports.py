@@ -1,6 +1,7 @@
 """The ports of the runtime."""
 
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -138,7 +139,7 @@ class Pruner(Protocol):
 
     def ended(
         self, tenant: str, before: datetime, statuses: Collection[str]
-    ) -> AsyncIterator[EndedRun]:
+    ) -> AsyncGenerator[EndedRun]:
         """The runs of a tenant that ended before an instant and in one of these ways (`finished`,
         `failed`, `cancelled`), the last one to end coming first. They may be removed meanwhile."""
         ...
@@ -188,6 +189,19 @@ class Removals(Protocol):
 
     async def recent(self, tenant: str, limit: int) -> Sequence[Removal]:
         """At most `limit` records of a tenant, the latest first."""
+        ...
+
+    async def remember(self, run: RunKey) -> None:
+        """Keep the id of a run that is about to be removed and that later runs are counted from, so
+        that it is not used again.
+
+        Raises:
+            StoreUnavailable: nothing was kept.
+        """
+        ...
+
+    async def is_removed(self, run: RunKey) -> bool:
+        """Whether the id of a run is kept in this way."""
         ...
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import count
 
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionAsked
-from turnloom.agents.logic.answers import answer_id, may_answer, misanswer, refusal
-from turnloom.agents.logic.folding import open_questions
+from turnloom.agents.logic.answers import Answerer, answer_id, may_answer, misanswer, refusal
+from turnloom.agents.logic.folding import open_questions, question_of
 from turnloom.agents.spec import Question
 from turnloom.errors import NotYours, QuestionExpired, TurnloomError, UsageError
 from turnloom.kernel.values import Json
@@ -29,24 +29,26 @@ class Questions:
         self._clock = clock
         self._mailing = mailing
 
-    async def open(self, run: RunKey, user: str | None = None) -> list[Question]:
-        """The open questions of a run, the oldest first. The run's user sees all of them, others
-        see those addressed to them.
+    async def open(
+        self, run: RunKey, by: Answerer | None = None, *, all_of_own: bool = True
+    ) -> list[Question]:
+        """The open questions of a run, the oldest first. The run's user sees all of them if
+        `all_of_own`; others see those addressed to them.
 
         Raises:
             NotYours: the run belongs to another person, and asks this one nothing.
         """
         first, last = await ends_of(self._log, run)
         asked = await self._asked(run, last)
-        if user not in (None, first.data.user):
-            asked = [each for each in asked if each.to == user]
-            if not asked:
+        if by is not None and not (all_of_own and by.user == first.data.user):
+            asked = [each for each in asked if may_answer(each, by, first.data.user)]
+            if not asked and by.user != first.data.user:
                 raise NotYours("This run belongs to another user.")
         kept = await self._kept(run, asked, first.data.user) if asked else ()
         return [each for each in asked if not (each.id in kept or self._is_overdue(each))]
 
     async def waiting(
-        self, tenant: str, user: str, role: str, *, limit: int, before: str | None = None
+        self, tenant: str, by: Answerer, *, limit: int, before: str | None = None
     ) -> list[WaitingQuestion]:
         """The open questions of a tenant's runs that a person may answer, those of the latest run
         first, up to the run with which there are `limit`. It looks at open runs only.
@@ -60,7 +62,7 @@ class Questions:
             for first, last in page:
                 run, owner = RunKey(tenant, last.run), first.data.user
                 asked = [
-                    each for each in await self._asked(run, last) if may_answer(each, user, owner)
+                    each for each in await self._asked(run, last) if may_answer(each, by, owner)
                 ]
                 kept = await self._kept(run, asked, owner) if asked else ()
                 found += [
@@ -83,13 +85,14 @@ class Questions:
             for question in asked
             for reply in replies
             if reply.question == question.id
-            and refusal(question, reply.value, reply.by, user) is None
+            and refusal(question, reply.value, _answerer(reply), user) is None
         }
 
     async def answer(
-        self, run: RunKey, question: str | None, value: Json, user: str | None = None
+        self, run: RunKey, question: str | None, value: Json, by: Answerer | None = None
     ) -> Delivery:
-        """Answer a question of a run; returns the delivery status of the answer.
+        """Answer a question of a run, by default as its user; returns the delivery status of the
+        answer.
 
         Raises:
             NotYours: another person is asked.
@@ -97,23 +100,23 @@ class Questions:
             UsageError: the run has no such question, or several, or the answer is not one.
         """
         first, last = await ends_of(self._log, run)
-        by = first.data.user if user is None else user
+        by = Answerer(first.data.user) if by is None else by
         asked = await self._meant(
             run, await self._asked(run, last), question, by, user=first.data.user
         )
         if asked is None:
             return await self._refuse_or_repeat(run, question, value, by)
         if not may_answer(asked, by, first.data.user):
-            whom = repr(asked.to) if by == first.data.user else "another person"
+            whom = repr(asked.to) if by.user == first.data.user else "another person"
             raise NotYours(
                 f"Question {asked.id!r} is asked of {whom}, and only they can answer it, not "
-                f"{by!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
+                f"{by.user!r}. Say who answers: `user_id=…`, or `--user …` on the command line."
             )
         problem = misanswer(asked, value)
         if problem and not self._is_overdue(asked):
             raise UsageError(f"This does not answer {asked.id!r}: {problem}.")
         id = await self._answer_id(run, asked, first.data.user)
-        is_first = await self._inbox.offer(run, id, Reply(asked.id, value, by))
+        is_first = await self._inbox.offer(run, id, Reply(asked.id, value, by.user, by.role))
         delivery = await self._deliver(run, id, asked)
         if problem:  # it was delivered all the same, so the run notices that the time is over
             raise QuestionExpired(_EXPIRED.format(asked.id))
@@ -135,7 +138,7 @@ class Questions:
             raise
 
     async def _meant(
-        self, run: RunKey, asked: Sequence[Question], id: str | None, by: str, user: str
+        self, run: RunKey, asked: Sequence[Question], id: str | None, by: Answerer, user: str
     ) -> Question | None:
         """The question that is answered: the one of this id or, without one, the only one that this
         person may answer; else any, so that the error names its addressee.
@@ -189,12 +192,14 @@ class Questions:
             or (isinstance(event.data, QuestionAnswered) and event.seq not in counted)
         }
         for id, message in await self._inbox.pending(run):
-            if isinstance(message, Reply) and refusal(asked, message.value, message.by, user):
+            if isinstance(message, Reply) and refusal(
+                asked, message.value, _answerer(message), user
+            ):
                 taken.add(id)
         return next(id for id in (answer_id(asked.id, n) for n in count()) if id not in taken)
 
     async def _refuse_or_repeat(
-        self, run: RunKey, question: str | None, value: Json, by: str
+        self, run: RunKey, question: str | None, value: Json, by: Answerer
     ) -> Delivery:
         """Say why a question cannot be answered; one that has its answer keeps it. Without an id,
         an equal answer counts as a repeat."""
@@ -203,7 +208,12 @@ class Questions:
         answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
         if any(answer.question == question for answer in answers):
             return Delivery.REPEATED
-        if question is None and answers and answers[-1].by == by and same(answers[-1].value, value):
+        if (
+            question is None
+            and answers
+            and answers[-1].by == by.user
+            and same(answers[-1].value, value)
+        ):
             return Delivery.REPEATED
         asked = [event.data.question for event in events if isinstance(event.data, QuestionAsked)]
         meant = question or (asked[-1] if asked else "")
@@ -218,14 +228,20 @@ class Questions:
         )
 
 
-def _check_concerned(events: Sequence[Event], by: str) -> None:
+def _answerer(reply: Reply) -> Answerer:
+    return Answerer(reply.by, reply.role)
+
+
+def _check_concerned(events: Sequence[Event], by: Answerer) -> None:
     """Reveal the status of a question only to the run's user and its addressees.
 
     Raises:
         NotYours: it is neither.
     """
-    asked = [event.data.to for event in events if isinstance(event.data, QuestionAsked)]
-    if by not in (events[0].data.user, *asked):
+    user: str = events[0].data.user
+    asked = (event for event in events if isinstance(event.data, QuestionAsked))
+    questions = (question_of(event.data, event.seq) for event in asked)
+    if by.user != user and not any(may_answer(each, by, user) for each in questions):
         raise NotYours("This run belongs to another user, and asks others.")
 
 

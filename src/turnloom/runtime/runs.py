@@ -22,6 +22,8 @@ from turnloom.errors import (
     UsageError,
     WorkflowGone,
 )
+from turnloom.feedback.ports import FeedbackStore
+from turnloom.feedback.service import StoredFeedback
 from turnloom.flow.events import FlowRewound, StateGiven, StepCompensated, StepCompleted
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.folding import TIMEOUT
@@ -163,6 +165,7 @@ class RuntimePorts:
     documents: DocumentStore
     definitions: Definitions
     scheduler: Scheduler
+    feedback: FeedbackStore
     observers: Observers = field(default_factory=Observers)
     components: tuple[Component, ...] = ()
     window: int = 0
@@ -203,6 +206,7 @@ class Runs:
             observe=observe,
             wake=self._mailing.wake,
         )
+        self.feedback = StoredFeedback(world.feedback, world.stores.log, world.clock)
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, tenant_slots: int = 0) -> None:
@@ -269,6 +273,7 @@ class Runs:
             starter=self._driver,
             mail=self._mailing,
             activities=self._posting.activities,
+            removals=stores.removals,
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 

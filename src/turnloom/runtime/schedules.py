@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
-from turnloom.errors import Conflict, StoreUnavailable, TurnloomError
-from turnloom.kernel.values import canonical, error_text
+from turnloom.errors import Conflict, StoreUnavailable, TurnloomError, UsageError
+from turnloom.kernel.values import canonical, error_text, nearest
 from turnloom.log.ports import Clock
 from turnloom.log.spec import RunKey
 from turnloom.schedules.logic import due, run_id
@@ -39,9 +39,9 @@ class Scheduling:
     def __init__(
         self,
         store: ScheduleStore,
-        calendar: Calendar,
         clock: Clock,
         start: Start,
+        calendar: Calendar | None = None,
         declared: Sequence[Schedule] = (),
     ) -> None:
         self._store = store
@@ -69,9 +69,27 @@ class Scheduling:
             if each.tenant == tenant
         ]
 
-    async def fire(self, schedule: Schedule) -> StartedFiring:
-        """Start a run of a schedule now, beside its firings."""
-        return await self._begin(schedule, self._clock.now())
+    async def planned(self, tenant: str, limit: int) -> Sequence[PlannedStart]:
+        """Planned starts of a tenant, the next one first."""
+        return await self._store.planned(tenant, limit)
+
+    async def cancel(self, run: RunKey) -> bool:
+        """Drop a planned start; returns whether it was there."""
+        return await self._store.settle(run)
+
+    async def fire(self, tenant: str, name: str) -> StartedFiring:
+        """Start a run of a schedule now, beside its firings.
+
+        Raises:
+            UsageError: the tenant has no such schedule.
+        """
+        own = {each.name: each for each in self._declared if each.tenant == tenant}
+        if name not in own:
+            near = nearest(name, own)
+            known = f"Known: {', '.join(own)}." if own else "Declare `[[schedule]]`."
+            remedy = f"Did you mean {near!r}?" if near else known
+            raise UsageError(f"Unknown schedule {name!r}. {remedy}")
+        return await self._begin(own[name], self._clock.now(), by_hand=True)
 
     async def fire_due(self) -> list[StartedFiring]:
         """Start what is due, each once, whichever process comes first; returns what this one
@@ -117,12 +135,16 @@ class Scheduling:
         return min(max((until - now).total_seconds(), 0.001), POLL)
 
     def _next(self, schedule: Schedule, now: datetime) -> datetime | None:
-        return next(self._calendar.firings(schedule.cron, schedule.timezone, now), None)
+        return next(self._firings(schedule, now), None)
+
+    def _firings(self, schedule: Schedule, after: datetime) -> Iterator[datetime]:
+        assert self._calendar is not None
+        return self._calendar.firings(schedule.cron, schedule.timezone, after)
 
     async def _fire_schedule(self, schedule: Schedule) -> list[StartedFiring]:
         now = self._clock.now()
         last = await self._store.begin(schedule.tenant, schedule.name, now)
-        firings = partial(self._calendar.firings, schedule.cron, schedule.timezone)
+        firings = partial(self._firings, schedule)
         fired: list[StartedFiring] = []
         for at in due(firings, last.at, now, schedule.missed):
             made = await self._begin(schedule, at)
@@ -131,9 +153,11 @@ class Scheduling:
             fired.append(made)
         return fired
 
-    async def _begin(self, schedule: Schedule, at: datetime) -> StartedFiring:
+    async def _begin(
+        self, schedule: Schedule, at: datetime, *, by_hand: bool = False
+    ) -> StartedFiring:
         """Start the run of a firing, unless it exists."""
-        run = run_id(schedule.tenant, schedule.name, at)
+        run = run_id(schedule.tenant, schedule.name, at, by_hand=by_hand)
         text = "" if schedule.input is None else canonical(schedule.input)
         request = StartRequest(schedule.tenant, run, schedule.workflow, schedule.user, input=text)
         error = await self._try(request)
@@ -146,7 +170,7 @@ class Scheduling:
             start.run,
             start.workflow,
             start.user,
-            input=start.state,
+            state=start.state,
             entry=start.entry,
         )
         error = await self._try(request)

@@ -23,12 +23,13 @@ from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
 
 
-class Reply(msgspec.Struct, frozen=True, tag="answer"):
-    """An answer to a question of the run."""
+class Reply(msgspec.Struct, frozen=True, tag="answer", omit_defaults=True):
+    """An answer to a question of the run, by a person with a role, if it is known."""
 
     question: str
     value: Json
     by: str
+    role: str = ""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="cancel"):

@@ -23,9 +23,11 @@ Firings = Callable[[datetime], Iterator[datetime]]
 _WINDOWS = tuple(timedelta(hours=hours) for hours in (1, 24, 32 * 24, 367 * 24, 50 * 366 * 24))
 
 
-def run_id(tenant: str, schedule: str, at: datetime) -> str:
-    """The id of the run that a schedule starts at an instant: the same in every process."""
-    return f"s{chain_digest('schedule', tenant, schedule, at.isoformat())}"
+def run_id(tenant: str, schedule: str, at: datetime, *, by_hand: bool = False) -> str:
+    """The id of the run that a schedule starts at an instant, by itself or by hand: the same in
+    every process."""
+    kind = "by hand" if by_hand else "schedule"
+    return f"s{chain_digest(kind, tenant, schedule, at.isoformat())}"
 
 
 def due(firings: Firings, last: datetime, now: datetime, missed: str) -> list[datetime]:

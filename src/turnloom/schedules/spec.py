@@ -51,13 +51,15 @@ class PlannedStart(msgspec.Struct, frozen=True):
 
 
 class StartRequest(msgspec.Struct, frozen=True):
-    """A run to start under a derived id. `input` is the initial state of a flow, as JSON."""
+    """A run to start under a given id. The initial state of a flow is `input`, as people write it,
+    or `state`, as it was stored; both are JSON."""
 
     tenant: str
     run: str
     workflow: str
     user: str
     input: str = ""
+    state: str = ""
     entry: str = ""
 
 

@@ -11,14 +11,42 @@ from fastapi.middleware.cors import CORSMiddleware
 from turnloom.app import Loom
 from turnloom.server import problems
 from turnloom.server.context import Served, bearer
-from turnloom.server.gate import Authenticate, RequestGate
+from turnloom.server.gate import Admission, Authenticate, RequestGate
 from turnloom.server.limits import Limits
 from turnloom.server.replies import replies
-from turnloom.server.routes import events, explanations, health, pages, questions, runs, workflows
+from turnloom.server.routes import (
+    access,
+    boards,
+    collections,
+    events,
+    explanations,
+    feedback,
+    guards,
+    health,
+    jobs,
+    pages,
+    questions,
+    runs,
+    schedules,
+    workflows,
+)
 
 PREFIX = "/api/v1"
 
-_ROUTERS = (workflows, runs, events, questions, explanations)
+_ROUTERS = (
+    workflows,
+    runs,
+    events,
+    questions,
+    explanations,
+    boards,
+    collections,
+    guards,
+    jobs,
+    feedback,
+    schedules,
+    access,
+)
 
 
 def asgi(
@@ -31,9 +59,10 @@ def asgi(
 ) -> FastAPI:
     """An ASGI app that serves a Loom, to be run by itself or mounted in another one.
 
-    Without `authenticate`, it answers this machine only, as developer `local`. `hosts` are the
-    names that it has on the network, and `origins` the web pages of others that may use it. You
-    close the Loom.
+    Callers have API keys, or tokens of the identity provider that `turnloom.toml` names; or
+    `authenticate` finds out who they are. While there are none of these, it answers this machine
+    only, as developer `local`. `hosts` are the names that it has on the network, and `origins` the
+    web pages of others that may use it. You close the Loom.
     """
     served = Served(app, limits or Limits())
 
@@ -41,6 +70,7 @@ def asgi(
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
         yield
         served.streams.stop()
+        await served.jobs.stop()
 
     api = FastAPI(
         title="Turnloom",
@@ -67,7 +97,11 @@ def asgi(
             expose_headers=["Location", "Retry-After"],
         )
     api.add_middleware(
-        RequestGate, limits=served.limits, authenticate=authenticate, hosts=hosts, origins=origins
+        RequestGate,
+        limits=served.limits,
+        admission=Admission(app, authenticate),
+        hosts=hosts,
+        origins=origins,
     )
     return api
 

@@ -10,17 +10,19 @@ from turnloom.app import Loom
 from turnloom.app.view import LoomView
 from turnloom.runs.principal import Principal
 from turnloom.server.gate import Identity
+from turnloom.server.jobs import Jobs
 from turnloom.server.limits import Limits, OpenStreams, RateLimit
 from turnloom.server.streams import Streams
 
 
 @dataclass(slots=True)
 class Served:
-    """The state of a server: its app, its limits and its open streams."""
+    """The state of a server: its app, its limits, its open streams and its jobs."""
 
     loom: Loom
     limits: Limits
     streams: Streams = field(default_factory=Streams)
+    jobs: Jobs = field(default_factory=Jobs)
     starts: RateLimit = field(init=False)
     open_streams: OpenStreams = field(init=False)
 
@@ -46,7 +48,8 @@ def principal_of(request: Request) -> Principal:
 
 def view_of(request: Request) -> LoomView:
     """The app as the principal of a request sees it."""
-    return served_of(request).loom.as_principal(principal_of(request))
+    identity = identity_of(request)
+    return served_of(request).loom.as_principal(identity.principal, via=identity.via)
 
 
 # How credentials are sent, for the OpenAPI document; the gate has checked them.

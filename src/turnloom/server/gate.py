@@ -1,6 +1,7 @@
 """The gate before the API: host, origin, identity, limits of requests, security headers."""
 
 import ipaddress
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,10 +11,12 @@ import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from turnloom.app import Loom
+from turnloom.errors import NotAuthenticated, TurnloomError
 from turnloom.log.spec import LOCAL
 from turnloom.runs.principal import Principal
 from turnloom.server.limits import Limits, RateLimit, is_deeper
-from turnloom.server.problems import HEADERS, Refusal, respond
+from turnloom.server.problems import HEADERS, Refusal, problem_of, respond
 
 # What the gate guards; everything else is public.
 API = "/api/"
@@ -23,35 +26,71 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
+
 # Headers that a proxy adds.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who makes a request: a principal, and the key that its limits are counted by."""
+    """Who makes a request: a principal, the public name of its credential, and the key that its
+    limits are counted by."""
 
     principal: Principal
-    key: str
+    via: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key that limits are counted by."""
+        who = self.principal
+        return f"{who.app_id}\0{who.user_id}\0{self.via}"
 
 
 class Authenticate(Protocol):
     """Finds out who makes a request."""
 
     async def __call__(self, headers: Headers) -> Identity | None:
-        """The caller of a request with these headers; None without valid credentials."""
+        """The identity behind the headers of a request; None without valid credentials."""
         ...
 
 
-# The caller where no authentication is set up, from this machine only.
+# The identity where no authentication is set up, from this machine only.
 NEAR = Identity(Principal(LOCAL, "local", "developer"), "local")
+
+
+class Admission:
+    """Who gets in: those whom `authenticate` knows, or else those with keys and tokens of the app.
+    While the app has none, whoever is on this machine."""
+
+    def __init__(self, app: Loom, authenticate: Authenticate | None = None) -> None:
+        self._app = app
+        self._authenticate = authenticate
+        self._is_set_up = authenticate is not None
+
+    async def is_required(self) -> bool:
+        """Whether credentials are required: for good, once they are."""
+        if not self._is_set_up:
+            self._is_set_up = await self._app.auth.is_set_up()
+        return self._is_set_up
+
+    async def identify(self, headers: Headers) -> Identity | None:
+        """The identity behind the headers of a request; None without valid credentials."""
+        if self._authenticate is not None:
+            return await self._authenticate(headers)
+        try:
+            found = await self._app.auth.identify(headers.get("authorization"))
+        except NotAuthenticated:
+            return None
+        return Identity(found.principal, found.name)
 
 
 class RequestGate:
     """Lets requests through to the API that may come in: others are refused with a problem.
 
-    Without `authenticate`, only requests from this machine, for this machine, come in. `hosts` are
-    the names that the server has, and `origins` the web pages of others that may use it.
+    While no credentials are required, only requests from this machine, for this machine, come in.
+    `hosts` are the names that the server has, and `origins` the web pages of others that may use
+    it.
     """
 
     def __init__(
@@ -59,13 +98,13 @@ class RequestGate:
         app: ASGIApp,
         *,
         limits: Limits,
-        authenticate: Authenticate | None = None,
+        admission: Admission,
         hosts: Collection[str] = (),
         origins: Collection[str] = (),
     ) -> None:
         self._app = app
         self._limits = limits
-        self._authenticate = authenticate
+        self._admission = admission
         self._hosts = frozenset(name.lower() for name in hosts)
         self._origins = frozenset(origins)
         self._requests = RateLimit(limits.requests_per_minute, "requests")
@@ -80,26 +119,24 @@ class RequestGate:
             await send({"type": "websocket.close", "code": 1003})
             return
         try:
-            self._check_host(scope)
-            if not scope["path"].startswith(API):
-                await self._app(scope, receive, _guarded(send))
-                return
-            if scope["method"] != "OPTIONS" or not self._origins:
+            if scope["path"].startswith(API):
                 await self._admit(scope)
-            body = await self._body(scope, receive)
+                receive = await self._body(scope, receive)
+            else:
+                self._check_host(scope, self._hosts)
         except Refusal as refusal:
-            response = respond(refusal.problem, refusal.headers)
-            await response(scope, receive, _guarded(send))
-            return
-        await self._app(scope, body, _guarded(send))
+            await respond(refusal.problem, refusal.headers)(scope, receive, send)
+        except TurnloomError as error:
+            await respond(problem_of(error))(scope, receive, send)
+        else:
+            await self._app(scope, receive, _guarded(send))
 
-    def _check_host(self, scope: Scope) -> None:
+    def _check_host(self, scope: Scope, known: Collection[str]) -> None:
         """Refuse a name that is not this server's: a page of another site may have it point here.
 
         Raises:
             Refusal: the name is not known.
         """
-        known = self._hosts if self._authenticate else self._hosts | LOOPBACK
         given = Headers(scope=scope).getlist("host")
         if not known:
             return
@@ -113,10 +150,14 @@ class RequestGate:
             Refusal: it comes from another site, has no valid credentials, or is one too many.
         """
         headers = Headers(scope=scope)
+        is_required = await self._admission.is_required()
+        self._check_host(scope, self._hosts if is_required else self._hosts | LOOPBACK)
         self._check_origin(scope, headers)
-        caller = await self._caller(scope, headers)
-        self._requests.take(caller.key)
-        scope.setdefault("state", {})["identity"] = caller
+        if scope["method"] == "OPTIONS" and self._origins:
+            return  # a browser asks whether it may ask
+        identity = await self._identity(scope, headers) if is_required else _near(scope, headers)
+        self._requests.take(identity.key)
+        scope.setdefault("state", {})["identity"] = identity
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         origin = headers.get("origin")
@@ -128,26 +169,20 @@ class RequestGate:
             if origin is None:
                 raise Refusal(403, "Other sites may not make changes.")
 
-    async def _caller(self, scope: Scope, headers: Headers) -> Identity:
-        if self._authenticate is None:
-            if not _is_near(scope, headers):
-                raise Refusal(
-                    403,
-                    "Without keys, this server answers this machine only. Make a key: "
-                    "`turnloom keys create`.",
-                    "TURNLOOM-FORBIDDEN",
-                )
-            return NEAR
-        caller = await self._authenticate(headers)
-        if caller is None:
-            self._failures.take(str((scope.get("client") or ("",))[0]))
-            raise Refusal(
-                401,
-                "Give a valid key: `Authorization: Bearer …`.",
-                "TURNLOOM-UNAUTHENTICATED",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        return caller
+    async def _identity(self, scope: Scope, headers: Headers) -> Identity:
+        """Who shows these credentials.
+
+        Raises:
+            Refusal: they are not valid, or too many were not.
+        """
+        address = str((scope.get("client") or ("",))[0])
+        self._failures.check(address)
+        identity = await self._admission.identify(headers)
+        if identity is None:
+            self._failures.take(address)
+            known = NotAuthenticated()
+            raise Refusal(401, str(known), known.code, {"WWW-Authenticate": "Bearer"})
+        return identity
 
     async def _body(self, scope: Scope, receive: Receive) -> Receive:
         """What the API receives: a body that was read whole, and is not too large or too deep.
@@ -211,11 +246,9 @@ def _guarded(send: Send) -> Send:
 
 
 def host_of(header: str) -> str:
-    """The name in a `Host` header, without its port."""
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
+    """The name in a `Host` header, without its port; empty if it is not a valid one."""
+    found = _HOST.fullmatch(header)
+    return found[1].strip("[]").lower() if found else ""
 
 
 def is_loopback(host: str) -> bool:
@@ -226,8 +259,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_near(scope: Scope, headers: Headers) -> bool:
-    """Whether a request comes from this machine, and not through a proxy on it."""
+def _near(scope: Scope, headers: Headers) -> Identity:
+    """The identity of a request from this machine that did not come through a proxy on it.
+
+    Raises:
+        Refusal: it comes from elsewhere.
+    """
     client = scope.get("client")
     is_here = client is not None and is_loopback(str(client[0]))
-    return is_here and not any(name in headers for name in _FORWARDED)
+    if not is_here or any(name in headers for name in _FORWARDED):
+        raise Refusal(
+            403,
+            "Without keys, this server answers this machine only. Make a key: "
+            "`turnloom keys create`.",
+            "TURNLOOM-FORBIDDEN",
+        )
+    return NEAR

@@ -17,11 +17,13 @@ from turnloom.server.problems import Refusal
 class Limits:
     """Limits of a server. Those per minute, and the one of streams, are per key.
 
-    `body` is in bytes, `depth` counts nested arrays and objects, `body_seconds` is the time that a
-    client has to send a body, and `waiting` is the number of messages that wait in a run.
+    `body` is in bytes, `depth` counts nested arrays and objects, and `body_seconds` is the time
+    that a client has to send a body. Of streams: a comment is sent after `ping_seconds` of silence,
+    a client that takes `slow_seconds` to take in what is sent is cut off with a reason, and after
+    `stalled_seconds` without one.
 
     Raises:
-        UsageError: one of them is below 1.
+        UsageError: one of them is not above 0.
     """
 
     body: int = 1_048_576
@@ -32,12 +34,14 @@ class Limits:
     failures_per_minute: int = 60
     streams: int = 100
     runs_per_stream: int = 50
-    waiting: int = 100
+    ping_seconds: float = 15.0
+    slow_seconds: float = 10.0
+    stalled_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if not getattr(self, name) >= 1:
-                raise UsageError(f"Limit {name!r} must be at least 1, got {getattr(self, name)!r}.")
+            if not getattr(self, name) > 0:
+                raise UsageError(f"Limit {name!r} must be above 0, got {getattr(self, name)!r}.")
 
 
 # The most keys that are remembered; the one used longest ago is forgotten first.
@@ -63,12 +67,30 @@ class RateLimit:
         Raises:
             Refusal: there were too many.
         """
-        now = self._now()
-        left, since = self._left.pop(key, (self._most, now))
-        left = min(self._most, left + (now - since) * self._most / MINUTE)
+        left, now = self._current(key)
         self._left[key] = (left - 1 if left >= 1 else left, now)
         if len(self._left) > KEYS:
             self._left.popitem(last=False)
+        self._check(left)
+
+    def check(self, key: str) -> None:
+        """Refuse if there were too many already.
+
+        Raises:
+            Refusal: there were.
+        """
+        if key in self._left:
+            left, now = self._current(key)
+            self._left[key] = (left, now)
+            self._check(left)
+
+    def _current(self, key: str) -> tuple[float, float]:
+        """How many are left now."""
+        now = self._now()
+        left, since = self._left.pop(key, (self._most, now))
+        return min(self._most, left + (now - since) * self._most / MINUTE), now
+
+    def _check(self, left: float) -> None:
         if left < 1:
             seconds = ceil((1 - left) * MINUTE / self._most)
             raise Refusal(
@@ -123,6 +145,7 @@ class OpenStreams:
 
 # A string of JSON; one that is not closed reaches to the end, so that the time is linear.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_INNERMOST = re.compile(rb"\[\]|\{\}")
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))
 
@@ -133,7 +156,7 @@ def is_deeper(body: bytes, most: int) -> bool:
     brackets = _STRING.sub(b"", body).translate(None, _OTHERS)
     for _ in range(most):
         before = len(brackets)
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        brackets = _INNERMOST.sub(b"", brackets)
         if len(brackets) == before:
             break
     return len(brackets) > (0 if is_balanced(brackets) else most)

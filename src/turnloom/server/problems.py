@@ -70,6 +70,8 @@ class Refusal(Exception):
 _STATUSES: Sequence[tuple[type[TurnloomError], int]] = (
     (errors.UnknownRun, 404),
     (errors.UnknownWorkflow, 404),
+    (errors.UnknownCollection, 404),
+    (errors.NotAuthenticated, 401),
     (errors.Forbidden, 403),
     (errors.NotYours, 403),
     (errors.WorkflowGone, 409),

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,6 +20,10 @@ HEAD, IDLE = 10.0, 15
 
 # The most bytes of the head of a request.
 HEAD_SIZE = 65_536
+
+# Seconds after which a connection is closed whose client takes in nothing, where the system can.
+STALLED = 60.0
+UNREAD: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 
 # Connections that wait to be accepted.
 BACKLOG = 2_048
@@ -37,7 +41,7 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in data; the beginning of a further request starts the time again."""
-        before: RequestResponseCycle | None = self.cycle
+        before = cast("RequestResponseCycle | None", self.cycle)
         if self._timer is None and (before is None or before.response_complete):
             self._timer = self.loop.call_later(HEAD, self._give_up)
         super().data_received(data)
@@ -76,6 +80,8 @@ class Address:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listener = socket.socket(family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if UNREAD is not None:  # connections have it from their listener
+            listener.setsockopt(socket.IPPROTO_TCP, UNREAD, round(STALLED * 1000))
         try:
             listener.bind((self.host, self.port))
             listener.listen(BACKLOG)

@@ -14,18 +14,16 @@ from starlette.types import Receive, Scope, Send
 
 from turnloom.errors import TurnloomError
 from turnloom.runtime.spec import Delta
+from turnloom.server.limits import Limits
 from turnloom.server.problems import Problem, problem_of
 
 MEDIA_TYPE = "text/event-stream"
 
-# Seconds of silence after which a comment is sent, so that proxies keep the connection.
-PING = 15.0
-
 # Milliseconds after which a client comes back.
 RETRY = 2_000
 
-# Seconds that sending may take: a slower client is told so, and after the second number cut off.
-SLOW, PATIENCE = 10.0, 30.0
+# Seconds without an event after which a reader has caught up.
+CAUGHT_UP = 0.1
 
 # Bytes that wait for a client: events then wait in the store, and text is sent again as a whole.
 ROOM = 262_144
@@ -124,12 +122,13 @@ class Outbox:
             self._size += len(made)
             self._changed.set()
 
-    async def take(self) -> bytes:
-        """All frames that wait, at least one; after a long silence, a comment."""
+    async def take(self, seconds: float) -> bytes:
+        """All frames that wait, at least one; after so many seconds of silence, a comment, so that
+        proxies keep the connection."""
         if not self._frames:
             self._changed.clear()
             try:
-                async with asyncio.timeout(PING):
+                async with asyncio.timeout(seconds):
                     await self._changed.wait()
             except TimeoutError:
                 return b": ping\n\n"
@@ -150,10 +149,12 @@ class TextDeltas:
         self._listening = ExitStack()
         self._replayed: list[Delta] | None = None
         self._is_behind = False
+        self.has_begun = False
 
     def begin(self) -> None:
         """Send the answers in progress as a whole, and listen from now on."""
         self.end()
+        self.has_begun = True
         self._replayed = []
         self._listening.enter_context(self._run.listening(self._hear))
         replayed, self._replayed = self._replayed, None
@@ -226,13 +227,17 @@ Position = Callable[[Mapping[str, int]], str]
 
 
 class EventStream(Response):
-    """A response that follows runs from given positions until all of them have ended."""
+    """A response that follows runs until all of them have ended: from the positions `after`. Events
+    up to the positions `stored` are there already."""
 
     def __init__(
         self,
         runs: Sequence[Followed],
         after: Mapping[str, int],
+        stored: Mapping[str, int],
         position: Position,
+        *,
+        limits: Limits,
         streams: Streams,
         counting: AbstractContextManager[None],
     ) -> None:
@@ -240,7 +245,9 @@ class EventStream(Response):
         del self.headers["content-length"]  # it is not known
         self._runs = runs
         self._after = dict(after)
+        self._stored = stored
         self._position = position
+        self._limits = limits
         self._streams = streams
         self._counting = counting
         self._outbox = Outbox()
@@ -288,14 +295,23 @@ class EventStream(Response):
             self._outbox.close(ended)
 
     async def _follow(self, run: Followed, texts: TextDeltas) -> None:
-        texts.begin()
+        """Send the events of a run. The text in progress follows what is stored already, which some
+        readers see only a part of."""
+        after, stored = self._after[run.id], self._stored[run.id]
+        loop = asyncio.get_running_loop()
+        begins = loop.call_later(CAUGHT_UP if after < stored else 0, texts.begin)
         try:
-            async with aclosing(run.events(self._after[run.id])) as events:
+            async with aclosing(run.events(after)) as events:
                 async for event in events:
+                    begins.cancel()
                     self._after[run.id] = event.seq
                     made = msgspec.json.encode(StreamedEvent(run.id, event))
                     await self._outbox.put(frame(made, id=self._position(self._after)))
+                    if not texts.has_begun:
+                        wait = CAUGHT_UP if event.seq < stored else 0
+                        begins = loop.call_later(wait, texts.begin)
         finally:
+            begins.cancel()
             texts.end()
 
     async def _send(self, send: Send) -> None:
@@ -304,15 +320,15 @@ class EventStream(Response):
         loop = asyncio.get_running_loop()
         is_last = False
         while not is_last:
-            made = await self._outbox.take()
+            made = await self._outbox.take(self._limits.ping_seconds)
             is_last, begun = self._outbox.is_closed, loop.time()
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(self._limits.stalled_seconds):
                     await send(_piece(made))
             except TimeoutError:
-                log.warning("a stream was cut off: its client does not read")
-                raise
-            if loop.time() - begun > SLOW and not is_last:
+                log.info("a stream was cut off: its client does not read")
+                return  # an incomplete response closes the connection
+            if loop.time() - begun > self._limits.slow_seconds and not is_last:
                 self.cut("slow")
             for texts in self._texts:
                 texts.catch_up()

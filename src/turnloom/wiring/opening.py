@@ -27,6 +27,10 @@ def open_store(chosen: Settings) -> Store:
         return there.make(there.url)
     if there.scheme == "memory":
         return adapter("memory").MemoryStore(codec(), board=beside)
+    if there.scheme in POSTGRES:
+        return adapter("postgres").PostgresStore(
+            there.url, codec(), board=beside, lease=chosen.lease, listen_url=chosen.listen_url
+        )
     return adapter("sqlite").SqliteStore(
         there.rest,
         codec(),

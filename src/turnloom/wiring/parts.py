@@ -12,6 +12,7 @@ from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.checking import deciding, unreadable
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import RunDeclarations
+from turnloom.feedback.ports import FeedbackStore
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards
@@ -189,10 +190,19 @@ def assemble(setup: Setup) -> Parts:
         results=results,
         plans=store.plans,
         per_turn=chosen.durability == "turn",
+        removals=getattr(store, "removals", None),
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     clock = _clock(store, doors)
-    world = _world(stores, documents, definitions, setup, observers=observers, clock=clock)
+    world = _world(
+        stores,
+        documents,
+        definitions,
+        setup,
+        observers=observers,
+        clock=clock,
+        feedback=port_of(store, "feedback"),
+    )
     opened = [
         (observers, True),
         (definitions, True),
@@ -311,6 +321,7 @@ def _world(
     setup: Setup,
     observers: Observers,
     clock: Clock,
+    feedback: FeedbackStore,
 ) -> RuntimePorts:
     """Ports of the runtime, from the program, the settings or the system."""
     system, doors = adapter("system"), setup.doors
@@ -325,6 +336,7 @@ def _world(
         observers=observers,
         components=doors.components,
         window=setup.settings.window,
+        feedback=feedback,
     )
 
 

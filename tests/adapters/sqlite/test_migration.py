@@ -20,7 +20,8 @@ from turnloom.testing.contracts.facts import CODEC, TENANT, events, key, started
 
 # What takes a file back to the schema before.
 TO_13 = """
-    DROP TABLE removals; DROP INDEX results_of; ALTER TABLE results DROP COLUMN user;
+    DROP TABLE removals; DROP TABLE removed_runs;
+    DROP INDEX results_of; ALTER TABLE results DROP COLUMN user;
     PRAGMA user_version = 13;
 """
 TO_12 = """

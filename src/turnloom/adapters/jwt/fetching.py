@@ -4,7 +4,8 @@ import json
 import socket
 import ssl
 import threading
-from http.client import HTTPConnection, HTTPException
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -64,17 +65,8 @@ class Fetcher:
         try:
             path = parts.path or "/"
             connection.request("GET", path, headers={"Accept": "application/json"})
-            response = connection.getresponse()
-            if response.status != 200:
-                raise FetchFailed(f"status {response.status}")
-            body = b""
-            while chunk := response.read1(CHUNK):
-                body += chunk
-                if len(body) > MOST:
-                    raise FetchFailed(f"more than {MOST} bytes")
-                if stop.is_set():
-                    raise FetchFailed("no answer in time")
-            return body
+            with closing(connection.getresponse()) as response:
+                return _read_body(response, stop)
         except (OSError, HTTPException) as error:
             raise FetchFailed(type(error).__name__) from error
         finally:
@@ -98,6 +90,19 @@ class Fetcher:
         if is_loopback(host):
             return ip.is_loopback
         return self._allow_private or ip.is_global
+
+
+def _read_body(response: HTTPResponse, stop: threading.Event) -> bytes:
+    if response.status != 200:
+        raise FetchFailed(f"status {response.status}")
+    body = b""
+    while chunk := response.read1(CHUNK):
+        body += chunk
+        if len(body) > MOST:
+            raise FetchFailed(f"more than {MOST} bytes")
+        if stop.is_set():
+            raise FetchFailed("no answer in time")
+    return body
 
 
 class _Connection(HTTPConnection):

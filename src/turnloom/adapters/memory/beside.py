@@ -138,14 +138,15 @@ class MemoryFeedback:
             run for run, own in given.items() if any(is_wanted(each, which) for each in own)
         )
 
-    async def forget(self, tenant: str, who: str) -> int:
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
         """Remove all feedback of a person; returns how much there was."""
         self._log.check_open()
         count = 0
         for run, own in self._given.items():
-            for place in [place for place in own if run.tenant == tenant and place[2] == who]:
-                del own[place]
+            for place in [place for place in own if run.tenant == tenant and place[2] == user]:
                 count += 1
+                if not dry_run:
+                    del own[place]
         return count
 
     def remove(self, run: RunKey) -> None:

@@ -18,6 +18,7 @@ class MemoryRemovals:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
         self._records: dict[tuple[str, datetime, str, str], Removal] = {}
+        self._removed: set[RunKey] = set()
 
     async def add(self, tenant: str, removal: Removal) -> None:
         """Add counts to the record of the same instant, person and purpose, or begin it."""
@@ -48,6 +49,16 @@ class MemoryRemovals:
         own = [each for (of, *_), each in self._records.items() if of == tenant]
         own.sort(key=lambda each: (each.by, each.what))
         return sorted(own, key=lambda each: each.at, reverse=True)[:limit]
+
+    async def remember(self, run: RunKey) -> None:
+        """Keep the id of a run that is about to be removed, so that it is not used again."""
+        self._log.check_open()
+        self._removed.add(run)
+
+    async def is_removed(self, run: RunKey) -> bool:
+        """Whether the id of a run is kept in this way."""
+        self._log.check_open()
+        return run in self._removed
 
 
 class MemoryPruner:

@@ -92,9 +92,9 @@ class MemoryResults:
         tenant: str,
         key: str,
         value: Json,
-        *,
         now: datetime,
         until: datetime | None,
+        *,
         user: str = "",
     ) -> None:
         """Store a result under a key, replacing an earlier one."""

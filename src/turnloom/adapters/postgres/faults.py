@@ -20,6 +20,33 @@ _WRONG_TABLE = (
 )
 
 
+# What to do about errors of a store.
+_REMEDIES: dict[type[psycopg.Error], str] = {
+    errors.DiskFull: (
+        "Free some space on its disk; then continue the run with `turnloom resume RUN`."
+    ),
+    errors.TooManyConnections: (
+        "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in "
+        "between."
+    ),
+    errors.ReadOnlySqlTransaction: (
+        "It is a standby, or read-only. Use the URL of the primary server."
+    ),
+}
+
+# Classes of SQLSTATE that pass: lost connections, deadlocks, shutdowns and starts; and single ones.
+_PASSING = ("08", "40", "57P", "53300")
+
+
+def is_passing(cause: BaseException | None) -> bool:
+    """Whether the same statement may succeed soon."""
+    if isinstance(cause, TimeoutError):
+        return True
+    if not isinstance(cause, psycopg.OperationalError):
+        return False
+    return cause.sqlstate is None or cause.sqlstate.startswith(_PASSING)
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
     """The address of a server, and the password to mask in messages."""
@@ -68,9 +95,13 @@ class PostgresServer:
         reason = self._reason(error)
         if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
             return StoreUnavailable(
-                f"{self} denies access to the tables of the store: {reason}. "
-                "Grant the missing privileges to the user in the URL."
+                f"{self} denies access to the tables of the store: {reason}. Grant the user in the "
+                "URL the right to use and create tables in its schema: `GRANT USAGE, CREATE ON "
+                "SCHEMA public TO …`."
             )
+        for kind, remedy in _REMEDIES.items():
+            if isinstance(error, kind):
+                return StoreUnavailable(f"{self} cannot be used: {reason}. {remedy}")
         return StoreUnavailable(
             f"{self} cannot be used: {reason}. Check that the server runs, and check the host, "
             "user, password and database in the URL of the store."

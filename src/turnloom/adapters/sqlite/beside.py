@@ -264,13 +264,16 @@ class SqliteFeedback:
         values = {"tenant": tenant, "runs": dumps([*runs]), **which._asdict()}
         return frozenset(run for (run,) in self._database.named_rows(queries.CHOSEN_RUNS, values))
 
-    async def forget(self, tenant: str, who: str) -> int:
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
         """Remove all feedback of a person; returns how much there was.
 
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _count(self._database, queries.FORGET_FEEDBACK, tenant, who)
+        if dry_run:
+            await self._database.ready()
+            return self._database.rows(queries.FEEDBACK_BY, tenant, user)[0][0]
+        return await _count(self._database, queries.ERASE_FEEDBACK, tenant, user)
 
 
 class SqliteSchedules:

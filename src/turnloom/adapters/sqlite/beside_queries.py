@@ -50,7 +50,8 @@ CHOSEN_RUNS = """
         AND (:label IS NULL OR label = :label) AND (:least IS NULL OR score >= :least)
         AND (:most IS NULL OR score <= :most) AND (:above IS NULL OR score > :above)
         AND (:below IS NULL OR score < :below)"""
-FORGET_FEEDBACK = "DELETE FROM feedback WHERE tenant = ? AND who = ?"
+FEEDBACK_BY = "SELECT count(*) FROM feedback WHERE tenant = ? AND who = ?"
+ERASE_FEEDBACK = "DELETE FROM feedback WHERE tenant = ? AND who = ?"
 
 FIRINGS_OF = "SELECT schedule, at, run, error FROM firings WHERE tenant = ?"
 LAST_FIRING = "SELECT at, run, error FROM firings WHERE tenant = ? AND schedule = ?"

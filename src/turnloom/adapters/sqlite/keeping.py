@@ -114,6 +114,17 @@ class _AddRemoval(StoreWrite[None]):
 OTHERS = "other:"
 
 
+class _Remember(StoreWrite[None]):
+    __slots__ = ("_run",)
+
+    def __init__(self, run: RunKey) -> None:
+        super().__init__()
+        self._run = run
+
+    def apply(self, writer: Writer) -> None:
+        writer.execute(queries.REMEMBER_RUN, self._run)
+
+
 class SqliteRemovals:
     """The record of removals, for any number of processes."""
 
@@ -140,6 +151,23 @@ class SqliteRemovals:
         for at, by, what, kind, count in rows:
             found.setdefault((at, by, what), {})[kind] = count
         return [_removal(*place, counts) for place, counts in found.items()]
+
+    async def remember(self, run: RunKey) -> None:
+        """Keep the id of a run that is about to be removed, so that it is not used again.
+
+        Raises:
+            StoreUnavailable: nothing was kept.
+        """
+        await self._database.write(_Remember(run))
+
+    async def is_removed(self, run: RunKey) -> bool:
+        """Whether the id of a run is kept in this way.
+
+        Raises:
+            StoreUnavailable: the file cannot be read.
+        """
+        await self._database.ready()
+        return bool(self._database.rows(queries.IS_REMOVED, *run))
 
 
 def _removal(at: int, by: str, what: str, counts: Mapping[str, int]) -> Removal:

@@ -262,6 +262,8 @@ REMOVALS_OF = """
         SELECT DISTINCT at, by, what FROM removals WHERE tenant = ?1
         ORDER BY at DESC, by, what LIMIT ?2)
     ORDER BY at DESC, by, what"""
+REMEMBER_RUN = "INSERT OR IGNORE INTO removed_runs VALUES (?, ?)"
+IS_REMOVED = "SELECT 1 FROM removed_runs WHERE tenant = ? AND run = ?"
 
 TENANTS = """
     WITH RECURSIVE found (tenant) AS (

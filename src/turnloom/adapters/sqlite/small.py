@@ -110,9 +110,9 @@ class SqliteResults:
         tenant: str,
         key: str,
         value: Json,
-        *,
         now: datetime,
         until: datetime | None,
+        *,
         user: str = "",
     ) -> None:
         """Store a result under a key, replacing an earlier one, and delete the tenant's expired

@@ -151,6 +151,7 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
         schema=fact.schema,
         due=fact.due,
         seq=seq,
+        among=fact.among,
     )
 
 

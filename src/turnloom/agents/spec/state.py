@@ -17,8 +17,9 @@ from turnloom.log.spec import Event
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """A question to a person: a prompt, or a tool with a payload.
 
-    `schema` is the JSON Schema of the answer (without one: any JSON for a tool, otherwise a text);
-    `due` is the deadline.
+    `to` is the person who is asked, or a role, as in `role:admin`. Several are `among`; then `to`
+    names them all. The first valid answer counts. `schema` is the JSON Schema of the answer
+    (without one: any JSON for a tool, otherwise a text); `due` is the deadline.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     schema: Json = None
     due: datetime | None = None
     seq: int = 0
+    among: tuple[str, ...] = ()
 
 
 class OpenTurn(msgspec.Struct):

@@ -1,17 +1,19 @@
 """`turnloom serve`: the API, live streams and the web UI over HTTP."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from turnloom.app import Loom
 from turnloom.cli.apps import opened_app
 from turnloom.cli.command import Command, EngineName, ModelName, as_text
+from turnloom.cli.invocation import again
 from turnloom.cli.stored import StoreFile
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
@@ -19,9 +21,12 @@ from turnloom.log.spec import LOCAL
 from turnloom.server import asgi
 from turnloom.server.gate import is_loopback
 from turnloom.server.serving import Address, serve
+from turnloom.server.settings import server_settings
 
 # Where workflows are looked for if no folder is named.
 WORKFLOWS = "workflows"
+
+log = logging.getLogger("turnloom.server")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,29 +71,34 @@ class ServeCommand(Command):
 
     def carry_out(self, terminal: Terminal) -> int:
         """Serve until the process is told to stop."""
-        if not is_loopback(self.host):
-            raise UsageError(
-                f"Without keys, the server listens on this machine only, not at {self.host!r}. "
-                "Make a key first: `turnloom keys create`."
-            )
         return asyncio.run(self._serve(terminal))
 
     async def _serve(self, terminal: Terminal) -> int:
-        listener = Address(self.host, self.port).bind()
+        chosen = server_settings()
         async with AsyncExitStack() as stack:
-            stack.callback(listener.close)
             opening = opened_app(self.app, store=self.store, model=self.model, engine=self.engine)
             app = await stack.enter_async_context(opening)
-            names = self._add(app)
-            picking = asyncio.ensure_future(app.serving.pick_up())
-            stack.push_async_callback(_finish, picking)
+            names, is_open = self._add(app), not await app.auth.is_set_up()
+            if is_open and not is_loopback(self.host):
+                raise UsageError(
+                    f"Without keys, the server listens on this machine only, not at {self.host!r}. "
+                    "Make a key first: `turnloom keys create`."
+                )
+            listener = Address(self.host, self.port).bind()
+            stack.callback(listener.close)
+            background: list[asyncio.Task[Any]] = [
+                asyncio.ensure_future(app.serving.pick_up()),
+                asyncio.ensure_future(app.schedules.serve()),
+            ]
+            stack.push_async_callback(_finish, background)
+            api = asgi(app, limits=chosen.limits, hosts=chosen.hosts, origins=chosen.origins)
             host = f"[{self.host}]" if ":" in self.host else self.host
             address = f"http://{host}:{listener.getsockname()[1]}"
 
             def ready() -> None:
-                self._greet(terminal, address, names)
+                _greet(terminal, address, names, is_open=is_open)
 
-            await serve(asgi(app), listener, grace=self.grace, ready=ready)
+            await serve(api, listener, grace=self.grace, ready=ready)
             left = await app.serving.drain(self.grace)
         after = f" {left} runs were interrupted, and" if left else " Open runs"
         terminal.tell(safe(f"Stopped.{after} continue with the next `turnloom serve`."))
@@ -100,20 +110,25 @@ class ServeCommand(Command):
             app.workflows.add(self.workflows or WORKFLOWS)
         return [each.name for each in app.workflows.served(LOCAL)]
 
-    def _greet(self, terminal: Terminal, address: str, names: Sequence[str]) -> None:
-        terminal.show(joined("Turnloom serves at ", (address, "bold")))
-        terminal.show(safe(f"  API: {address}/api/v1/openapi.json"))
-        if names:
-            terminal.show(safe(f"  Workflows: {', '.join(names)}"))
-        else:
-            terminal.show(
-                safe("  No workflows yet. Put folders into `workflows`, and start again.")
-            )
-        terminal.show(safe("  Without keys, it answers this machine only. Make a key: "))
-        terminal.show(safe("    turnloom keys create"))
-        terminal.out.file.flush()
+
+def _greet(terminal: Terminal, address: str, names: Sequence[str], *, is_open: bool) -> None:
+    terminal.show(joined("Turnloom serves at ", (address, "bold")))
+    terminal.show(safe(f"  API: {address}/api/v1/openapi.json"))
+    if names:
+        terminal.show(safe(f"  Workflows: {', '.join(names)}"))
+    else:
+        terminal.show(safe("  No workflows yet. Put folders into `workflows`, and start again."))
+    if is_open:
+        terminal.show(safe("  Without keys, it answers this machine only. Make a key:"))
+        terminal.show(safe(f"    {again('keys', 'create', '--role', 'developer')}"))
+    terminal.out.file.flush()
 
 
-async def _finish(task: "asyncio.Task[int]") -> None:
-    task.cancel()
-    await asyncio.wait({task})
+async def _finish(tasks: "Sequence[asyncio.Task[Any]]") -> None:
+    """Stop tasks; one that failed is logged."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of the server failed: %s", error)

@@ -47,6 +47,7 @@ from turnloom.runtime.ports import (
     Entropy,
     Inbox,
     Plans,
+    Removals,
     Snapshots,
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
@@ -135,6 +136,7 @@ class Stores:
     results: Results
     plans: Plans
     per_turn: bool = False
+    removals: Removals | None = None
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -142,7 +144,7 @@ def _untold(run: RunKey) -> Tell | None:
     return None
 
 
-def _discard(run: RunKey, delta: Delta) -> None:
+def _discard(run: RunKey, delta: Delta, user: str) -> None:
     """Discard the delta."""
 
 
@@ -151,7 +153,7 @@ class Listeners:
     """Callbacks of a driver: for text deltas, for stored events, for deliveries between runs, and
     for observers."""
 
-    hear: Callable[[RunKey, Delta], None] = _discard
+    hear: Callable[[RunKey, Delta, str], None] = _discard
     tell: Callable[[RunKey], Tell | None] = _untold
     post: RunDelivery | None = None
     observe: Callable[[RunKey, RunStarted], Tell] | None = None

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpiredFact, UserText
-from turnloom.agents.logic.answers import answer_id, refusal
+from turnloom.agents.logic.answers import Answerer, answer_id, refusal
 from turnloom.agents.spec import USER, RunState
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.board.logic.rows import read_artifact, read_visibility
@@ -158,7 +158,7 @@ def _answer(journal: Journal, id: str, reply: Reply) -> None:
         why = "the question is not open"
         journal.record(id, AnswerRefused(reply.question, by, why), by, is_given=True)
         return
-    why = refusal(asked, reply.value, by, journal.state.user)
+    why = refusal(asked, reply.value, Answerer(by, reply.role), journal.state.user)
     if not id.startswith(answer_id(asked.id)):
         why = f"{id!r} is not the id of an answer to it"
     if why:

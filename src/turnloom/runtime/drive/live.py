@@ -16,6 +16,7 @@ from turnloom.log.ports import EventLog
 from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.actions import Forward, OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
+from turnloom.runs.chat import delta_audience
 from turnloom.runtime.around.hooks import HookRunner
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.calls import exposed
@@ -56,7 +57,7 @@ class RunResources:
     log: EventLog
     selecting: Selector
     entropy: Entropy
-    hear: Callable[[RunKey, Delta], None]
+    hear: Callable[[RunKey, Delta, str], None]
     post: RunDelivery | None
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
@@ -145,6 +146,7 @@ class LiveRun:
         if self._hides[agent]:
             return _hushed
         hear, run = self.means.hear, self.journal.run
+        user = delta_audience(self.journal.workflow.form, self.journal.state.user)
 
         def sinks(call: int) -> TextSink:
             said, attempt = 0, 1
@@ -156,7 +158,7 @@ class LiveRun:
                     said = 0
                 elif text:
                     piece = Delta(run.id, turn, agent, said, text=text, call=call, attempt=attempt)
-                    hear(run, piece)
+                    hear(run, piece, user)
                     said += len(text)
 
             return sink

@@ -1,15 +1,17 @@
 """Events of runs: in pages, and live."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from turnloom.app.view import LoomView
+from turnloom.app import Run
 from turnloom.errors import UsageError
 from turnloom.events import RunEvent
 from turnloom.log.events import ENDS
+from turnloom.runs.chat import ChatEvent
 from turnloom.server.context import Asking, Limit, State, View
 from turnloom.server.replies import JSON, replies, reply
 from turnloom.server.routes.runs import RunId
@@ -26,6 +28,13 @@ class EventPage(msgspec.Struct, frozen=True):
     log."""
 
     items: list[Any]
+    next: int | None = None
+
+
+class ChatPage(msgspec.Struct, frozen=True):
+    """The chat of a run in order. `next` is the position of the next page; None at the end."""
+
+    items: list[ChatEvent]
     next: int | None = None
 
 
@@ -53,20 +62,52 @@ LastEventId = Annotated[
 After = Annotated[int, Query(ge=0, le=2**53, description="The position after which to begin.")]
 
 
-def _opening(state: State, asking: Asking) -> "OpenStream":
+def _whole(run: Run) -> Followed:
+    return run
+
+
+class FollowedChat:
+    """The chat of a run, as something to follow."""
+
+    def __init__(self, run: Run) -> None:
+        self.id = run.id
+        self.events = run.chat
+        self.listening = run.listening
+
+
+def _opening(view: View, state: State, asking: Asking) -> "OpenStream":
     """Opens a stream for the one who asks, unless they have as many as they may."""
 
-    def opening(
-        runs: Sequence[Followed], after: Mapping[str, int], position: Position
-    ) -> EventStream:
+    async def opening(
+        after: Mapping[str, int],
+        position: Position,
+        followed: Callable[[Run], Followed] = _whole,
+    ) -> Response:
+        found = {run: await view.handle(run).summary() for run in after}
+        stored = {run: each.events for run, each in found.items()}
+        runs = [
+            followed(view.handle(run))
+            for run, each in found.items()
+            if after[run] < each.events or f"run.{each.status}" not in ENDS
+        ]
+        if not runs:
+            return Response(status_code=204)
         state.open_streams.check(asking.key)
         counting = state.open_streams.one(asking.key)
-        return EventStream(runs, after, position, state.streams, counting=counting)
+        return EventStream(
+            runs,
+            after,
+            stored,
+            position,
+            limits=state.limits,
+            streams=state.streams,
+            counting=counting,
+        )
 
     return opening
 
 
-OpenStream = Callable[[Sequence[Followed], Mapping[str, int], Position], EventStream]
+OpenStream = Callable[..., Awaitable[Response]]
 Opening = Annotated[OpenStream, Depends(_opening)]
 
 
@@ -92,9 +133,36 @@ async def read_events(
         page = EventPage([*events[:limit]], after + limit if len(events) > limit else None)
         return reply(page)
     since = after if last_event_id is None else _count(last_event_id)
-    if await _is_over(view, run, since):
-        return Response(status_code=204)
-    return opening([view.handle(run)], {run: since}, lambda positions: str(positions[run]))
+    return await opening({run: since}, _alone)
+
+
+@router.get(
+    "/runs/{run}/chat",
+    operation_id="read_chat",
+    summary="Read or follow the chat of a run",
+    **replies.raw({"content": {JSON: {"schema": replies.schema(ChatPage)}, MEDIA_TYPE: _STREAM}}),
+)
+async def read_chat(
+    run: RunId,
+    request: Request,
+    view: View,
+    opening: Opening,
+    after: After = 0,
+    limit: Limit = 500,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """What the user of a run sees of it: messages, questions put to them, its status. A page, or
+    with `Accept: text/event-stream` a stream, whose events are `ChatEvent`s."""
+    if MEDIA_TYPE in request.headers.get("accept", ""):
+        since = after if last_event_id is None else _count(last_event_id)
+        return await opening({run: since}, _alone, FollowedChat)
+    found: list[ChatEvent] = []
+    async with aclosing(view.handle(run).chat(after, live=False)) as shown:
+        async for each in shown:
+            if len(found) == limit:
+                return reply(ChatPage(found, found[-1].seq))
+            found.append(each)
+    return reply(ChatPage(found))
 
 
 @router.get(
@@ -111,6 +179,7 @@ async def follow_runs(
         list[str],
         Query(min_length=1, max_length=200, description="A run, or `RUN=POSITION` to begin after."),
     ],
+    chat: Annotated[bool, Query(description="Follow the chats of the runs.")] = False,
     last_event_id: LastEventId = None,
 ) -> Response:
     """One stream of several runs; `id` has the position of each."""
@@ -120,10 +189,11 @@ async def follow_runs(
     if last_event_id is not None:
         known = _positions(last_event_id.split(_AND))
         after |= {each: at for each, at in known.items() if each in after}
-    going = [each for each, at in after.items() if not await _is_over(view, each, at)]
-    if not going:
-        return Response(status_code=204)
-    return opening([view.handle(each) for each in going], after, _joined)
+    return await opening(after, _joined, FollowedChat if chat else _whole)
+
+
+def _alone(positions: Mapping[str, int]) -> str:
+    return str(next(iter(positions.values())))
 
 
 def _joined(positions: Mapping[str, int]) -> str:
@@ -140,9 +210,3 @@ def _count(word: str) -> int:
     if not word.isdecimal() or len(word) > 15:
         raise UsageError(f"{word[:40]!r} is not a position. Give the last `id` of the stream.")
     return int(word)
-
-
-async def _is_over(view: LoomView, run: str, after: int) -> bool:
-    """Whether a run has ended, and has no events after a position."""
-    found = await view.handle(run).summary()
-    return found.events <= after and f"run.{found.status}" in ENDS

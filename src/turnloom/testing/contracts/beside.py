@@ -272,8 +272,9 @@ class FeedbackContract:
                 await log.append(run, events(run.id, 1), 0)
                 await feedback.give(run, opinion(run.id, score=1.0))
             await feedback.give(key("a"), opinion(score=1.0, who="bob"))
-            assert await feedback.forget(TENANT, "ann") == 2
-            assert await feedback.forget(TENANT, "ann") == 0
+            assert await feedback.erase(TENANT, "ann", dry_run=True) == 2
+            assert await feedback.erase(TENANT, "ann") == 2
+            assert await feedback.erase(TENANT, "ann") == 0
             assert [each.who for each in await feedback.of_run(key("a"))] == ["bob"]
             assert not await feedback.of_run(key("b"))
             assert len(await feedback.of_run(RunKey(OTHER, "a"))) == 1

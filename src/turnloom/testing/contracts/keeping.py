@@ -225,6 +225,16 @@ class RemovalsContract:
             assert list(await removals.recent(TENANT, 1)) == [later]
             assert [each.by for each in await removals.recent(OTHER, 5)] == ["bob"]
 
+    async def test_ids_are_remembered(self) -> None:
+        """The id of a removed run is kept for its tenant, also when it is said again."""
+        async with self.fresh() as store:
+            removals = _removals(store)
+            for _ in range(2):
+                await removals.remember(key("a"))
+            assert await removals.is_removed(key("a"))
+            assert not await removals.is_removed(key("a", OTHER))
+            assert not await removals.is_removed(key("b"))
+
     async def test_removed_runs_are_on_record(self) -> None:
         """What a pruner removes is added to the record; what it leaves, or would remove, is not."""
         async with self.fresh() as store:

@@ -5,6 +5,11 @@ CREATE TABLE removals (
     PRIMARY KEY (tenant, at, by, what, kind)
 ) WITHOUT ROWID;
 
+-- Runs that later ones are counted from, and that were removed: their ids are not used again.
+CREATE TABLE removed_runs (
+    tenant TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (tenant, run)
+) WITHOUT ROWID;
+
 -- Whose a cached result is; empty: it is shared.
 ALTER TABLE results ADD COLUMN user TEXT NOT NULL DEFAULT '';
 CREATE INDEX results_of ON results (tenant, user) WHERE user <> '';
