@@ -3,14 +3,19 @@
 import { lazy, Suspense } from 'react';
 import { Redirect, Route, Switch } from 'wouter';
 
+import { Problem } from './api/problems';
+import { useMe } from './shared/me';
 import { Empty, Loading } from './shared/States';
 import { Page } from './shell/Page';
 import { RunPage } from './shell/RunPage';
+import { SignIn } from './shell/SignIn';
 
 const Runs = lazy(() => import('./runs/Runs'));
 const Start = lazy(() => import('./chat/Start'));
 
 export function App() {
+  const { error } = useMe();
+  if (error instanceof Problem && error.unknownPerson) return <SignIn />;
   return (
     <Suspense fallback={<Loading />}>
       <Switch>

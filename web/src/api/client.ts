@@ -3,7 +3,9 @@
 import type {
   BlameExplained,
   Delivered,
+  Feedback,
   Json,
+  Me,
   Question,
   RouteExplanation,
   RunSummary,
@@ -94,6 +96,11 @@ export const api = {
   cancel: (run: string, reason: string) => send<unknown>(`${at(run)}/cancel`, { reason }),
   resume: (run: string) => send<RunSummary>(`${at(run)}/resume`, undefined),
   retry: (run: string) => send<RunSummary>(`${at(run)}/retry`, {}),
+
+  me: () => read<Me>('/me'),
+  feedback: (run: string) => read<{ items: Feedback[] }>(`${at(run)}/feedback`),
+  giveFeedback: (run: string, turn: number, score: number, comment: string) =>
+    send<Feedback>(`${at(run)}/feedback`, { name: 'thumbs', turn, score, comment }),
 
   waiting: () => read<PageOf<WaitingQuestion>>('/questions'),
   questions: (run: string) => read<{ items: Question[] }>(`${at(run)}/questions`),

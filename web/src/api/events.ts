@@ -15,6 +15,9 @@ export interface LogEvent<K extends string = string, D = Record<string, unknown>
   cause?: number;
 }
 
+/** What a user sees of an event. */
+export type ChatEvent = Schemas['ChatEvent'];
+
 export type ListedSegment = Schemas['Segment'];
 export type FrameAssembled = Schemas['FrameAssembled'];
 export type FoundResult = Schemas['FoundResult'];

@@ -62,3 +62,5 @@ export type WaitingQuestion = Schemas['WaitingQuestion'];
 export type RunSummary = Required<Schemas['RunSummary']>;
 export type ServedWorkflow = Schemas['ServedWorkflow'];
 export type Delivered = Schemas['Delivered'];
+export type Me = Schemas['Me'];
+export type Feedback = Schemas['Feedback'];

@@ -1,9 +1,9 @@
-/** The log of one run in the browser: read once, then followed live, from the last position on. */
+/** A run in the browser, as its log or its chat: read once, then followed from its last position. */
 
 import { useEffect, useMemo, useSyncExternalStore } from 'react';
 
 import { ROOT } from './client';
-import type { LogEvent } from './events';
+import type { ChatEvent, LogEvent } from './events';
 import { Problem, unreachable } from './problems';
 import { readStream, type Sent } from './sse';
 
@@ -18,8 +18,16 @@ export interface Draft {
   text: string;
 }
 
-export interface LogState {
-  readonly events: readonly LogEvent[];
+/** An event of a stream: of the log, or what the chat shows of it. */
+export interface Streamed {
+  seq: number;
+  kind: string;
+  turn?: number;
+  data?: Record<string, unknown>;
+}
+
+export interface LogState<E extends Streamed = LogEvent> {
+  readonly events: readonly E[];
   readonly count: number;
   readonly drafts: ReadonlyMap<number, Draft>;
   readonly connection: Connection;
@@ -34,9 +42,9 @@ interface Delta {
   text: string;
 }
 
-interface StreamedEvent {
+interface StreamedEvent<E> {
   run: string;
-  event: LogEvent;
+  event: E;
 }
 
 // What takes the place of the text that was streamed.
@@ -48,12 +56,12 @@ const LONGEST_PAUSE = 10_000;
 const isAborted = (signal: AbortSignal): boolean => signal.aborted;
 
 /** A run's events and drafts; tells its listeners at most once per frame. */
-export class RunLog {
-  private readonly events: LogEvent[] = [];
+export class RunLog<E extends Streamed = LogEvent> {
+  private readonly events: E[] = [];
   private drafts = new Map<number, Draft>();
   private connection: Connection = 'reading';
   private problem: Problem | null = null;
-  private state: LogState;
+  private state: LogState<E>;
   private readonly listeners = new Set<() => void>();
   private scheduled = false;
   private controller: AbortController | null = null;
@@ -72,7 +80,7 @@ export class RunLog {
     };
   };
 
-  readonly current = (): LogState => this.state;
+  readonly current = (): LogState<E> => this.state;
 
   /** Connect again at once, as after the network is back. */
   readonly reconnect = (): void => {
@@ -144,10 +152,10 @@ export class RunLog {
     } else if (sent.event === 'end') {
       this.connection = 'ended';
     } else if (sent.id !== '') {
-      const { event } = JSON.parse(sent.data) as StreamedEvent;
+      const { event } = JSON.parse(sent.data) as StreamedEvent<E>;
       if (event.seq <= this.position) return;
       this.events.push(event);
-      if (SAID.has(event.kind)) this.undraft(event.data.turn);
+      if (SAID.has(event.kind)) this.undraft(event.turn ?? event.data?.turn);
     }
   }
 
@@ -178,7 +186,7 @@ export class RunLog {
     for (const listener of this.listeners) listener();
   }
 
-  private snapshot(): LogState {
+  private snapshot(): LogState<E> {
     return {
       events: this.events,
       count: this.events.length,
@@ -189,24 +197,25 @@ export class RunLog {
   }
 }
 
-const logs = new Map<string, RunLog>();
-const KEPT = 4;
+const logs = new Map<string, RunLog<Streamed>>();
+const KEPT = 6;
 
-function logOf(run: string): RunLog {
-  let log = logs.get(run);
+function logOf(run: string, stream: 'events' | 'chat'): RunLog<Streamed> {
+  const path = `${ROOT}/runs/${encodeURIComponent(run)}/${stream}`;
+  let log = logs.get(path);
   if (log === undefined) {
-    const path = `${ROOT}/runs/${encodeURIComponent(run)}/events`;
-    log = new RunLog((after) => `${path}?after=${after}`);
-    logs.set(run, log);
+    log = new RunLog<Streamed>((after) => `${path}?after=${after}`);
+    logs.set(path, log);
     const oldest = logs.keys().next().value;
-    if (logs.size > KEPT && oldest !== undefined && oldest !== run) logs.delete(oldest);
+    if (logs.size > KEPT && oldest !== undefined) logs.delete(oldest);
   }
   return log;
 }
 
-/** The log of a run, followed while the component is mounted. */
-export function useRunLog(run: string): LogState & { reconnect: () => void } {
-  const log = useMemo(() => logOf(run), [run]);
+export type Followed<E extends Streamed = LogEvent> = LogState<E> & { reconnect: () => void };
+
+function useStream(run: string, stream: 'events' | 'chat'): Followed<Streamed> {
+  const log = useMemo(() => logOf(run, stream), [run, stream]);
   const state = useSyncExternalStore(log.subscribe, log.current);
   useEffect(() => {
     window.addEventListener('online', log.reconnect);
@@ -215,30 +224,41 @@ export function useRunLog(run: string): LogState & { reconnect: () => void } {
   return useMemo(() => ({ ...state, reconnect: log.reconnect }), [state, log]);
 }
 
+/** The log of a run, followed while the component is mounted; for those who may explain runs. */
+export function useRunLog(run: string): Followed {
+  return useStream(run, 'events') as Followed;
+}
+
+/** What the chat shows of a run, followed while the component is mounted. */
+export function useChat(run: string): Followed<ChatEvent> {
+  return useStream(run, 'chat') as Followed<ChatEvent>;
+}
+
 /** Folds events into a value, each event once. */
-export interface Fold<T> {
-  push: (event: LogEvent) => void;
+export interface Fold<T, E extends Streamed = LogEvent> {
+  push: (event: E) => void;
   value: () => T;
 }
 
-const folds = new WeakMap<readonly LogEvent[], Map<() => Fold<unknown>, Folded>>();
-
 interface Folded {
-  fold: Fold<unknown>;
+  fold: Fold<unknown, never>;
   taken: number;
   value: unknown;
 }
 
+const folds = new WeakMap<readonly Streamed[], Map<unknown, Folded>>();
+
 /** The value of a fold over a log; `make` must be one function, not made at each rendering. */
-export function folded<T>(events: readonly LogEvent[], make: () => Fold<T>): T {
-  const known = folds.get(events) ?? new Map<() => Fold<unknown>, Folded>();
+export function folded<T, E extends Streamed>(events: readonly E[], make: () => Fold<T, E>): T {
+  const known = folds.get(events) ?? new Map<unknown, Folded>();
   folds.set(events, known);
   const entry = known.get(make) ?? { fold: make(), taken: -1, value: undefined };
   known.set(make, entry);
   if (entry.taken < events.length) {
-    for (const event of events.slice(Math.max(entry.taken, 0))) entry.fold.push(event);
+    const fold = entry.fold as Fold<T, E>;
+    for (const event of events.slice(Math.max(entry.taken, 0))) fold.push(event);
     entry.taken = events.length;
-    entry.value = entry.fold.value();
+    entry.value = fold.value();
   }
   return entry.value as T;
 }
