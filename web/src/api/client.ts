@@ -117,5 +117,5 @@ export const api = {
   blame: (run: string, text: string) => read<BlameExplained>(`${at(run)}/blame`, { text }),
   timeline: (run: string) => read<Timeline>(`${at(run)}/timeline`),
   state: (run: string, seq?: number) => read<StateExplained>(`${at(run)}/state`, { at: seq }),
-  page: (run: string) => `${ROOT}${at(run)}/page`,
+  page: async (run: string) => (await call('GET', address(`${at(run)}/page`))).blob(),
 };

@@ -51,7 +51,7 @@ export type TextOrigin = Schemas['TextOrigin'];
 export type TextPlace = Schemas['TextPlace'];
 export type BlameExplained = Schemas['BlameExplained'];
 
-export type TimelineRow = Required<Schemas['TimelineRow']>;
+export type TimelineRow = Schemas['TimelineRow'];
 export type Timeline = Required<Schemas['Timeline']>;
 
 export type VariableValue = Schemas['VariableValue'];

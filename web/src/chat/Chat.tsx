@@ -54,7 +54,7 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
 function Quiet({ talk, run, mayExplain }: { talk: Talk; run: string; mayExplain: boolean }) {
   if (talk.questions.length > 0 || talk.status === 'running') return null;
   return (
-    <p className="soft quiet">
+    <p className="soft no-talk">
       Nothing was said here: flows and boards work without a chat.{' '}
       {mayExplain && (
         <>

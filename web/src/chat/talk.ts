@@ -18,6 +18,9 @@ export interface Message {
 export interface OpenQuestion {
   seq: number;
   question: Question;
+  /** The turn that asks, and its agent, if one does. */
+  turn: number;
+  agent: string;
 }
 
 export interface Talk {
@@ -66,7 +69,8 @@ class TalkFold implements Fold<Talk, ChatEvent> {
   private question(event: ChatEvent): void {
     const asked = event.question;
     if (asked != null) {
-      this.questions.set(asked.id, { seq: event.seq, question: asked });
+      const [turn, agent] = [...this.speaking].at(-1) ?? [0, ''];
+      this.questions.set(asked.id, { seq: event.seq, question: asked, turn, agent });
       return;
     }
     const id = event.question_id ?? '';
@@ -78,9 +82,11 @@ class TalkFold implements Fold<Talk, ChatEvent> {
   }
 
   /** An answer to a form is no text of its own, so it is shown with what was asked. */
-  private answered(event: ChatEvent, { question }: OpenQuestion): void {
-    if (question.prompt !== undefined && question.prompt !== '') {
-      this.messages.push(messageOf(event, question.tool ?? '', false, question.prompt, null));
+  private answered(event: ChatEvent, { question, turn, agent }: OpenQuestion): void {
+    if (question.prompt) {
+      const author = agent || (question.tool ?? '');
+      const asked = messageOf(event, author, false, question.prompt, null);
+      this.messages.push({ ...asked, turn });
     }
     const isGiven = event.kind === 'question.answered';
     const said = isGiven ? (event.value ?? 'answered') : 'no answer in time';
