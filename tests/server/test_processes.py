@@ -114,7 +114,7 @@ async def test_a_killed_server_loses_nothing(tmp_path: Path) -> None:
     async with Loom(store=tmp_path / ".turnloom" / "turnloom.db") as app:
         texts = [event for event in await app.history.events(run) if event.kind == "agent.text"]
         assert len(texts) == 12
-        assert not (await app.history.replay(run)).differences
+        assert (await app.history.replay(run)).divergence is None
 
 
 async def test_a_server_that_is_told_to_stop_drains(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ class Stream:
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
-        self.raw = b""
+        self.raw = self.all = b""
         self.is_over = False
         self.reads = asyncio.Event()
         self.reads.set()
@@ -144,6 +144,7 @@ class Stream:
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
         else:
             self.raw += message.get("body", b"")
+            self.all += message.get("body", b"")
             self.is_over = not message.get("more_body", False)
         self._changed.set()
 
@@ -223,6 +224,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         pieces: list[bytes] | None = None,
         client: str = "127.0.0.1",
+        root: str = "",
     ) -> Reply:
         """The response to a request; `pieces` is a body as it arrives."""
         sent = dict(headers or {})
@@ -230,7 +232,8 @@ class Client:
             pieces = [] if body is None else [json.dumps(body).encode()]
             if body is not None:
                 sent.setdefault("content-type", "application/json")
-        scope = self.scope(method, path if path.startswith(OUTSIDE) else BASE + path, sent)
+        place = path if path.startswith(OUTSIDE) else BASE + path
+        scope = self.scope(method, root + place, sent)
         scope["client"] = (client, 50_000)
         waiting = [*pieces] or [b""]
         status, found, parts = 0, dict[str, str](), list[bytes]()

@@ -26,7 +26,7 @@ COUNT = as_json(
             agents:
               Counter:
                 system_message: Count.
-                engines: [{type: functions, file: counting.py, function: count}]
+                engine: {type: functions, file: counting.py, function: count}
             """,
         "context_variables.yaml": """
             definitions:

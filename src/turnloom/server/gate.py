@@ -119,7 +119,7 @@ class RequestGate:
             await send({"type": "websocket.close", "code": 1003})
             return
         try:
-            if scope["path"].startswith(API):
+            if path_of(scope).startswith(API):
                 await self._admit(scope)
                 receive = await self._body(scope, receive)
             else:
@@ -129,7 +129,7 @@ class RequestGate:
         except TurnloomError as error:
             await respond(problem_of(error))(scope, receive, send)
         else:
-            await self._app(scope, receive, _guarded(send))
+            await self._app(scope, receive, _guarded(send, scope.get("root_path", "")))
 
     def _check_host(self, scope: Scope, known: Collection[str]) -> None:
         """Refuse a name that is not this server's: a page of another site may have it point here.
@@ -232,14 +232,23 @@ def _replay(first: Message, receive: Receive) -> Receive:
     return again
 
 
-def _guarded(send: Send) -> Send:
-    """Send responses with security headers, unless they have their own."""
+def path_of(scope: Scope) -> str:
+    """The path of a request below the place where the app is mounted."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+def _guarded(send: Send, root: str) -> Send:
+    """Send responses with security headers, unless they have their own, and with locations below
+    the place where the app is mounted."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
+            if root and "location" in headers:
+                headers["location"] = root + headers["location"]
         await send(message)
 
     return guarded

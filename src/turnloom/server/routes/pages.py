@@ -9,6 +9,8 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
+from turnloom.server.gate import path_of
+
 STATIC = Path(__file__).parent.parent / "static"
 
 # The UI loads its own files, talks to its own server, and nothing else.
@@ -44,7 +46,7 @@ class Pages:
         """Answer a request that no route answers."""
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(404)
-        path = scope["path"].lstrip("/")
+        path = path_of(scope).lstrip("/")
         if path.startswith(("api/", "health/")):
             raise HTTPException(404)
         response = await self._file(path, scope)
