@@ -107,12 +107,12 @@ ENTRIES = {
             - trigger: sometimes            # W012
               agent: Noone                  # W020
               file: a.py
-              function: f
+              function: missing             # W043
             """,
         "hooks.yaml": """
             - hook_type: sometimes          # W012
               hook_agent: Nobody            # W020
-              filename: a.py
+              filename: gone.py
               function: f
             """,
         "a.py": "def f() -> None: ...\n",
@@ -135,7 +135,10 @@ ENTRIES = {
 }
 
 # Files that are missing are reported at the first line of their entry.
-GONE = {"a tool": [("Flow/tools.yaml", 2, "W040")], "a hook": [("Flow/tools.yaml", 2, "W040")]}
+GONE = {
+    "a tool": [("Flow/tools.yaml", 2, "W040")],
+    "a hook": [("Flow/tools.yaml", 2, "W040"), ("Flow/hooks.yaml", 1, "W040")],
+}
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

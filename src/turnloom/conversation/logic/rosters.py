@@ -20,7 +20,7 @@ from turnloom.conversation.spec import FOREIGN_SETUP
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
-from turnloom.kernel.values import as_object
+from turnloom.kernel.values import as_array, as_object
 
 # Keys for agents of boards and flows only: message and remedy.
 ELSEWHERE = {
@@ -86,6 +86,40 @@ def declared_message_hooks(
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("hooks")
     return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
+
+
+class NamedFunction(NamedTuple):
+    """A function that an entry names, and the position of the entry."""
+
+    file: str
+    function: str
+    place: tuple[str, int]
+
+
+def unread_functions(folder: Folder, broken: frozenset[str]) -> list[NamedFunction]:
+    """The functions of tools and hooks that have faults, and so are not among the valid ones."""
+    scope = Scope(Report(folder.name), folder, broken)
+    tools, hooks = read_tooling(scope), check_message_hooks(scope)
+    lifecycle = read_lifecycle(scope, tools.document)
+    used = {(each.tool.file, each.tool.function) for each in tools.tools.values()}
+    used |= {(each.declared.file, each.declared.function) for each in lifecycle}
+    used |= {(hook.filename, hook.function) for _, hook in hooks}
+    listed = scope.report.part(scope.document("hooks"), "hooks")
+    value = as_object(tools.document.value) or {}
+    sections = [
+        *((tools.document, (key,), value.get(key)) for key in ("tools", "lifecycle_tools")),
+        (scope.document("hooks"), listed.path, listed.value),
+    ]
+    found: list[NamedFunction] = []
+    for document, path, entries in sections:
+        for number, entry in enumerate(as_array(entries) or ()):
+            said = as_object(entry) or {}
+            file, function = said.get("file", said.get("filename")), said.get("function")
+            if isinstance(file, str) and isinstance(function, str) and file and function:
+                if (file, function) not in used:
+                    place = _where((document, (*path, number)))
+                    found.append(NamedFunction(file, function, place))
+    return found
 
 
 def declared_components(
