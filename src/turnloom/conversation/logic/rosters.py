@@ -1,6 +1,6 @@
 """Declarations of a folder that need code, even if the folder has problems elsewhere."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
 from turnloom.agents.spec import (
@@ -101,25 +101,34 @@ def unread_functions(folder: Folder, broken: frozenset[str]) -> list[NamedFuncti
     scope = Scope(Report(folder.name), folder, broken)
     tools, hooks = read_tooling(scope), check_message_hooks(scope)
     lifecycle = read_lifecycle(scope, tools.document)
-    used = {(each.tool.file, each.tool.function) for each in tools.tools.values()}
-    used |= {(each.declared.file, each.declared.function) for each in lifecycle}
-    used |= {(hook.filename, hook.function) for _, hook in hooks}
     listed = scope.report.part(scope.document("hooks"), "hooks")
     value = as_object(tools.document.value) or {}
-    sections = [
-        *((tools.document, (key,), value.get(key)) for key in ("tools", "lifecycle_tools")),
-        (scope.document("hooks"), listed.path, listed.value),
+    return [
+        *_unread(
+            (tools.document, DocumentEntry(("tools",), value.get("tools"))),
+            {(each.tool.file, each.tool.function) for each in tools.tools.values()},
+        ),
+        *_unread(
+            (tools.document, DocumentEntry(("lifecycle_tools",), value.get("lifecycle_tools"))),
+            {(each.declared.file, each.declared.function) for each in lifecycle},
+        ),
+        *_unread(
+            (scope.document("hooks"), listed), {(hook.filename, hook.function) for _, hook in hooks}
+        ),
     ]
-    found: list[NamedFunction] = []
-    for document, path, entries in sections:
-        for number, entry in enumerate(as_array(entries) or ()):
-            said = as_object(entry) or {}
-            file, function = said.get("file", said.get("filename")), said.get("function")
-            if isinstance(file, str) and isinstance(function, str) and file and function:
-                if (file, function) not in used:
-                    place = _where((document, (*path, number)))
-                    found.append(NamedFunction(file, function, place))
-    return found
+
+
+def _unread(
+    section: tuple[DeclarationFile, DocumentEntry], read: Set[tuple[str, str]]
+) -> Iterator[NamedFunction]:
+    document, entries = section
+    for number, entry in enumerate(as_array(entries.value) or ()):
+        said = as_object(entry) or {}
+        file, function = said.get("file", said.get("filename")), said.get("function")
+        is_named = all(isinstance(each, str) and each for each in (file, function))
+        if is_named and (file, function) not in read:
+            place = _where((document, (*entries.path, number)))
+            yield NamedFunction(str(file), str(function), place)
 
 
 def declared_components(
