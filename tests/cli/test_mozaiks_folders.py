@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cli.conftest import Call
 from tests.support.documents import into_sqlite
-from tests.support.folders import write_folder
+from tests.support.folders import contents, write_folder
 
 # 2025: JSON, with the lists of the first formats.
 JSON_FOLDER: dict[str, Any] = {
@@ -152,15 +152,6 @@ YAML_FOLDER = {
         agents: {ScoutAgent: [All is DONE here.], AdviceAgent: [Take the bus.]}
         """,
 }
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder by its path."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
 
 
 def codes(checked: str) -> list[str]:
