@@ -57,6 +57,37 @@ ENTRIES = {
                   - type: tool_response
                     tool: nothing           # W045
                     staus: any              # W010
+                  - type: agent_text
+                    agent: A
+                    match:
+                      regex: (              # W025
+                  - type: agent_text
+                    agent: A
+                    match: {equals: x}
+                    value: maybe            # W024
+            """,
+    },
+    "an older source": {
+        "context_variables.yaml": """
+            definitions:
+            - name: done
+              type: boolean
+              source:
+                type: state                 # W014
+                defualt: false              # W010
+                triggers:
+                - type: agent_text          # W011
+                  agnt: A                   # W010
+                  match: {equals: x}
+                - {type: wat, agent: A}     # W012
+                - {type: agent_text, agent: A, regex: (}      # W025
+                - {type: agent_text, agent: A}                # W011
+                - {type: ui_response, tool: f, ui_hiden: 1}   # W010 W011 W045
+                transitions: []
+                persist: true
+            - name: stored
+              source: {type: data_reference, fields: [x]}     # W011
+            agents: [{agent_name: A, variables: [done, stored]}]
             """,
     },
     "a variable": {
