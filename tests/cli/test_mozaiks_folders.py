@@ -212,7 +212,8 @@ def test_the_yaml_generation(turnloom: Call, tmp_path: Path) -> None:
         assert said in done.out, said
     assert not turnloom("check", "Advisor").out
     run = ("run", "Advisor", "--app-id", "acme", "--user", "ann")
-    assert "Take the bus." in turnloom(*run).out
+    out = turnloom(*run).out
+    assert "Take the bus." in out and out.count("Write derive_word_count") == 1
     log = turnloom("log", "last", "--app-id", "acme", "--json").out
     found = values(log)
     assert (found["tier"], found["open_order"]) == ("basic", "17")

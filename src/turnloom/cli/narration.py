@@ -212,6 +212,7 @@ class Story:
         self._colours: dict[str, str] = {}
         self._open: dict[str, Question] = {}
         self._shown = ""
+        self._refused: set[str] = set()
         self._page = OutputPage(terminal)
         self._stream = AnswerStream(self._page, self._label)
 
@@ -291,6 +292,11 @@ class Story:
                 self._page.begin(f"s{fact.number}", safe(f"  {describe(fact)}", "dim"))
             case StepCompleted() | StepFailed() | StepRetried() | StepCompensated() as fact:
                 self._end(f"s{fact.number}", fact, style)
+            case ContextRefused() as fact:
+                # A function that fails does so at every event: one line is enough.
+                if (text := describe(fact)) not in self._refused:
+                    self._refused.add(text)
+                    self._aside(text, style)
             case fact if is_told(fact):
                 self._aside(describe(fact), style)
             case _:
