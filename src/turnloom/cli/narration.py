@@ -292,15 +292,19 @@ class Story:
                 self._page.begin(f"s{fact.number}", safe(f"  {describe(fact)}", "dim"))
             case StepCompleted() | StepFailed() | StepRetried() | StepCompensated() as fact:
                 self._end(f"s{fact.number}", fact, style)
-            case ContextRefused() as fact:
-                # A function that fails does so at every event: one line is enough.
-                if (text := describe(fact)) not in self._refused:
-                    self._refused.add(text)
-                    self._aside(text, style)
             case fact if is_told(fact):
-                self._aside(describe(fact), style)
+                self._note(fact, style)
             case _:
                 pass
+
+    def _note(self, fact: Fact, style: str) -> None:
+        """Show a fact; a refused write once, as a function that fails does so at every event."""
+        text = describe(fact)
+        if isinstance(fact, ContextRefused):
+            if text in self._refused:
+                return
+            self._refused.add(text)
+        self._aside(text, style)
 
     def _end(self, key: str, fact: Fact, style: str) -> None:
         """Show how a call or a step ended, on its line if that is still open."""
