@@ -27,8 +27,10 @@ FOREIGN = (
     *("theme", "themes", "general_chat"),
 )
 
-# The same, for agents and for the orchestrator.
+# The same, for agents and for the orchestrator, for the orchestrator alone, and for tools.
 FOREIGN_SETUP = (*FOREIGN, "description", "display_name", "human_input_mode", "llm_config")
+FOREIGN_START = (*FOREIGN_SETUP, "metadata", "triggers", "inputs", "outputs")
+FOREIGN_TOOL = (*FOREIGN, "constraints", "integration")
 
 # The keys of a handoff in an older guide, and the current ones.
 OLDER_HANDOFF = {"from": "source_agent", "to": "target_agent"}

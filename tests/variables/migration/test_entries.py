@@ -228,26 +228,45 @@ def test_triggers(trigger, became):
 
 
 @pytest.mark.parametrize(
-    ("trigger", "lost"),
+    ("trigger", "why"),
     [
-        (says("", "NEXT"), "it has no `agent`"),
+        ({"type": "agent_text", "match": {"equals": "NEXT"}}, "it has no `agent`"),
         ({"type": "agent_text", "agent": "A"}, "it has no `equals`, `contains` or `regex`"),
         (
             {"type": "agent_text", "agent": "A", "match": {"regex": "(?=x)"}},
             "RE2 does not support the regular expression '(?=x)'",
         ),
         (says("A", "NEXT", value="open"), "'x' must be boolean, but 'open' is string"),
-        (answers("", "verdict"), "it has no `tool`"),
-        (answers("plan", ""), "it has no `response_key`"),
+        ({"type": "ui_response", "response_key": "verdict"}, "it has no `tool`"),
+        ({"type": "ui_response", "tool": "plan"}, "it has no `response_key`"),
         ({"type": "full_moon"}, "type 'full_moon' is unknown"),
-        ("NEXT", "'NEXT' is not an object"),
     ],
 )
-def test_a_trigger_that_cannot_be_is_dropped_with_the_reason(trigger, lost):
+def test_a_trigger_that_cannot_be_stays_and_the_check_names_it(trigger, why):
     found = declare(state(triggers=[trigger]))
+    assert entry_of(found) == derived("boolean", False, trigger)
+    (sentence,) = note_of(found).left
+    assert why in sentence and note_of(found).lost == ()
+    assert len(problems(found.value)) == 1
+    assert not migrate(found.value).changed
+
+
+def test_a_trigger_that_is_none_is_dropped_with_the_reason():
+    found = declare(state(triggers=["NEXT"]))
     assert entry_of(found) == derived("boolean", False)
-    (sentence,) = note_of(found).lost
-    assert lost in sentence
+    assert tells(note_of(found).lost, ("'NEXT' is not an object",))
+
+
+def test_misspelt_keys_stay_and_the_check_names_them():
+    said = {"defualt": True, "trigers": [says("A", "NEXT", ui_hiden=True)], "db_type": "mongodb"}
+    found = declare({"type": "boolean", "descripton": "x", "source": {"type": "state", **said}})
+    assert tells(note_of(found).left, ("'defualt'",), ("'trigers'",), ("'descripton'",))
+    assert tells(note_of(found).lost, ("'db_type'",))
+    assert len(problems(found.value)) == 3
+    trigger = says("A", "NEXT", ui_hiden=True)
+    found = declare(state(triggers=[trigger]))
+    assert entry_of(found)["source"]["triggers"] == [trigger]
+    assert tells(note_of(found).left, ("'ui_hiden'", "'ui_hidden'"))
 
 
 def test_what_a_trigger_says_beyond_today_is_named():
@@ -262,11 +281,11 @@ def test_what_a_trigger_says_beyond_today_is_named():
     )
 
 
-def test_a_trigger_that_set_true_where_a_text_belongs_is_dropped():
+def test_a_trigger_that_set_true_where_a_text_belongs_stays():
     source = {"type": "state", "default": "pending", "triggers": [says("A", "NEXT")]}
     found = declare({"type": "string", "source": source})
-    assert entry_of(found)["source"]["triggers"] == []
-    assert "'x' must be string, but True is boolean" in note_of(found).lost[0]
+    assert entry_of(found)["source"]["triggers"] == [says("A", "NEXT")]
+    assert "'x' must be string, but True is boolean" in note_of(found).left[0]
 
 
 def test_a_transition_loses_where_it_comes_from():
@@ -507,11 +526,11 @@ def test_what_a_view_cannot_say_is_named():
     assert tells(note.lost, ("'A'",), ("3",), ("'placement'", "'middle'"), ("'ui'", "1"))
 
 
-def test_a_view_keeps_undeclared_variables_but_not_lost_ones():
+def test_a_view_keeps_undeclared_variables_and_lost_ones():
     lost = {"y": {"type": "string", "source": {"type": "external"}}}
     found = migrate({"definitions": lost, "agents": {"A": {"variables": ["y", "z"]}}})
-    assert found.value["context_variables"]["agents"] == {"A": {"variables": ["z"]}}
-    assert tells(found.notes[1].lost, ("'y'",))
+    assert found.value["context_variables"]["agents"] == {"A": {"variables": ["y", "z"]}}
+    assert tells(found.notes[0].lost, ("'external'",))
 
 
 def test_exposures_beside_agents_are_joined_in_either_order():

@@ -78,6 +78,11 @@ SUFFIXES = (".json", ".yaml", ".yml")
 
 _IN_TOOLS = ("tools", "lifecycle_tools", "mcp_servers")
 
+# Deeper directories, those of other tools and environments of Python have no code of a workflow.
+_MAX_DEPTH = 8
+_NO_PACKAGES = ("__pycache__", "node_modules")
+_ENVIRONMENT = "pyvenv.cfg"
+
 # A folder without any of these parts is not a workflow folder.
 ESSENTIAL = ("orchestrator", "agents")
 
@@ -166,15 +171,32 @@ def texts(folder: Folder) -> dict[str, str]:
 
 
 def code_files(root: str) -> list[str]:
-    """The code files of a folder: each `*.py` in its root and in `tools`."""
+    """The code files of a folder: each `*.py` in its root, in `tools`, and in packages below."""
     return list(_code_files(root, os.path.basename(root), []))
 
 
 def _code_files(root: str, name: str, problems: list[Diagnostic]) -> Iterator[str]:
     for below in ("", "tools/"):
         if os.path.isdir(os.path.join(root, below)):
-            files = _listing(root, name, below, problems)
-            yield from (below + file for file in files if file.endswith(".py"))
+            listed = _listing(root, name, below, problems)
+            yield from (below + file for file in listed if file.endswith(".py"))
+            for package in (below + each for each in listed if below + each != "tools"):
+                yield from _packaged(root, package, _MAX_DEPTH)
+
+
+def _packaged(root: str, package: str, depth: int) -> Iterator[str]:
+    """The code files of a package; none if its name cannot be imported, or if it is a link."""
+    path = os.path.join(root, package)
+    if not os.path.basename(path).isidentifier() or path.endswith(_NO_PACKAGES):
+        return
+    if depth == 0 or os.path.islink(path) or not os.path.isdir(path):
+        return
+    listed = _listing(root, "", f"{package}/", [])
+    if _ENVIRONMENT in listed:
+        return
+    yield from (f"{package}/{file}" for file in listed if file.endswith(".py"))
+    for each in listed:
+        yield from _packaged(root, f"{package}/{each}", depth - 1)
 
 
 def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> list[str]:

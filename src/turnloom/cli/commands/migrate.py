@@ -139,6 +139,7 @@ def _lines(note: Note) -> Iterator[_Line]:
     for word, sentences, style in (
         ("lost", note.lost, "red"),
         ("assumed", note.assumed, "yellow"),
+        ("left", note.left, "yellow"),
     ):
         for sentence in sentences:
             yield ("    ", (f"{word}: ", style), sentence)

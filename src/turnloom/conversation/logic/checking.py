@@ -35,7 +35,6 @@ from turnloom.conversation.logic.tooling import (
     read_tooling,
 )
 from turnloom.conversation.spec import (
-    FOREIGN,
     Conversation,
     HandoffRule,
     Orchestrator,
@@ -223,7 +222,10 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
 def _visible(scope: Scope, orchestrator: Orchestrator | None) -> frozenset[str] | None:
     """The agents whose messages the user sees; None for all."""
     document, start = scope.document("ui_config"), scope.document("orchestrator")
-    entry = scope.report.foreign(document, DocumentEntry((), document.value or {}), FOREIGN)
+    keys = [*UiConfig.model_fields]
+    others = {key for key in as_object(document.value) or () if nearest(str(key), keys) is None}
+    entry = DocumentEntry((), document.value or {})
+    entry = scope.report.foreign(document, entry, others - {*keys})
     config = scope.report.model(document, entry, UiConfig)
     shown = config.visual_agents if config else None
     listed = orchestrator.visual_agents if orchestrator else None

@@ -59,7 +59,8 @@ def _function(stub: Stub) -> str:
     sentence = f"Write {stub.function} in {DERIVATIONS}: it derives {stub.variable!r}."
     return (
         f"\n\n@derivation\ndef {stub.function}(event, values):\n"
-        f"    # Return the value of {stub.variable!r} after this event, or `UNCHANGED`.\n{about}"
+        f"    # Return the value of {stub.variable!r} after this event, or `UNCHANGED`.\n"
+        f"    # If a tool sets it, delete this function and its trigger instead.\n{about}"
         f"    raise NotImplementedError({sentence!r})\n"
     )
 

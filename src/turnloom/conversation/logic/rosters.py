@@ -1,6 +1,6 @@
 """Declarations of a folder that need code, even if the folder has problems elsewhere."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
 from turnloom.agents.spec import (
@@ -20,7 +20,7 @@ from turnloom.conversation.spec import FOREIGN_SETUP
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
-from turnloom.kernel.values import as_object
+from turnloom.kernel.values import as_array, as_object
 
 # Keys for agents of boards and flows only: message and remedy.
 ELSEWHERE = {
@@ -86,6 +86,49 @@ def declared_message_hooks(
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("hooks")
     return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
+
+
+class NamedFunction(NamedTuple):
+    """A function that an entry names, and the position of the entry."""
+
+    file: str
+    function: str
+    place: tuple[str, int]
+
+
+def unread_functions(folder: Folder, broken: frozenset[str]) -> list[NamedFunction]:
+    """The functions of tools and hooks that have faults, and so are not among the valid ones."""
+    scope = Scope(Report(folder.name), folder, broken)
+    tools, hooks = read_tooling(scope), check_message_hooks(scope)
+    lifecycle = read_lifecycle(scope, tools.document)
+    listed = scope.report.part(scope.document("hooks"), "hooks")
+    value = as_object(tools.document.value) or {}
+    return [
+        *_unread(
+            (tools.document, DocumentEntry(("tools",), value.get("tools"))),
+            {(each.tool.file, each.tool.function) for each in tools.tools.values()},
+        ),
+        *_unread(
+            (tools.document, DocumentEntry(("lifecycle_tools",), value.get("lifecycle_tools"))),
+            {(each.declared.file, each.declared.function) for each in lifecycle},
+        ),
+        *_unread(
+            (scope.document("hooks"), listed), {(hook.filename, hook.function) for _, hook in hooks}
+        ),
+    ]
+
+
+def _unread(
+    section: tuple[DeclarationFile, DocumentEntry], read: Set[tuple[str, str]]
+) -> Iterator[NamedFunction]:
+    document, entries = section
+    for number, entry in enumerate(as_array(entries.value) or ()):
+        said = as_object(entry) or {}
+        file, function = said.get("file", said.get("filename")), said.get("function")
+        is_named = all(isinstance(each, str) and each for each in (file, function))
+        if is_named and (file, function) not in read:
+            place = _where((document, (*entries.path, number)))
+            yield NamedFunction(str(file), str(function), place)
 
 
 def declared_components(

@@ -13,7 +13,14 @@ from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.shipped import SCHEMA
 from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
-from turnloom.conversation.spec import FOREIGN, FOREIGN_SETUP, Handoff, Orchestrator, UiConfig
+from turnloom.conversation.spec import (
+    FOREIGN_SETUP,
+    FOREIGN_START,
+    FOREIGN_TOOL,
+    Handoff,
+    Orchestrator,
+    UiConfig,
+)
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
 from turnloom.hooks import logic as hooks
@@ -44,8 +51,9 @@ _ALSO: tuple[tuple[str, str, Schema], ...] = (
     ("Exposure", "agent", _TEXT),
     ("Derived", "transitions", {"type": ["array", "null"], "maxItems": 0}),
     ("Agent", "structured_output", _TEXT),
-    *((model, key, {}) for model in ("Tool", "UiConfig") for key in FOREIGN),
-    *((model, key, {}) for model in ("Orchestrator", "Agent") for key in FOREIGN_SETUP),
+    *(("Tool", key, {}) for key in FOREIGN_TOOL),
+    *(("Agent", key, {}) for key in FOREIGN_SETUP),
+    *(("Orchestrator", key, {}) for key in FOREIGN_START),
     *(("LifecycleTool", key, {}) for key in hooks.FOREIGN),
 )
 
@@ -147,6 +155,12 @@ def _field() -> Schema:
     }
 
 
+def _shown() -> FileSchema:
+    # Other interfaces read keys of their own.
+    model = _allow_nulls(_definitions((UiConfig,)))["UiConfig"]
+    return FileSchema((), {**model, "additionalProperties": True})
+
+
 FILES: dict[str, Callable[[], FileSchema]] = {
     "context_variables": _variables,
     "orchestrator": lambda: FileSchema((Orchestrator,), _ref(Orchestrator), "orchestrator"),
@@ -155,7 +169,7 @@ FILES: dict[str, Callable[[], FileSchema]] = {
     "tools": _tools,
     "structured_outputs": _outputs,
     "hooks": lambda: FileSchema((MessageHook,), _listed(MessageHook), "hooks"),
-    "ui_config": lambda: FileSchema((UiConfig,), _ref(UiConfig)),
+    "ui_config": _shown,
     "script": lambda: FileSchema((Script,), _ref(Script)),
 }
 

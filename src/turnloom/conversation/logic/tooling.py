@@ -8,7 +8,7 @@ from turnloom.agents.logic.outputs.checking import check_response
 from turnloom.agents.spec import DIGEST, SELECTOR, Agent, DeclaredServer, Outputs, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import FOREIGN
+from turnloom.conversation.spec import FOREIGN_TOOL
 from turnloom.hooks.logic import CheckedHook, order_hooks, read_hooks
 from turnloom.hooks.spec import ALL, Hooks, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Path
@@ -98,7 +98,8 @@ def _tools(
     complete = True
     for number, item in enumerate(items):
         path: Path = ("tools", number)
-        own, agents = _holders(scope.report.foreign(document, DocumentEntry(path, item), FOREIGN))
+        known = scope.report.foreign(document, DocumentEntry(path, item), FOREIGN_TOOL)
+        own, agents = _holders(known)
         tool = scope.report.model(document, own, Tool)
         if tool is None:
             complete = False
@@ -246,9 +247,12 @@ def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) ->
     for agent in agents.values():
         if agent.auto_tool_mode and outputs.complete and agent.name not in outputs.registry:
             document, path = scope.places[agent.name]
-            message = f"Agent {agent.name!r} has `auto_tool_mode`, but no output model."
+            message = (
+                f"Agent {agent.name!r} has `auto_tool_mode`, which has no effect without an output "
+                "model."
+            )
             remedy = "Declare one in `structured_outputs`, or drop `auto_tool_mode`."
-            scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy=remedy)
+            scope.report.warn(document, (*path, "auto_tool_mode"), "W047", message, remedy=remedy)
 
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:

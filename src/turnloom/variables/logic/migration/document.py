@@ -28,10 +28,8 @@ _PLACEMENTS = ("append", "prepend", "replace")
 
 
 def show(item: FileEntry, gone: Set[str]) -> Result:
-    """Migrate the exposure of an agent, without the variables that are gone.
-
-    A variable that the file never declared stays: the check reports it.
-    """
+    """Migrate the exposure of an agent. A variable that is gone, or that the file never declared,
+    stays: the check reports it."""
     body = _body(item)
     if item.fault or body is None:
         fault = item.fault or f"{preview(item.value)} is not an exposure."
@@ -95,7 +93,8 @@ def _rewrite(body: dict[str, Any], gone: Set[str], remarks: Remarks) -> dict[str
     shown = [name for each in exposures for name in _names(each.pop("variables", None), remarks)]
     if listed is not None or shown:
         variables = list(dict.fromkeys(shown)) if shown else listed or []
-        entry["variables"] = [name for name in variables if _is_left(name, gone, remarks)]
+        entry["variables"] = variables
+        remarks.left += [f"{name!r} stays: declare it." for name in variables if name in gone]
         for name in listed or ():
             if name not in variables:
                 remarks.lost.append(_unexposed(name))
@@ -149,12 +148,6 @@ def _names(value: Json, remarks: Remarks) -> list[str]:
         else:
             remarks.lost.append(f"{preview(name)} is dropped: it is not a variable name.")
     return found
-
-
-def _is_left(name: str, gone: Set[str], remarks: Remarks) -> bool:
-    if name in gone:
-        remarks.lost.append(f"{name!r} is dropped: the variable is lost.")
-    return name not in gone
 
 
 def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None:
@@ -240,4 +233,4 @@ def _joined(
 
 def _replaced(note: Note | None, where: str) -> Note | None:
     why = f"It is replaced by the later declaration at {where!r}."
-    return note and note._replace(became="lost", lost=(*note.lost, why), assumed=())
+    return note and note._replace(became="lost", lost=(*note.lost, why), assumed=(), left=())

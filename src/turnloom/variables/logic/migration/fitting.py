@@ -30,7 +30,8 @@ _SILENT = ("optional", "null", "none")
 class EntryDraft:
     """An entry during migration: its keys, its source, and the remarks so far.
 
-    Migrated keys are removed from `body` and `source`; the rest has no counterpart.
+    Migrated keys are removed from `body` and `source`; the rest has no counterpart. `faulty` has
+    the triggers that stay as they are.
     """
 
     name: str
@@ -39,6 +40,7 @@ class EntryDraft:
     source: dict[str, Any]
     database: str | None = None
     remarks: Remarks = field(default_factory=Remarks)
+    faulty: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
 class _Read(NamedTuple):
