@@ -4,6 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from turnloom.access.service import Credential as Credential
+    from turnloom.access.spec import ApiKey as ApiKey
+    from turnloom.access.spec import AuditEntry as AuditEntry
+    from turnloom.access.spec import CreatedKey as CreatedKey
     from turnloom.agents.spec import Answer as Answer
     from turnloom.agents.spec import CallComponent as CallComponent
     from turnloom.agents.spec import Component as Component
@@ -26,7 +30,13 @@ if TYPE_CHECKING:
     from turnloom.app import Loom as Loom
     from turnloom.app import Run as Run
     from turnloom.app.choosing import RunChoice as RunChoice
+    from turnloom.app.feedback import Opinion as Opinion
+    from turnloom.app.feedback import RunFeedback as RunFeedback
+    from turnloom.app.keys import ApiKeys as ApiKeys
+    from turnloom.app.keys import AuditLog as AuditLog
+    from turnloom.app.keys import Authentication as Authentication
     from turnloom.app.loom import LoomSettings as LoomSettings
+    from turnloom.app.schedules import Schedules as Schedules
     from turnloom.app.view import BoardView as BoardView
     from turnloom.app.view import LoomView as LoomView
     from turnloom.assembly.events import Withheld as Withheld
@@ -124,6 +134,7 @@ if TYPE_CHECKING:
     from turnloom.errors import MessageRejected as MessageRejected
     from turnloom.errors import MissingContext as MissingContext
     from turnloom.errors import NoCandidates as NoCandidates
+    from turnloom.errors import NotAuthenticated as NotAuthenticated
     from turnloom.errors import NotYours as NotYours
     from turnloom.errors import PlanChanged as PlanChanged
     from turnloom.errors import PredicateFailed as PredicateFailed
@@ -156,6 +167,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.timeline import Timeline as Timeline
     from turnloom.explain.spec.turn import TurnExplained as TurnExplained
     from turnloom.explain.spec.variable import VariableExplained as VariableExplained
+    from turnloom.feedback.spec import Feedback as Feedback
     from turnloom.flow.logic.flows import Flow as Flow
     from turnloom.flow.logic.flows import FlowSettings as FlowSettings
     from turnloom.flow.spec import AgentStep as AgentStep
@@ -211,6 +223,10 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import StoredPlan as StoredPlan
     from turnloom.runtime.spec import VerifiedRun as VerifiedRun
     from turnloom.runtime.spec import WaitingQuestion as WaitingQuestion
+    from turnloom.schedules.spec import PlannedStart as PlannedStart
+    from turnloom.schedules.spec import Schedule as Schedule
+    from turnloom.schedules.spec import ScheduleStatus as ScheduleStatus
+    from turnloom.schedules.spec import StartedFiring as StartedFiring
     from turnloom.variables.service import LookupIndex as LookupIndex
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
@@ -345,6 +361,7 @@ _NAMES = {
         "EngineError",
         "FlowError",
         "Forbidden",
+        "NotAuthenticated",
         "InvalidArtifact",
         "InvalidUpdate",
         "LeaseLost",
@@ -453,6 +470,29 @@ _NAMES = {
     ),
     "turnloom.reaction.spec.builder": ("AgentBuilder",),
     "turnloom.runs.chat": ("ChatEvent",),
+    "turnloom.access.service": ("Credential",),
+    "turnloom.access.spec": (
+        "ApiKey",
+        "AuditEntry",
+        "CreatedKey",
+    ),
+    "turnloom.app.feedback": (
+        "Opinion",
+        "RunFeedback",
+    ),
+    "turnloom.app.keys": (
+        "ApiKeys",
+        "AuditLog",
+        "Authentication",
+    ),
+    "turnloom.app.schedules": ("Schedules",),
+    "turnloom.feedback.spec": ("Feedback",),
+    "turnloom.schedules.spec": (
+        "PlannedStart",
+        "Schedule",
+        "ScheduleStatus",
+        "StartedFiring",
+    ),
     "turnloom.runs.principal": ("Principal",),
     "turnloom.runtime.ports": ("Observer",),
     "turnloom.runtime.spec": (

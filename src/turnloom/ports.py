@@ -4,6 +4,8 @@ An implementation is valid if it has the members of its port and passes the matc
 `turnloom.testing.contracts`.
 """
 
+from turnloom.access.ports import Audit, Keys
+from turnloom.access.spec import ApiKey, AuditEntry, AuditFilter, StoredKey
 from turnloom.agents.spec import Callee, DeclaredServer, Engine, ToolServer
 from turnloom.assembly.ports import (
     Embedder,
@@ -18,6 +20,8 @@ from turnloom.assembly.ports import (
 from turnloom.assembly.spec.retrieval import Chunk, Probe, Space, StoredDocument, Visibilities
 from turnloom.board.spec import Artifact, Consumption, Page
 from turnloom.board.spec.queries import StoredArtifact
+from turnloom.feedback.ports import FeedbackStore
+from turnloom.feedback.spec import Feedback, FeedbackFilter
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
@@ -66,9 +70,23 @@ from turnloom.runtime.spec import (
     VerifiedRun,
     Wake,
 )
+from turnloom.schedules.ports import ScheduleStore
+from turnloom.schedules.spec import Firing, PlannedStart
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
 
 __all__ = [
+    "ApiKey",
+    "Audit",
+    "AuditEntry",
+    "AuditFilter",
+    "Feedback",
+    "FeedbackFilter",
+    "FeedbackStore",
+    "Firing",
+    "Keys",
+    "PlannedStart",
+    "ScheduleStore",
+    "StoredKey",
     "ENDS",
     "Artifact",
     "Artifacts",

@@ -17,6 +17,7 @@ from turnloom import Board, Flow, Loom, Reader, Run, TurnloomError, artifact_typ
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
 from turnloom.app.upkeep import Upkeep
+from turnloom.runs.principal import Principal
 from turnloom.runtime.logic import codec
 
 TALK = {
@@ -100,6 +101,8 @@ class Scene:
             "Loom.register_flow": {"flow": self.flow},
             "Loom.register_collection": {"collection": None, "adapter": None},
             "Loom.collection": {"collection": None},
+            "Loom.as_principal": {"principal": Principal("acme", "ann")},
+            "Run.feedback": {"name": "helpful", "score": 1},
             "Run.answer": {"question": None, "value": "approve"},
             "Run.listening": {"listener": print},
             "Run.retry": {"since": 1},

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from turnloom.app.access import PROGRAM, Access
+from turnloom.errors import UsageError
 from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ async def give_feedback(
     """Check and keep feedback of a person under a name."""
     from turnloom.feedback.logic import as_feedback
 
+    for key in opinion:
+        if key not in Opinion.__annotations__:
+            known = ", ".join(Opinion.__annotations__)
+            raise UsageError(f"Unknown argument {key!r} of feedback. Known: {known}.")
     who, name = by
     given = as_feedback(
         run.id,

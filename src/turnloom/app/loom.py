@@ -22,7 +22,7 @@ from turnloom.app.upkeep import Upkeep
 from turnloom.app.view import LoomView, unknown_board
 from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_name
+from turnloom.kernel.arguments import as_name, as_string
 from turnloom.log.spec import LOCAL
 from turnloom.runs.principal import as_user
 
@@ -359,8 +359,9 @@ class Loom:
         Raises:
             UsageError: it is not a `Principal`.
         """
+        means = as_string(via, "`via`")
         return LoomView(
-            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=via
+            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=means
         )
 
     def _is_driving(self) -> bool:

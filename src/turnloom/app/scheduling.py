@@ -1,6 +1,7 @@
 """From the schedules of `turnloom.toml` and planned starts to runs."""
 
 import os
+import threading
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ from turnloom.wiring.flows import ENTRY, flows_in
 from turnloom.wiring.settings import FILE, file_text, table
 
 _INPUT = "`input`"
+
+# A file of code cannot be loaded twice at once in a process.
+_ONE_AT_A_TIME = threading.Lock()
 
 # A run that was started elsewhere, and has done nothing for so long, lost its process.
 SETTLING = timedelta(seconds=30)
@@ -131,7 +135,7 @@ class _Starts:
         if (flow := self._workflows.flow(workflow)) is not None:
             return _Target(flow)
         if is_program(workflow):
-            found = await to_thread.run_sync(flow_at, workflow, limiter=threads(LOADING))
+            found = await to_thread.run_sync(_flow_at, workflow, limiter=threads(LOADING))
             return _Target(found, _absolute(file_of(workflow)))
         return _Target(folder=_folder(workflow) or self._workflows.folder(workflow))
 
@@ -161,10 +165,17 @@ def _folder(path: str) -> str:
     return path if os.path.isdir(path) else ""
 
 
+def _flow_at(path: str) -> Flow[Any]:
+    with _ONE_AT_A_TIME:
+        return flow_at(path)
+
+
 def _flow_in(entry: str, name: str) -> Flow[Any]:
     """The flow of a name that a file builds."""
     if os.path.isfile(entry):
-        for flow in flows_in(entry):
+        with _ONE_AT_A_TIME:
+            found = flows_in(entry)
+        for flow in found:
             if flow.name == name:
                 return flow
     raise UnknownFlow(f"{entry!r} builds no flow {name!r}. Restore it, or plan the start again.")

@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[stands.PLACE] = f"postgresql://fast:fast@127.0.0.1:{server.port}/postgres"
     folders = [Path(__file__).parent, ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, folders))
+    # Tests need not close a store in memory.
+    config.addinivalue_line("filterwarnings", "ignore:<psycopg.AsyncConnection:ResourceWarning")
     stands.install()
     config.pluginmanager.register(closing, "closing")
 
