@@ -68,7 +68,7 @@ class Scene:
     async def thing(self, owner: type, method: str) -> Any:
         """What a method is called on; that which ends something, on a new one."""
         if owner is Run:
-            if method in ("retry", "fork"):
+            if method in ("retry", "fork", "send"):
                 return self.talk
             return await self.app.start(self.flow) if method == "cancel" else self.run
         if owner is Board:
@@ -104,6 +104,7 @@ class Scene:
             "Loom.as_principal": {"principal": Principal("acme", "ann")},
             "Run.feedback": {"name": "helpful", "score": 1},
             "Run.answer": {"question": None, "value": "approve"},
+            "Run.send": {"message": "Hello"},
             "Run.listening": {"listener": print},
             "Run.retry": {"since": 1},
             "Run.fork": {"at": 1},

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.support.hostile import hostile
 from turnloom import Forbidden, Loom, Principal
 from turnloom.errors import UsageError
 from turnloom.runs.principal import ROLE_SCOPES, ROLES, SCOPES
@@ -47,3 +48,14 @@ async def test_only_a_principal_has_a_view() -> None:
             with pytest.raises(UsageError):
                 app.as_principal(cast(Any, wrong))
         assert await app.as_principal(Principal("acme", "ann")).runs() == []
+
+
+@pytest.mark.parametrize("value", hostile().values(), ids=hostile())
+def test_hostile_arguments_are_refused(value: Any) -> None:
+    for place in range(4):
+        given: list[Any] = ["acme", "ann", "user", None]
+        given[place] = value
+        try:
+            assert repr(Principal(*given))
+        except UsageError as error:
+            assert error.code

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from turnloom.errors import Forbidden, UsageError
-from turnloom.kernel.arguments import as_name, as_names
+from turnloom.kernel.arguments import as_name, as_names, as_string
 from turnloom.kernel.roles import ROLES, TO_ROLE, Role
 
 Scope: TypeAlias = Literal[
@@ -46,8 +46,10 @@ class Principal:
     def __post_init__(self) -> None:
         object.__setattr__(self, "app_id", as_name(self.app_id, "`app_id`"))
         object.__setattr__(self, "user_id", as_user(self.user_id, "`user_id`"))
-        if self.role not in ROLES:
-            raise UsageError(f"Unknown role {self.role!r}. A role is one of: {', '.join(ROLES)}.")
+        role = as_string(self.role, "`role`")
+        if role not in ROLES:
+            raise UsageError(f"Unknown role {role!r}. A role is one of: {', '.join(ROLES)}.")
+        object.__setattr__(self, "role", role)
         object.__setattr__(self, "scopes", _scopes(self.role, self.scopes))
 
     @property

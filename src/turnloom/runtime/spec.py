@@ -16,6 +16,7 @@ from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.arguments import as_string
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.runs.actions import Action, Work
@@ -43,10 +44,10 @@ def as_if_busy(given: object) -> IfBusy:
     Raises:
         UsageError: it is no such word.
     """
-    for each in cast("tuple[IfBusy, ...]", get_args(IfBusy)):
-        if given == each:
-            return each
-    raise UsageError(f"`if_busy` is {given!r}. Give one of {', '.join(get_args(IfBusy))}.")
+    word = as_string(given, "`if_busy`")
+    if word not in get_args(IfBusy):
+        raise UsageError(f"`if_busy` is {word!r}. Give one of {', '.join(get_args(IfBusy))}.")
+    return cast("IfBusy", word)
 
 
 class Say(msgspec.Struct, frozen=True, tag="say", omit_defaults=True):
