@@ -8,7 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors chaos coverage check web web-check web-types bench health docs lock \
+.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock \
 	local-model clean
 .DEFAULT_GOAL := help
 
@@ -18,6 +18,7 @@ help:
 	@echo "test         run the tests"
 	@echo "test-doors   run the tests that need node or a browser, kill processes by the dozen, or try neighbours"
 	@echo "chaos        disturb workers under load for SECONDS=$(SECONDS), and look at what is left"
+	@echo "fuzz         make 100,000 random requests to the server as strangers do"
 	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
 	@echo "check        format, lint, types, import contracts, size budget, residue"
 	@echo "web          build the web UI, which \`turnloom serve\` shows"
@@ -48,6 +49,9 @@ SECONDS ?= 60
 
 chaos: $(STAMP)
 	@$(BIN)/python -m tests.workers.chaos $(SECONDS)
+
+fuzz: $(STAMP)
+	@TURNLOOM_FUZZ=100000 $(BIN)/python -m pytest -m doors tests/server/test_strangers.py
 
 coverage: $(STAMP)
 	@$(BIN)/coverage erase

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from turnloom import Loom
+from turnloom import Answer, Loom, Task
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.system import SystemClock
 from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
+from turnloom.testing import FakeClock
 
 
 class Elsewhere(InlineScheduler):
@@ -46,7 +48,25 @@ async def sweep_of_a_file(folder: str) -> None:
     await sweep_of_the_app(folder, slots=1)
 
 
+async def scheduler_of_the_app(folder: str) -> None:
+    woken: list[str] = []
+
+    class Waking(InlineScheduler):
+        async def wake(self, run: RunKey, at: datetime | None = None) -> None:
+            woken.append(run.id)
+            await super().wake(run, at)
+
+    async def quiet(task: Task) -> Answer:
+        return Answer("")
+
+    async with Loom(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
+        run = await app.start(folder)
+        await run.finished()
+        assert woken == [run.id]
+
+
 SWEEP_SETTINGS: dict[str, Callable[[str], Any]] = {
+    "Loom.scheduler": scheduler_of_the_app,
     "Loom.sweep": sweep_of_the_app,
     "Settings.sweep": sweep_of_a_file,
 }

@@ -44,7 +44,6 @@ from turnloom import (
     Weights,
     wiring,
 )
-from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
 from turnloom.agents.spec import DeclaredServer, ProviderChoice
 from turnloom.app.loom import LoomSettings
@@ -523,20 +522,6 @@ async def environment_of_the_app(folder: str) -> None:
         assert "mine" in str(explained)
 
 
-async def scheduler_of_the_app(folder: str) -> None:
-    woken: list[str] = []
-
-    class Waking(InlineScheduler):
-        async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-            woken.append(run.id)
-            await super().wake(run, at)
-
-    async with Loom(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
-        run = await app.start(folder)
-        await run.finished()
-        assert woken == [run.id]
-
-
 async def connection_of_the_app(folder: str) -> None:
     declare_server(folder)
     server, asked = FakeToolServer(), list[str]()
@@ -559,7 +544,6 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.clock": clock_of_the_app,
     "Loom.entropy": entropy_of_the_app,
     "Loom.environment": environment_of_the_app,
-    "Loom.scheduler": scheduler_of_the_app,
     **SWEEP_SETTINGS,
     **OBSERVER_SETTINGS,
     **WINDOW_SETTINGS,

@@ -11,6 +11,7 @@ from turnloom.errors import UsageError
 from turnloom.server import Limits, asgi
 from turnloom.server.limits import RateLimit, is_deeper
 from turnloom.server.problems import Refusal, without_paths
+from turnloom.server.routes.pages import Pages
 
 DEV = "acme:dev:developer"
 
@@ -182,3 +183,31 @@ def test_errors_name_no_folder_of_this_machine() -> None:
 def test_limits_are_positive() -> None:
     with pytest.raises(UsageError):
         Limits(streams=0)
+
+
+async def test_files_outside_of_the_ui_are_not_served(tmp_path: Path) -> None:
+    static = tmp_path / "static"
+    static.mkdir()
+    (static / "index.html").write_text("the ui")
+    (tmp_path / "secret").write_text("CANARY")
+    (static / "link").symlink_to(tmp_path / "secret")
+    client = Client(Pages(static))
+    for path in ("/ui/../../secret", "/ui/%2e%2e/secret", "/ui//etc/passwd", "/ui/link", "/ui/\0"):
+        reply = await client.get(path)
+        assert (reply.status, reply.body) == (200, b"the ui"), path
+        assert "script-src 'self'" in reply.headers["content-security-policy"]
+
+
+async def test_headers_and_logs_take_no_line_breaks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with site(tmp_path) as at:
+        client = at.client()
+        broken = "x%0d%0aset-cookie: a=b"
+        for path in (f"/runs/{broken}", f"/board/artifacts/{broken}", f"/runs?cursor={broken}"):
+            reply = await client.get(path)
+            assert reply.status in (400, 404) and "set-cookie" not in reply.headers
+        note = {"board": "notes-local", "type": "Note", "payload": {"text": "x"}, "id": "a\r\nb: c"}
+        made = await client.post("/board/artifacts", note)
+        assert "\n" not in made.headers.get("location", "") and "b" not in made.headers
+        assert not [each for each in caplog.messages if "\r" in each or "\n" in each]

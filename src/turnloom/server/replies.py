@@ -56,6 +56,12 @@ class Replies:
             "responses": {status: {"description": says, **content}, **refusals},
         }
 
+    def stream(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of an operation that may answer with a stream."""
+        made = self.raw({"content": content})
+        made["responses"][204] = {"description": "The stream has nothing left to give."}
+        return made
+
     def schema(self, kind: Any) -> dict[str, Any]:
         """A reference to the schema of a type."""
         if kind is RunEvent:

@@ -115,7 +115,7 @@ Opening = Annotated[OpenStream, Depends(_opening)]
     "/runs/{run}/events",
     operation_id="read_events",
     summary="Read or follow the events of a run",
-    **replies.raw({"content": {JSON: {"schema": _PAGE}, MEDIA_TYPE: _STREAM}}),
+    **replies.stream({JSON: {"schema": _PAGE}, MEDIA_TYPE: _STREAM}),
 )
 async def read_events(
     run: RunId,
@@ -140,7 +140,7 @@ async def read_events(
     "/runs/{run}/chat",
     operation_id="read_chat",
     summary="Read or follow the chat of a run",
-    **replies.raw({"content": {JSON: {"schema": replies.schema(ChatPage)}, MEDIA_TYPE: _STREAM}}),
+    **replies.stream({JSON: {"schema": replies.schema(ChatPage)}, MEDIA_TYPE: _STREAM}),
 )
 async def read_chat(
     run: RunId,
@@ -169,7 +169,7 @@ async def read_chat(
     "/events",
     operation_id="follow_runs",
     summary="Follow several runs",
-    **replies.raw({"content": {MEDIA_TYPE: _STREAM}}),
+    **replies.stream({MEDIA_TYPE: _STREAM}),
 )
 async def follow_runs(
     view: View,
