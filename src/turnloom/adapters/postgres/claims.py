@@ -209,8 +209,11 @@ class PostgresClaims:
         """Renew the claims, and end the scopes of those that are lost."""
         loop = asyncio.get_running_loop()
         fences = set(self._held)
+        clock = self._database.clock
         try:
             renewed = {row[0] for row in await self._call(queries.RENEW, self._owner, self._lease)}
+            if clock is not None:
+                await self._database.attempt(clock.measure, self._database.timeout)
         except StoreUnavailable as error:
             _log.warning("Cannot renew claims; retrying: %s", error)
             return
