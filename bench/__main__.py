@@ -25,6 +25,7 @@ from bench import (
     triggers,
     turns,
     vectors,
+    workers,
 )
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
@@ -46,6 +47,7 @@ SCENARIOS: dict[str, Scenario] = {
     "vectors": vectors.measure,
     "assembly": assembly.measure,
     "engines": engines.measure,
+    "workers": workers.measure,
 }
 
 # Width of the table on a terminal of unknown width.
