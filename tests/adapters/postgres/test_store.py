@@ -12,9 +12,10 @@ from turnloom.adapters.postgres.log import PostgresLog
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import EventLog
-from turnloom.runtime.ports import Plans
+from turnloom.runtime.ports import Backlog, Plans
 from turnloom.testing.contracts import (
     CODEC,
+    BacklogContract,
     BeliefStoreContract,
     BranchingContract,
     ClaimsContract,
@@ -181,3 +182,10 @@ class TestFollowing(_Fresh, FollowingContract):
     async def fresh(self) -> AsyncGenerator[tuple[EventLog, Any], None]:
         async with self.stores() as (store, other):
             yield store.log, other.artifacts
+
+
+class TestBacklog(_Fresh, BacklogContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[PostgresStore, Backlog], None]:
+        async with self.stores() as (store, _):
+            yield store, store.backlog

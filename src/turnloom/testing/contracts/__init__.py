@@ -22,6 +22,7 @@ a conftest. Build a log under test with `CODEC`, which has the events of the sui
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.backlog import BacklogContract
 from turnloom.testing.contracts.branches import BranchingContract
 from turnloom.testing.contracts.claims import ClaimsContract, FenceContract
 from turnloom.testing.contracts.documents import DocumentStoreContract
@@ -51,6 +52,7 @@ from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
+    "BacklogContract",
     "ArtifactStoreContract",
     "BeliefStoreContract",
     "BranchingContract",
