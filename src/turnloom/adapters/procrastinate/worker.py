@@ -16,7 +16,7 @@ from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive
 
 # Heartbeats per lease, and the leases after which a worker without one is forgotten.
-BEATS, FORGOTTEN = 3, 10
+BEATS, FORGOTTEN = 5, 10
 # Seconds between attempts while the store is unavailable.
 PAUSE = 0.2
 # Seconds that an ending worker takes to give its jobs back.

@@ -22,6 +22,7 @@ a conftest. Build a log under test with `CODEC`, which has the events of the sui
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.backlog import BacklogContract
 from turnloom.testing.contracts.beside import (
     AuditContract,
     FeedbackContract,
@@ -63,6 +64,7 @@ from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
+    "BacklogContract",
     "ArtifactStoreContract",
     "AuditContract",
     "BeliefStoreContract",
