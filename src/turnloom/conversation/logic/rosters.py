@@ -16,7 +16,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
-from turnloom.conversation.spec import FOREIGN_SETUP
+from turnloom.conversation.spec import AGENT_WORDS, FOREIGN_SETUP, in_our_words
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
@@ -33,10 +33,6 @@ ELSEWHERE = {
         "Use a board to limit who may see an artifact.",
     ),
 }
-
-
-# A key of agents in workflows of MozaiksAI, and ours.
-_SYNONYMS = {"structured_output": "structured_outputs"}
 
 
 class Roster(NamedTuple):
@@ -216,9 +212,7 @@ def _within_the_form(
     if value is None:
         return found
     kept = {key: each for key, each in value.items() if key not in ELSEWHERE}
-    if kept.keys().isdisjoint(_SYNONYMS.values()):
-        kept = {_SYNONYMS.get(key, key): each for key, each in kept.items()}
-    return DocumentEntry(found.path, kept)
+    return DocumentEntry(found.path, in_our_words(kept, AGENT_WORDS))
 
 
 def _check_name(scope: Scope, document: DeclarationFile, found: DocumentEntry, name: str) -> None:
