@@ -29,6 +29,7 @@ from turnloom.guards.spec import RunBudget, Selection
 from turnloom.hooks import logic as hooks
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
+from turnloom.variables.logic.migration.layout import FOREIGN as FOREIGN_VARIABLE
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.spec import Exposure, TimerTrigger
 
@@ -61,6 +62,7 @@ _ALSO: tuple[tuple[str, str, Schema], ...] = (
     ("LifecycleTool", "trigger", {"enum": ["on_start", "on_complete", "on_fail"]}),
     ("Handoff", "condition", {"type": "boolean"}),
     *(("Ui", key, {}) for key in FOREIGN_UI),
+    *(("VariableDefinition", key, {}) for key in FOREIGN_VARIABLE),
     *(("Handoff", key, {}) for key in FOREIGN_RULE),
     *(("Tool", key, {}) for key in FOREIGN_TOOL),
     *(("Agent", key, {}) for key in FOREIGN_SETUP),

@@ -63,6 +63,11 @@ def define(item: FileEntry, database: str | None) -> Result:
         fault = f"{preview(item.value)} is not an object."
     if fault or value is None:
         return Result(unreadable(item, fault), None)
+    return _migrated(item, value, database)
+
+
+def _migrated(item: FileEntry, value: dict[str, Any], database: str | None) -> Result:
+    """Migrate a variable that can be read."""
     draft, was = _lift(item, value, database)
     if item.today and _passes(item.name, value):
         return Result(Note(item.where, item.name, was, "unchanged"), _nameless(value))

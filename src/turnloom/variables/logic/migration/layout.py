@@ -177,6 +177,7 @@ _GONE = {
     "refresh_strategy": "a value is read once, when the run starts",
     "persist": "every value of a run is in its log",
     "ui_hidden": "only a text of an agent can be hidden",
+    "writer_ids": "only another system reads it",
 }
 
 
@@ -202,6 +203,11 @@ SOURCE_KEYS: Mapping[str, tuple[str, ...]] = {
 TRIGGER_KEYS = tuple(
     "type agent match equals contains regex tool response_key ui_hidden value from capture once "
     "hide exact trim ignore_case apply".split()
+)
+# Keys of variables that other systems of later releases read.
+FOREIGN = (
+    *("authority_class", "model_visible", "tool_visible", "persisted", "routing"),
+    *("authorization", "writer_ids"),
 )
 # Keys that some format has: none of them is misspelt.
 EARLIER = frozenset(
