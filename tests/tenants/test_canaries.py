@@ -36,7 +36,14 @@ from turnloom.board.spec import Public, is_shared
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import key
 
-BESIDE = (ports.BranchingLog, ports.Verifier, ports.VectorStore, ports.PrunableStore)
+BESIDE = (
+    ports.BranchingLog,
+    ports.Verifier,
+    ports.Copies,
+    ports.Removals,
+    ports.VectorStore,
+    ports.PrunableStore,
+)
 PORTS = {port.__name__: port for port in (*ports_of(ports.Store), *BESIDE)}
 KINDS = [*WRITERS, CLAIM]
 OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore", "PrunableStore"]
@@ -63,12 +70,15 @@ NO_STORES = {
     "Engine": "it answers",
     "Entropy": "it gives chance",
     "Environment": "it is of the process",
+    "Migrator": "it updates the schema",
     "Observer": "it is told of the runs of its app",
+    "PersonalData": "it removes; the suites of its ports have the tenants",
     "PlainSearch": "what it finds is for everybody",
     "Pruner": "it removes; its suite has the tenants",
     "Scheduler": "it keeps keys only",
     "Splitter": "it computes",
     "Store": "it is all of them",
+    "TenantList": "it lists them, for those who keep the store",
     "TokenCounter": "it computes",
     "ToolServer": "it has tools",
     "VectorSearch": "it asks a `VectorStore`, and its suite has the tenants",

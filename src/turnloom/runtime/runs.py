@@ -261,6 +261,7 @@ class Runs:
             starter=self._driver,
             mail=self._mailing,
             activities=self._posting.activities,
+            removals=stores.removals,
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 

@@ -189,6 +189,7 @@ def assemble(setup: Setup) -> Parts:
         results=results,
         plans=store.plans,
         per_turn=chosen.durability == "turn",
+        removals=getattr(store, "removals", None),
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     clock = _clock(store, doors)

@@ -47,6 +47,7 @@ from turnloom.runtime.ports import (
     Entropy,
     Inbox,
     Plans,
+    Removals,
     Snapshots,
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
@@ -135,6 +136,7 @@ class Stores:
     results: Results
     plans: Plans
     per_turn: bool = False
+    removals: Removals | None = None
 
 
 def _untold(run: RunKey) -> Tell | None:

@@ -29,6 +29,12 @@ from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.keeping import (
+    CopiesContract,
+    MigratorContract,
+    RemovalsContract,
+    TenantListContract,
+)
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -55,6 +61,7 @@ __all__ = [
     "BranchingContract",
     "CODEC",
     "ClaimsContract",
+    "CopiesContract",
     "DocumentStoreContract",
     "EmbedderContract",
     "EngineContract",
@@ -63,15 +70,18 @@ __all__ = [
     "FollowingContract",
     "InboxContract",
     "Measured",
+    "MigratorContract",
     "Noted",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
+    "RemovalsContract",
     "ResultsContract",
     "SchedulerContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
+    "TenantListContract",
     "TokenCounterContract",
     "ToolServerContract",
     "VectorSearchContract",
