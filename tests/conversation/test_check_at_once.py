@@ -22,6 +22,30 @@ def marked(files: dict[str, str]) -> set[tuple[str, int, str]]:
 
 
 ENTRIES = {
+    "an agent without a name, which is one of several that are missing": {
+        "agents.yaml": """
+            agents:
+            - {name: A, system_message: x}
+            - {system_message: y}           # W011
+            """,
+        "handoffs.yaml": """
+            - {source_agent: A, target_agent: B, handoff_type: after_work}          # W020
+            - {source_agent: C, target_agent: terminate, handoff_type: after_work}  # W020
+            """,
+        "context_variables.yaml": """
+            definitions:
+            - {type: boolean, source: {type: derived}}      # W011
+            agents:
+              A: {variables: [x, y]}                        # W021
+            """,
+    },
+    "a handoff of an older guide": {
+        "handoffs.yaml": """
+            handoffs:
+            - {from: A, to: B}                         # W014
+            - {from: B, to: terminate, trigger: done}  # W010
+            """,
+    },
     "a tool": {
         "tools.yaml": """
             tools:

@@ -142,7 +142,6 @@ def test_another_query_is_lost_and_a_hook_is_named(query):
         ({"fields": []}, "It names no field"),
         ({"fields": None}, "It names no field"),
         ({"fields": ["a", 3]}, "It names no field"),
-        ({"collection": ""}, "It has no `collection`."),
         ({"search_by": "owner"}, "Its `search_by` 'owner' is not an id of the run."),
         ({"search_by": ["app_id"]}, "Its `search_by` ['app_id']"),
     ],
@@ -151,6 +150,18 @@ def test_what_a_database_cannot_be_asked_is_lost(said, lost):
     found = declare(reference(**said))
     assert entry_of(found) is None
     assert note_of(found).lost[0].startswith(lost)
+
+
+def test_what_is_missing_in_a_source_stays_missing():
+    found = declare(reference(collection="", query_template={"kind": "memo"}, fields=["a"]))
+    assert entry_of(found)["source"] == {
+        "type": "database",
+        "filter": {"kind": "memo"},
+        "field": "a",
+    }
+    assert note_of(found).left and not note_of(found).lost
+    again = migrate(found.value)
+    assert (again.value, again.changed) == (found.value, False)
 
 
 @pytest.mark.parametrize("type", ["object", "string", None])
@@ -178,8 +189,8 @@ def test_what_a_source_says_beyond_today_is_named():
         ({"type": "static", "value": 3, "default": None}, {"type": "static", "value": 3}),
         ({"type": "static"}, {"type": "static", "value": None}),
         ({"type": "declarative", "value": 3}, {"type": "static", "value": 3}),
-        ({"type": "config"}, None),
-        ({"type": "content"}, None),
+        ({"type": "config"}, {"type": "environment"}),
+        ({"type": "content", "index": 1}, {"type": "content", "index": 1}),
     ],
 )
 def test_constants(source, became):
@@ -395,6 +406,28 @@ def test_what_cannot_be_read_is_a_note(value, lost):
     (note,) = found.notes
     assert note.became == "lost"
     assert note.lost[0].startswith(lost)
+
+
+def test_a_misspelt_section_stays_for_the_check_to_name():
+    found = migrate({"definitions": {}, "agent": {"A": {"variables": ["x"]}}})
+    assert found.value["context_variables"]["agent"] == {"A": {"variables": ["x"]}}
+    (note,) = found.notes
+    assert (note.became, note.lost) == ("left", ()) and note.left
+    again = migrate(found.value)
+    assert (again.value, again.changed) == (found.value, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ("workflows/_pack/x.json", "_pack/x.json"),
+        ("./workflows/_shared/a/x.json", "_shared/a/x.json"),
+        ("workflows/Sales/x.json", "x.json"),
+    ],
+)
+def test_a_path_from_the_root_keeps_what_workflows_share(said, path):
+    found = declare({"type": "object", "source": {"type": "file", "path": said}})
+    assert entry_of(found)["source"]["path"] == path
 
 
 def test_a_file_nested_beyond_reading_is_a_note():

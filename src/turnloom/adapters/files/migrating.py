@@ -188,15 +188,24 @@ def undo_replacement(root: str) -> Replaced:
         raise UsageError(f"{root!r} has no migration to undo.")
     last = records[max(records)]
     record = _read(root, last)
+    backups = {
+        file: backup
+        for file, backup in record.backups.items()
+        if record.finished or os.path.lexists(os.path.join(root, backup))
+    }
     for file, digest in record.digests.items():
         found, backup = _digest(os.path.join(root, file)), record.backups.get(file)
+        if backup is not None and file not in backups:
+            continue  # restored by an undo that was killed
         former = _digest(os.path.join(root, backup)) if backup else None
         if found != digest and (record.finished or found != former):
             raise UsageError(
                 f"{file!r} was changed after the migration. Restore it yourself, from "
                 f"{backup or 'nothing'!r}."
             )
-    _restore(root, record.backups, [*record.created, last])
+    if record.finished:  # an undo that is killed can be repeated
+        _write(root, last, record._replace(finished=False))
+    _restore(root, backups, [*record.created, last])
     return Replaced({**record.backups}, [*record.created])
 
 

@@ -35,6 +35,7 @@ from turnloom.conversation.logic.tooling import (
     read_tooling,
 )
 from turnloom.conversation.spec import (
+    FOREIGN_VERSION,
     Conversation,
     HandoffRule,
     Orchestrator,
@@ -139,6 +140,7 @@ def check(
     if not folder.documents and not broken.intersection(PARTS):
         return None, []  # the folder is empty, which its reader has reported
     report = Report(folder.name)
+    folder = _unversioned(report, folder)
     scope = Scope(report, folder, broken | set_aside)
     orchestrator = scope.orchestrator()
     agents = read_agents(scope)
@@ -186,6 +188,17 @@ def check(
         visible=visible,
     )
     return conversation, sorted(report.problems)
+
+
+def _unversioned(report: Report, folder: Folder) -> Folder:
+    """The folder without the versions of its formats, which are reported."""
+    kept = dict(folder.documents)
+    for part, document in folder.documents.items():
+        entry = DocumentEntry((), document.value)
+        own = report.foreign(document, entry, FOREIGN_VERSION)
+        if own is not entry:
+            kept[part] = replace(document, value=own.value)
+    return replace(folder, documents=kept)
 
 
 def definition_digest(documents: Mapping[str, DeclarationFile]) -> str:

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from pydantic import BaseModel
@@ -14,11 +14,14 @@ from pydantic.json_schema import models_json_schema
 from turnloom.agents.logic.outputs.shipped import SCHEMA
 from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
 from turnloom.conversation.spec import (
+    FOREIGN_RULE,
     FOREIGN_SETUP,
     FOREIGN_START,
     FOREIGN_TOOL,
+    FOREIGN_UI,
     Handoff,
     Orchestrator,
+    Startup,
     UiConfig,
 )
 from turnloom.errors import UsageError
@@ -26,6 +29,7 @@ from turnloom.guards.spec import RunBudget, Selection
 from turnloom.hooks import logic as hooks
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
+from turnloom.variables.logic.migration.layout import FOREIGN as FOREIGN_VARIABLE
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.spec import Exposure, TimerTrigger
 
@@ -51,6 +55,15 @@ _ALSO: tuple[tuple[str, str, Schema], ...] = (
     ("Exposure", "agent", _TEXT),
     ("Derived", "transitions", {"type": ["array", "null"], "maxItems": 0}),
     ("Agent", "structured_output", _TEXT),
+    ("Orchestrator", "workflow_startup_mode", {"enum": [*get_args(Startup), None]}),
+    ("Orchestrator", "orchestration_pattern", {"const": "ag2_network"}),
+    ("Tool", "auto_tool_call", {"type": ["boolean", "null"]}),
+    ("Tool", "tool_type", {"const": "UI_Surface"}),
+    ("LifecycleTool", "trigger", {"enum": ["on_start", "on_complete", "on_fail"]}),
+    ("Handoff", "condition", {"type": "boolean"}),
+    *(("Ui", key, {}) for key in FOREIGN_UI),
+    *(("VariableDefinition", key, {}) for key in FOREIGN_VARIABLE),
+    *(("Handoff", key, {}) for key in FOREIGN_RULE),
     *(("Tool", key, {}) for key in FOREIGN_TOOL),
     *(("Agent", key, {}) for key in FOREIGN_SETUP),
     *(("Orchestrator", key, {}) for key in FOREIGN_START),

@@ -15,7 +15,7 @@ from turnloom.variables.logic.cycles import cycle_of
 from turnloom.variables.logic.earlier import check_earlier, triggers_in
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
-from turnloom.variables.logic.migration.layout import OLDER, is_bare, is_older_source
+from turnloom.variables.logic.migration.layout import FOREIGN, OLDER, is_bare, is_older_source
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -130,7 +130,11 @@ def check_variables(
         for name, entry in views.entries.items()
         if (exposure := _exposure(report, document, entry, agents)) is not None
     }
-    complete = declared.complete and not is_older
+    shown = {name for each in exposures.values() for name in each.variables}
+    nameless = len(as_array(value.get("definitions")) or ()) - len(declared.entries)
+    # Names that outnumber the entries without one cannot all be theirs.
+    is_complete = declared.complete or len(shown - {*names, *BAKED_IN, *BASE}) > nameless > 0
+    complete = is_complete and not is_older
     if complete:
         _check_exposed(report, document, exposures.values(), views.entries, declared=names)
         _check_heard(report, document, definitions, declared.entries, declared=names)
@@ -194,6 +198,7 @@ def _definition(
         message = f"{name!r} is {what} and cannot be redefined."
         report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         return None
+    entry = report.foreign(document, entry, FOREIGN)
     definition = report.model(document, entry, definition_model())
     if definition is not None:
         for fault in faults(definition):

@@ -23,7 +23,10 @@ def check_earlier(report: Report, document: DeclarationFile, entry: DocumentEntr
     path, kind = (*entry.path, "source"), str(source.get("type"))
     known = ("type", *SOURCE_KEYS.get(kind, ()))
     _check_keys(report, document, DocumentEntry(path, source), known, also=EARLIER)
-    _check_needed(report, document, DocumentEntry(path, source), _NEEDED.get(kind, ()))
+    needed = _NEEDED.get(kind, ())
+    if kind == "config" and source.get("default") is None:
+        needed = ("env_var",)
+    _check_needed(report, document, DocumentEntry(path, source), needed)
     for place, trigger in triggers_in(source):
         where = (*path, *place)
         heard = str(trigger.get("type"))

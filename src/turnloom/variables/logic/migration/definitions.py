@@ -62,11 +62,19 @@ def define(item: FileEntry, database: str | None) -> Result:
     if not fault and value is None:
         fault = f"{preview(item.value)} is not an object."
     if fault or value is None:
-        return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
+        return Result(unreadable(item, fault), None)
+    return _migrated(item, value, database)
+
+
+def _migrated(item: FileEntry, value: dict[str, Any], database: str | None) -> Result:
+    """Migrate a variable that can be read."""
     draft, was = _lift(item, value, database)
     if item.today and _passes(item.name, value):
         return Result(Note(item.where, item.name, was, "unchanged"), _nameless(value))
     entry = _rewrite(draft)
+    if entry is None and draft.remarks.left:
+        entry = {**draft.body, "source": {"type": draft.kind, **draft.source}}
+        return Result(note_of(item, was, "left", draft.remarks), entry)
     if entry is None:
         return Result(note_of(item, was, "lost", draft.remarks), None)
     if item.today and same(entry, value):
@@ -79,6 +87,13 @@ def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note
     """The note of an entry, with its remarks."""
     lost, assumed, left = map(tuple, (remarks.lost, remarks.assumed, remarks.left))
     return Note(item.where, item.name, was, became, lost=lost, assumed=assumed, left=left)
+
+
+def unreadable(item: FileEntry, fault: str) -> Note:
+    """The note of an entry that cannot be read: it stays as it is, or is lost."""
+    if item.kept:
+        return Note(item.where, item.name, unread(item), "left", left=(f"It stays: {fault}",))
+    return Note(item.where, item.name, unread(item), "lost", lost=(fault,))
 
 
 def unread(item: FileEntry) -> str:

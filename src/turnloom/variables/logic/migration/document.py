@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.exposure import names_in, names_of
-from turnloom.variables.logic.migration.definitions import Result, define, note_of, unread
+from turnloom.variables.logic.migration.definitions import Result, define, note_of, unreadable
 from turnloom.variables.logic.migration.layout import (
     OUTER,
     VIEWS,
@@ -33,7 +33,7 @@ def show(item: FileEntry, gone: Set[str]) -> Result:
     body = _body(item)
     if item.fault or body is None:
         fault = item.fault or f"{preview(item.value)} is not an exposure."
-        return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
+        return Result(unreadable(item, fault), None)
     was = f"older format {item.section!r}"
     today = item.today and as_object(item.value) is not None
     if item.section == "agents":
@@ -188,7 +188,11 @@ def _migrate(value: Json) -> Migrated:
     every = tuple(note for pair in zip(notes, more, strict=True) for note in pair if note)
     if layout.today and all(note.became == "unchanged" for note in every):
         return Migrated(value, False, every)
-    return Migrated({OUTER: {"definitions": definitions, "agents": agents}}, True, every, stubs)
+    kept = {item.name: item.value for item in layout.items if item.kept}
+    found = {OUTER: {"definitions": definitions, "agents": agents, **kept}}
+    if same(found, value):
+        return Migrated(value, False, every)
+    return Migrated(found, True, every, stubs)
 
 
 def _stubs(

@@ -114,7 +114,7 @@ def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
     if source["type"] == "static":
         return ""
     if source["type"] == "file":
-        return "string" if source["format"] == "text" else "object"
+        return "string" if source.get("format", "text") == "text" else "object"
     values = [each.get("value", True) for each in source.get("triggers", ()) if "agent" in each]
     if values and kind_of(values[0]) in type_names:
         return kind_of(values[0])

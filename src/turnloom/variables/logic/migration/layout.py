@@ -27,10 +27,11 @@ SECTIONS = {
 # Kinds of sources that only older formats have.
 _OLDER_SOURCES = frozenset(
     {"config", "state", "data_reference", "data_entity", "computed", "external"}
-    | {"runtime", "declarative"}
+    | {"runtime", "declarative", "build_context"}
 )
 # A path from the root of the project instead of the workflow folder.
-FROM_ROOT = re.compile(r"(?:\./)*workflows/[^/]+/|(?:\./)+")
+# What starts with an underscore is no workflow: several of them share it.
+FROM_ROOT = re.compile(r"(?:\./)*workflows/(?:(?=_)|[^/]+/)|(?:\./)+")
 _DATABASES = ("database_name", "default_database_name", "default_database")
 
 # Keys of older formats only.
@@ -61,6 +62,7 @@ class FileEntry(NamedTuple):
     value: Json
     today: bool = False
     fault: str = ""
+    kept: bool = False  # as it is: it is misspelt, which the check says
 
 
 class Layout(NamedTuple):
@@ -121,7 +123,8 @@ def _items(key: str, part: Json) -> Iterator[FileEntry]:
     elif is_bare(key, part):
         yield FileEntry(key, key, "", part)
     else:
-        yield FileEntry(key, key, "", part, fault=f"{preview(part)} is not recognised.")
+        fault, meant = f"{preview(part)} is not recognised.", nearest(key, [*SECTIONS, *VIEWS])
+        yield FileEntry(key, key, "", part, fault=fault, kept=meant is not None)
 
 
 def _section(section: str, part: Json) -> Iterator[FileEntry]:
@@ -174,6 +177,7 @@ _GONE = {
     "refresh_strategy": "a value is read once, when the run starts",
     "persist": "every value of a run is in its log",
     "ui_hidden": "only a text of an agent can be hidden",
+    "writer_ids": "only another system reads it",
 }
 
 
@@ -193,11 +197,17 @@ SOURCE_KEYS: Mapping[str, tuple[str, ...]] = {
     "external": ("service", "operation", "params", "auth", "cache", "retry", "default"),
     "file": ("path", "format", "encoding", "default"),
     "runtime": ("default", "required"),
+    "build_context": ("path", "default", "required"),
     "declarative": ("value", "default"),
 }
 TRIGGER_KEYS = tuple(
     "type agent match equals contains regex tool response_key ui_hidden value from capture once "
     "hide exact trim ignore_case apply".split()
+)
+# Keys of variables that other systems of later releases read.
+FOREIGN = (
+    *("authority_class", "model_visible", "tool_visible", "persisted", "routing"),
+    *("authorization", "writer_ids"),
 )
 # Keys that some format has: none of them is misspelt.
 EARLIER = frozenset(
