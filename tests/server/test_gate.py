@@ -176,7 +176,7 @@ def test_depth_is_counted_outside_of_texts() -> None:
 
 
 def test_errors_name_no_folder_of_this_machine() -> None:
-    told = without_paths("Folder '/srv/ann/secret.yaml', /etc/passwd; not a/b or http://h/p/q.")
+    told = without_paths("Folder '/srv/data/secret.yaml', /etc/passwd; not a/b or http://h/p/q.")
     assert told == "Folder '…/secret.yaml', …/passwd; not a/b or http://h/p/q."
 
 

@@ -44,15 +44,6 @@ async def test_many_streams_at_once(tmp_path: Path) -> None:
         found = await asyncio.gather(*(follow(server, run) for _ in range(200)))
         seqs = [[frame.id for frame in frames if frame.event == "message"] for frames in found]
         assert all(each == seqs[0] for each in seqs) and len(seqs[0]) > 20
-        runs = [await start(server, "Short") for _ in range(1000)]
-        together = asyncio.Semaphore(1000)
-
-        async def one(run: str) -> str:
-            async with together:
-                frames = await follow(server, run)
-                return frames[-2].data["event"]["kind"]
-
-        assert {*await asyncio.gather(*map(one, runs))} == {"run.finished"}
         chat = [await start(server, "Chat") for _ in range(1000)]
         async with asyncio.timeout(PATIENCE):
             opened = [connected(server) for _ in chat]

@@ -186,3 +186,31 @@ async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
             async with asyncio.timeout(PATIENCE):
                 while b": ping" not in stream.raw:  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
+
+
+async def test_a_board_is_followed_from_a_position(tmp_path: Path) -> None:
+    async with site(tmp_path, keys=True) as at:
+        ann, dev = at.client("acme:ann:user"), at.client("acme:dev:developer")
+
+        async def publish(id: str, **more: Any) -> None:
+            body = {"board": "notes-acme", "type": "Note", "payload": {"text": id}, "id": id}
+            assert (await dev.post("/board/artifacts", body | more)).status == 201
+
+        await publish("a")
+        await publish("hidden", visibility={"kind": "private", "agents": ["x"]})
+        async with ann.stream("/board/stream") as stream:
+            first = await stream.next()
+            await publish("b")
+            second = await stream.next()
+        assert first is not None and second is not None
+        assert [first.data["id"], second.data["id"]] == ["a", "b"]
+        await publish("c")
+        for position, expected in ((first.id, ["b", "c"]), (second.id, ["c"])):
+            async with ann.stream("/board/stream", {"Last-Event-ID": position or ""}) as stream:
+                seen = [await stream.next() for _ in expected]
+            assert [each and each.data["id"] for each in seen] == expected
+        async with dev.stream('/board/stream?where=["text","eq","hidden"]') as stream:
+            only = await stream.next()
+            assert only is not None and only.data["id"] == "hidden"
+        async with ann.stream("/board/stream", {"Last-Event-ID": "x"}) as stream:
+            assert await stream.next_status() == 400

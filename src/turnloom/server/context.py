@@ -1,5 +1,6 @@
 """What routes work with: who asks, the app as they see it, and the state of the server."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, cast
 
@@ -12,7 +13,7 @@ from turnloom.runs.principal import Principal
 from turnloom.server.gate import Identity
 from turnloom.server.jobs import Jobs
 from turnloom.server.limits import Limits, OpenStreams, RateLimit
-from turnloom.server.streams import Streams
+from turnloom.server.streams import EventStream, StreamFeed, Streams
 
 
 @dataclass(slots=True)
@@ -59,3 +60,14 @@ View = Annotated[LoomView, Depends(view_of)]
 State = Annotated[Served, Depends(served_of)]
 Asking = Annotated[Identity, Depends(identity_of)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="The most items of a page.")]
+
+
+def open_stream(state: Served, asking: Identity, feeds: Sequence[StreamFeed]) -> EventStream:
+    """A stream for the one who asks.
+
+    Raises:
+        Refusal: they have as many as they may.
+    """
+    state.open_streams.check(asking.key)
+    counting = state.open_streams.one(asking.key)
+    return EventStream(feeds, limits=state.limits, streams=state.streams, counting=counting)

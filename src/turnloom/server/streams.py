@@ -222,20 +222,69 @@ class Streams:
         return len(self._open)
 
 
+class StreamFeed(Protocol):
+    """What a stream sends, from one source."""
+
+    async def pump(self, outbox: Outbox) -> None:
+        """Put frames into the outbox until the source ends."""
+        ...
+
+    def sent(self) -> None:
+        """Note that the outbox was emptied."""
+        ...
+
+
 # The position of a stream after an event: of its run alone, or of each of its runs.
 Position = Callable[[Mapping[str, int]], str]
 
 
+class RunFeed:
+    """The events of a run after the position in `after`, up to its end, and the text in progress.
+    Events up to the position `stored` are there already; `after` is shared by the runs of a
+    stream."""
+
+    def __init__(
+        self, run: Followed, after: dict[str, int], stored: int, position: Position
+    ) -> None:
+        self._run = run
+        self._after = after
+        self._stored = stored
+        self._position = position
+        self._texts: TextDeltas | None = None
+
+    async def pump(self, outbox: Outbox) -> None:
+        """Put the events into the outbox. The text in progress follows what is stored already,
+        which some readers see only a part of."""
+        run, stored, loop = self._run, self._stored, asyncio.get_running_loop()
+        texts = self._texts = TextDeltas(run, outbox)
+        after = self._after[run.id]
+        begins = loop.call_later(CAUGHT_UP if after < stored else 0, texts.begin)
+        try:
+            async with aclosing(run.events(after)) as events:
+                async for event in events:
+                    begins.cancel()
+                    self._after[run.id] = event.seq
+                    made = msgspec.json.encode(StreamedEvent(run.id, event))
+                    await outbox.put(frame(made, id=self._position(self._after)))
+                    if not texts.has_begun:
+                        wait = CAUGHT_UP if event.seq < stored else 0
+                        begins = loop.call_later(wait, texts.begin)
+        finally:
+            begins.cancel()
+            texts.end()
+
+    def sent(self) -> None:
+        """Send text that was dropped again."""
+        if self._texts is not None:
+            self._texts.catch_up()
+
+
 class EventStream(Response):
-    """A response that follows runs until all of them have ended: from the positions `after`. Events
-    up to the positions `stored` are there already."""
+    """A response that sends what its feeds give until all of them have ended."""
 
     def __init__(
         self,
-        runs: Sequence[Followed],
-        after: Mapping[str, int],
-        stored: Mapping[str, int],
-        position: Position,
+        feeds: Sequence[StreamFeed],
         *,
         limits: Limits,
         streams: Streams,
@@ -243,15 +292,11 @@ class EventStream(Response):
     ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]  # it is not known
-        self._runs = runs
-        self._after = dict(after)
-        self._stored = stored
-        self._position = position
+        self._feeds = feeds
         self._limits = limits
         self._streams = streams
         self._counting = counting
         self._outbox = Outbox()
-        self._texts = [TextDeltas(run, self._outbox) for run in runs]
 
     def cut(self, reason: str, problem: Problem | None = None) -> None:
         """End the stream early."""
@@ -269,8 +314,6 @@ class EventStream(Response):
                     group.cancel_scope.cancel()
             finally:
                 self._streams.remove(self)
-                for texts in self._texts:
-                    texts.end()
 
     async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
         """Stop when the client leaves."""
@@ -279,11 +322,11 @@ class EventStream(Response):
         scope.cancel()
 
     async def _pump(self) -> None:
-        """Follow all runs, and say why the stream ends."""
+        """Pump all feeds, and say why the stream ends."""
         try:
             async with anyio.create_task_group() as group:
-                for run, texts in zip(self._runs, self._texts, strict=True):
-                    group.start_soon(self._follow, run, texts)
+                for feed in self._feeds:
+                    group.start_soon(feed.pump, self._outbox)
         except* TurnloomError as failed:
             error = failed.exceptions[0]
             while isinstance(error, BaseExceptionGroup):
@@ -293,26 +336,6 @@ class EventStream(Response):
         else:
             ended = frame(msgspec.json.encode(StreamEnd("ended")), "end")
             self._outbox.close(ended)
-
-    async def _follow(self, run: Followed, texts: TextDeltas) -> None:
-        """Send the events of a run. The text in progress follows what is stored already, which some
-        readers see only a part of."""
-        after, stored = self._after[run.id], self._stored[run.id]
-        loop = asyncio.get_running_loop()
-        begins = loop.call_later(CAUGHT_UP if after < stored else 0, texts.begin)
-        try:
-            async with aclosing(run.events(after)) as events:
-                async for event in events:
-                    begins.cancel()
-                    self._after[run.id] = event.seq
-                    made = msgspec.json.encode(StreamedEvent(run.id, event))
-                    await self._outbox.put(frame(made, id=self._position(self._after)))
-                    if not texts.has_begun:
-                        wait = CAUGHT_UP if event.seq < stored else 0
-                        begins = loop.call_later(wait, texts.begin)
-        finally:
-            begins.cancel()
-            texts.end()
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -330,8 +353,8 @@ class EventStream(Response):
                 return  # an incomplete response closes the connection
             if loop.time() - begun > self._limits.slow_seconds and not is_last:
                 self.cut("slow")
-            for texts in self._texts:
-                texts.catch_up()
+            for feed in self._feeds:
+                feed.sent()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -12,14 +12,23 @@ from turnloom.app.view import BoardView
 from turnloom.board.spec import Artifact, BoardSummary, Envelope, FilterConfig, TagFilter
 from turnloom.board.spec.artifacts import Visibility
 from turnloom.errors import InvalidArtifact
-from turnloom.server.context import Limit, View
+from turnloom.server.artifact_feed import ArtifactFeed, ArtifactPosition
+from turnloom.server.context import Asking, Limit, State, View, open_stream
 from turnloom.server.problems import Refusal
 from turnloom.server.replies import replies, reply
+from turnloom.server.routes.events import LastEventId
 from turnloom.server.routes.runs import Body
+from turnloom.server.streams import MEDIA_TYPE
 
 router = APIRouter(tags=["board"])
 
 ArtifactId = Annotated[str, Path(description="The id of an artifact.", max_length=1000)]
+
+_STREAM = (
+    "Server-sent events: the `data` of each is an `Artifact`, and its `id` the position. `cut` "
+    "says why the stream ends; come back with the last `id`."
+)
+_CONTENT = {MEDIA_TYPE: {"schema": {"type": "string", "description": _STREAM}}}
 
 # The most artifacts of a lineage.
 MOST_RELATED = 200
@@ -94,6 +103,25 @@ def _first(error: Exception) -> str:
 
 
 Filter = Annotated[FilterConfig, Depends(_filter)]
+
+
+@router.get(
+    "/board/stream",
+    operation_id="follow_artifacts",
+    summary="Follow artifacts",
+    **replies.raw({"content": _CONTENT}),
+)
+async def follow_artifacts(
+    view: View,
+    state: State,
+    asking: Asking,
+    filter: Filter,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """A stream of the artifacts that match a filter and that you may see, those that are there
+    first. Coming back with the last `id` repeats nothing."""
+    after = ArtifactPosition.read(last_event_id)
+    return open_stream(state, asking, [ArtifactFeed(view.board(), filter, after)])
 
 
 @router.get(

@@ -12,10 +12,18 @@ from turnloom.errors import UsageError
 from turnloom.events import RunEvent
 from turnloom.log.events import ENDS
 from turnloom.runs.chat import ChatEvent
-from turnloom.server.context import Asking, Limit, State, View
+from turnloom.server.context import Asking, Limit, State, View, open_stream
 from turnloom.server.replies import JSON, replies, reply
 from turnloom.server.routes.runs import RunId
-from turnloom.server.streams import MEDIA_TYPE, EventStream, Followed, Position
+from turnloom.server.streams import (
+    MEDIA_TYPE,
+    Followed,
+    Position,
+    RunFeed,
+    StreamedEvent,
+    StreamedText,
+    StreamEnd,
+)
 
 router = APIRouter(tags=["events"])
 
@@ -53,6 +61,13 @@ _STREAM = {
         "`StreamedEvent`, and their `id` the position. `delta` and `reset` are pieces of an answer "
         "in progress (`StreamedText`) and have no `id`. `end` and `cut` say why the stream ends "
         "(`StreamEnd`); after a `cut`, come back with the last `id`.",
+        "x-frames": {
+            "message": replies.schema(StreamedEvent),
+            "delta": replies.schema(StreamedText),
+            "reset": replies.schema(StreamedText),
+            "end": replies.schema(StreamEnd),
+            "cut": replies.schema(StreamEnd),
+        },
     }
 }
 
@@ -84,25 +99,13 @@ def _opening(view: View, state: State, asking: Asking) -> "OpenStream":
         followed: Callable[[Run], Followed] = _whole,
     ) -> Response:
         found = {run: await view.handle(run).summary() for run in after}
-        stored = {run: each.events for run, each in found.items()}
-        runs = [
-            followed(view.handle(run))
+        positions = dict(after)
+        feeds = [
+            RunFeed(followed(view.handle(run)), positions, each.events, position)
             for run, each in found.items()
             if after[run] < each.events or f"run.{each.status}" not in ENDS
         ]
-        if not runs:
-            return Response(status_code=204)
-        state.open_streams.check(asking.key)
-        counting = state.open_streams.one(asking.key)
-        return EventStream(
-            runs,
-            after,
-            stored,
-            position,
-            limits=state.limits,
-            streams=state.streams,
-            counting=counting,
-        )
+        return open_stream(state, asking, feeds) if feeds else Response(status_code=204)
 
     return opening
 
