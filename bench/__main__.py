@@ -20,11 +20,13 @@ from bench import (
     hops,
     imports,
     parking,
+    postgres,
     replaying,
     resuming,
     triggers,
     turns,
     vectors,
+    workers,
 )
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
@@ -32,6 +34,7 @@ from bench.report import as_json, show
 SCENARIOS: dict[str, Scenario] = {
     "memory": turns.in_memory,
     "sqlite": turns.in_sqlite,
+    "postgres": postgres.measure,
     "derive": triggers.measure,
     "import": imports.measure,
     "parked": parking.measure,
@@ -46,6 +49,7 @@ SCENARIOS: dict[str, Scenario] = {
     "vectors": vectors.measure,
     "assembly": assembly.measure,
     "engines": engines.measure,
+    "workers": workers.measure,
 }
 
 # Width of the table on a terminal of unknown width.

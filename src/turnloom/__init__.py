@@ -4,6 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from turnloom.access.service import Credential as Credential
+    from turnloom.access.spec import ApiKey as ApiKey
+    from turnloom.access.spec import AuditEntry as AuditEntry
+    from turnloom.access.spec import CreatedKey as CreatedKey
     from turnloom.agents.spec import Answer as Answer
     from turnloom.agents.spec import CallComponent as CallComponent
     from turnloom.agents.spec import Component as Component
@@ -25,8 +29,16 @@ if TYPE_CHECKING:
     from turnloom.app import History as History
     from turnloom.app import Loom as Loom
     from turnloom.app import Run as Run
+    from turnloom.app.choosing import RunChoice as RunChoice
+    from turnloom.app.feedback import Opinion as Opinion
+    from turnloom.app.feedback import RunFeedback as RunFeedback
+    from turnloom.app.keys import ApiKeys as ApiKeys
+    from turnloom.app.keys import AuditLog as AuditLog
+    from turnloom.app.keys import Authentication as Authentication
     from turnloom.app.loom import LoomSettings as LoomSettings
-    from turnloom.app.loom import RunChoice as RunChoice
+    from turnloom.app.schedules import Schedules as Schedules
+    from turnloom.app.view import BoardView as BoardView
+    from turnloom.app.view import LoomView as LoomView
     from turnloom.assembly.events import Withheld as Withheld
     from turnloom.assembly.logic.assembled import AssembledContext as AssembledContext
     from turnloom.assembly.ports import VectorSearch as VectorSearch
@@ -111,6 +123,7 @@ if TYPE_CHECKING:
     from turnloom.errors import DocumentsUnavailable as DocumentsUnavailable
     from turnloom.errors import EngineError as EngineError
     from turnloom.errors import FlowError as FlowError
+    from turnloom.errors import Forbidden as Forbidden
     from turnloom.errors import InvalidArtifact as InvalidArtifact
     from turnloom.errors import InvalidUpdate as InvalidUpdate
     from turnloom.errors import LeaseLost as LeaseLost
@@ -118,8 +131,10 @@ if TYPE_CHECKING:
     from turnloom.errors import LogError as LogError
     from turnloom.errors import LoopDetected as LoopDetected
     from turnloom.errors import LoopLimit as LoopLimit
+    from turnloom.errors import MessageRejected as MessageRejected
     from turnloom.errors import MissingContext as MissingContext
     from turnloom.errors import NoCandidates as NoCandidates
+    from turnloom.errors import NotAuthenticated as NotAuthenticated
     from turnloom.errors import NotYours as NotYours
     from turnloom.errors import PlanChanged as PlanChanged
     from turnloom.errors import PredicateFailed as PredicateFailed
@@ -152,6 +167,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.timeline import Timeline as Timeline
     from turnloom.explain.spec.turn import TurnExplained as TurnExplained
     from turnloom.explain.spec.variable import VariableExplained as VariableExplained
+    from turnloom.feedback.spec import Feedback as Feedback
     from turnloom.flow.logic.flows import Flow as Flow
     from turnloom.flow.logic.flows import FlowSettings as FlowSettings
     from turnloom.flow.spec import AgentStep as AgentStep
@@ -194,6 +210,8 @@ if TYPE_CHECKING:
     from turnloom.reaction.spec import Batch as Batch
     from turnloom.reaction.spec import Join as Join
     from turnloom.reaction.spec.builder import AgentBuilder as AgentBuilder
+    from turnloom.runs.chat import ChatEvent as ChatEvent
+    from turnloom.runs.principal import Principal as Principal
     from turnloom.runtime.ports import Observer as Observer
     from turnloom.runtime.spec import Delivery as Delivery
     from turnloom.runtime.spec import Delta as Delta
@@ -201,8 +219,14 @@ if TYPE_CHECKING:
     from turnloom.runtime.spec import ObservedRun as ObservedRun
     from turnloom.runtime.spec import PrunedRun as PrunedRun
     from turnloom.runtime.spec import RunSummary as RunSummary
+    from turnloom.runtime.spec import SentMessage as SentMessage
     from turnloom.runtime.spec import StoredPlan as StoredPlan
     from turnloom.runtime.spec import VerifiedRun as VerifiedRun
+    from turnloom.runtime.spec import WaitingQuestion as WaitingQuestion
+    from turnloom.schedules.spec import PlannedStart as PlannedStart
+    from turnloom.schedules.spec import Schedule as Schedule
+    from turnloom.schedules.spec import ScheduleStatus as ScheduleStatus
+    from turnloom.schedules.spec import StartedFiring as StartedFiring
     from turnloom.variables.service import LookupIndex as LookupIndex
     from turnloom.variables.spec import UNCHANGED as UNCHANGED
     from turnloom.variables.spec import Context as Context
@@ -235,9 +259,11 @@ _NAMES = {
         "Loom",
         "Run",
     ),
-    "turnloom.app.loom": (
-        "LoomSettings",
-        "RunChoice",
+    "turnloom.app.choosing": ("RunChoice",),
+    "turnloom.app.loom": ("LoomSettings",),
+    "turnloom.app.view": (
+        "BoardView",
+        "LoomView",
     ),
     "turnloom.assembly.events": ("Withheld",),
     "turnloom.assembly.logic.assembled": ("AssembledContext",),
@@ -334,6 +360,8 @@ _NAMES = {
         "DocumentsUnavailable",
         "EngineError",
         "FlowError",
+        "Forbidden",
+        "NotAuthenticated",
         "InvalidArtifact",
         "InvalidUpdate",
         "LeaseLost",
@@ -341,6 +369,7 @@ _NAMES = {
         "LogError",
         "LoopDetected",
         "LoopLimit",
+        "MessageRejected",
         "MissingContext",
         "NoCandidates",
         "NotYours",
@@ -440,6 +469,31 @@ _NAMES = {
         "Join",
     ),
     "turnloom.reaction.spec.builder": ("AgentBuilder",),
+    "turnloom.runs.chat": ("ChatEvent",),
+    "turnloom.access.service": ("Credential",),
+    "turnloom.access.spec": (
+        "ApiKey",
+        "AuditEntry",
+        "CreatedKey",
+    ),
+    "turnloom.app.feedback": (
+        "Opinion",
+        "RunFeedback",
+    ),
+    "turnloom.app.keys": (
+        "ApiKeys",
+        "AuditLog",
+        "Authentication",
+    ),
+    "turnloom.app.schedules": ("Schedules",),
+    "turnloom.feedback.spec": ("Feedback",),
+    "turnloom.schedules.spec": (
+        "PlannedStart",
+        "Schedule",
+        "ScheduleStatus",
+        "StartedFiring",
+    ),
+    "turnloom.runs.principal": ("Principal",),
     "turnloom.runtime.ports": ("Observer",),
     "turnloom.runtime.spec": (
         "Delivery",
@@ -448,8 +502,10 @@ _NAMES = {
         "ObservedRun",
         "PrunedRun",
         "RunSummary",
+        "SentMessage",
         "StoredPlan",
         "VerifiedRun",
+        "WaitingQuestion",
     ),
     "turnloom.variables.service": ("LookupIndex",),
     "turnloom.variables.spec": (

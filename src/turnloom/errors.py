@@ -4,9 +4,15 @@ TurnloomError                 base of all errors; has a stable `code`
 ├── DefinitionError       a workflow fails its check; carries all diagnostics
 ├── UsageError            an invalid call: wrong argument, closed app, bad setting
 │   ├── UnknownRun        the store has no run with this id
+│   ├── UnknownWorkflow   the app serves no workflow with this name
+│   ├── UnknownCollection the app has no collection with this name
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
+│   ├── CodeMissing       a worker lacks the code of a run, and leaves it to others
 │   └── NotYours          a question belongs to another user or tenant
+├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
+├── MessageRejected       a message came in an open turn, and was to be rejected then
+├── Forbidden             the role or the scopes of a principal do not allow a call
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
 │   ├── LeaseLost         another process took over the run after its lease expired
@@ -92,6 +98,24 @@ class UnknownRun(UsageError):
         super().__init__(f"Unknown run {run!r}. List the runs of this store with `turnloom runs`.")
 
 
+class UnknownWorkflow(UsageError):
+    """The app serves no workflow with this name."""
+
+    code = "TURNLOOM-UNKNOWN-WORKFLOW"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown workflow {name!r}. List the workflows that are served here.")
+
+
+class UnknownCollection(UsageError):
+    """The app has no collection with this name."""
+
+    code = "TURNLOOM-UNKNOWN-COLLECTION"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown collection {name!r}. Register it: `app.register_collection(…)`.")
+
+
 class WorkflowGone(UsageError):
     """The workflow folder of a run no longer exists, and its code is needed."""
 
@@ -104,10 +128,47 @@ class UnknownFlow(UsageError):
     code = "TURNLOOM-UNKNOWN-FLOW"
 
 
+class CodeMissing(UsageError):
+    """A worker lacks the code of a run, and leaves the run to others. `needs` names the code."""
+
+    code = "TURNLOOM-CODE-MISSING"
+
+    def __init__(self, needs: str, reason: str) -> None:
+        self.needs = needs
+        super().__init__(reason)
+
+
 class NotYours(UsageError):
     """A question belongs to another user or tenant."""
 
     code = "TURNLOOM-NOT-YOURS"
+
+
+class NotAuthenticated(TurnloomError):
+    """A credential is missing, unknown, expired, revoked or malformed: one answer for all."""
+
+    code = "TURNLOOM-NOT-AUTHENTICATED"
+
+    def __init__(self) -> None:
+        super().__init__("The credential is missing or not valid. Send `Authorization: Bearer …`.")
+
+
+class MessageRejected(TurnloomError):
+    """A message came while a turn was open, and was to be rejected then."""
+
+    code = "TURNLOOM-REJECTED"
+
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"Run {run!r} is in a turn, so the message was rejected. Send it again later, or with "
+            "`if_busy='enqueue'` or `'interrupt'`."
+        )
+
+
+class Forbidden(TurnloomError):
+    """The role or the scopes of a principal do not allow a call."""
+
+    code = "TURNLOOM-FORBIDDEN"
 
 
 class LogError(TurnloomError):

@@ -9,9 +9,11 @@ from turnloom.agents.events import (
     CallsSettled,
     ChanceDrawn,
     EffectDone,
+    MessageSent,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    ModelLimited,
     ModelRetried,
     OutputRefused,
     QuestionAnswered,
@@ -169,6 +171,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["model.called"], ModelCalled]
     | Event[Literal["model.answered"], ModelAnswered]
     | Event[Literal["model.retried"], ModelRetried]
+    | Event[Literal["model.limited"], ModelLimited]
     | Event[Literal["model.failed"], ModelFailed]
     | Event[Literal["agent.text"], AgentText]
     | Event[Literal["agent.output"], AgentOutput]
@@ -189,6 +192,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["lifecycle.tool_result"], LifecycleToolResult]
     | Event[Literal["lifecycle.tool_error"], LifecycleToolError]
     | Event[Literal["user.text"], UserText]
+    | Event[Literal["message.sent"], MessageSent]
     | Event[Literal["question.asked"], QuestionAsked]
     | Event[Literal["question.answered"], QuestionAnswered]
     | Event[Literal["question.expired"], QuestionExpiredFact]
@@ -296,9 +300,11 @@ __all__ = [
     "MessageHookCalled",
     "MessageHookFailed",
     "MessageHooked",
+    "MessageSent",
     "ModelAnswered",
     "ModelCalled",
     "ModelFailed",
+    "ModelLimited",
     "ModelRetried",
     "OutputRefused",
     "PathEnded",

@@ -4,6 +4,8 @@ An implementation is valid if it has the members of its port and passes the matc
 `turnloom.testing.contracts`.
 """
 
+from turnloom.access.ports import Audit, Keys
+from turnloom.access.spec import ApiKey, AuditEntry, AuditFilter, StoredKey
 from turnloom.agents.spec import Callee, DeclaredServer, Engine, ToolServer
 from turnloom.assembly.ports import (
     Embedder,
@@ -18,6 +20,8 @@ from turnloom.assembly.ports import (
 from turnloom.assembly.spec.retrieval import Chunk, Probe, Space, StoredDocument, Visibilities
 from turnloom.board.spec import Artifact, Consumption, Page
 from turnloom.board.spec.queries import StoredArtifact
+from turnloom.feedback.ports import FeedbackStore
+from turnloom.feedback.spec import Feedback, FeedbackFilter
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
@@ -28,6 +32,7 @@ from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import (
     Artifacts,
+    Backlog,
     Claims,
     Copies,
     Drive,
@@ -35,11 +40,13 @@ from turnloom.runtime.ports import (
     Inbox,
     Migrator,
     Observer,
+    Permits,
     PersonalData,
     Plans,
     Pruner,
     Removals,
     Scheduler,
+    SharedScheduler,
     Snapshots,
     Status,
     Store,
@@ -51,6 +58,7 @@ from turnloom.runtime.spec import (
     Deliver,
     EndedRun,
     Holder,
+    Limit,
     Message,
     Migration,
     ObservedRun,
@@ -60,17 +68,33 @@ from turnloom.runtime.spec import (
     Reply,
     RetryTurn,
     RunCopy,
+    Say,
     Stop,
     StoredPlan,
     VerifiedRun,
     Wake,
 )
+from turnloom.schedules.ports import ScheduleStore
+from turnloom.schedules.spec import Firing, PlannedStart
 from turnloom.variables.ports import DocumentStore, Environment, Lookup
 
 __all__ = [
+    "ApiKey",
+    "Audit",
+    "AuditEntry",
+    "AuditFilter",
+    "Feedback",
+    "FeedbackFilter",
+    "FeedbackStore",
+    "Firing",
+    "Keys",
+    "PlannedStart",
+    "ScheduleStore",
+    "StoredKey",
     "ENDS",
     "Artifact",
     "Artifacts",
+    "Backlog",
     "Belief",
     "BeliefStore",
     "BranchingLog",
@@ -97,6 +121,7 @@ __all__ = [
     "StoredArtifact",
     "Holder",
     "Inbox",
+    "Limit",
     "Lookup",
     "Message",
     "Migration",
@@ -106,6 +131,7 @@ __all__ = [
     "Observer",
     "Page",
     "PersonalData",
+    "Permits",
     "PlainSearch",
     "PrunableStore",
     "Plans",
@@ -117,6 +143,7 @@ __all__ = [
     "Removal",
     "Removals",
     "Reply",
+    "Say",
     "Results",
     "RetryTurn",
     "RunCopy",
@@ -124,6 +151,7 @@ __all__ = [
     "RunKey",
     "Scheduler",
     "DeclaredServer",
+    "SharedScheduler",
     "Snapshots",
     "Space",
     "Splitter",

@@ -17,6 +17,7 @@ from turnloom import Board, Flow, Loom, Reader, Run, TurnloomError, artifact_typ
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
 from turnloom.app.upkeep import Upkeep
+from turnloom.runs.principal import Principal
 from turnloom.runtime.logic import codec
 
 TALK = {
@@ -67,7 +68,7 @@ class Scene:
     async def thing(self, owner: type, method: str) -> Any:
         """What a method is called on; that which ends something, on a new one."""
         if owner is Run:
-            if method in ("retry", "fork"):
+            if method in ("retry", "fork", "send"):
                 return self.talk
             return await self.app.start(self.flow) if method == "cancel" else self.run
         if owner is Board:
@@ -100,7 +101,10 @@ class Scene:
             "Loom.register_flow": {"flow": self.flow},
             "Loom.register_collection": {"collection": None, "adapter": None},
             "Loom.collection": {"collection": None},
+            "Loom.as_principal": {"principal": Principal("acme", "ann")},
+            "Run.feedback": {"name": "helpful", "score": 1},
             "Run.answer": {"question": None, "value": "approve"},
+            "Run.send": {"message": "Hello"},
             "Run.listening": {"listener": print},
             "Run.retry": {"since": 1},
             "Run.fork": {"at": 1},

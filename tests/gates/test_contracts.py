@@ -145,7 +145,7 @@ def test_the_contract_of_kinds_names_every_concept_that_exists() -> None:
     names = [
         name.strip(" ()") for layer in contract("concepts")["layers"] for name in layer.split("|")
     ]
-    concepts = {*names[names.index("conversation") : names.index("log") + 1]} - {"runs"}
+    concepts = {*names[names.index("access") : names.index("log") + 1]} - {"runs"}
     present = {
         f"turnloom.{name}"
         for name in concepts

@@ -19,6 +19,7 @@ UNPLAYED = {
     "state.migrated": "a scene has one model of its state",
     "run.retried": "what a retry does is in tests/runtime/test_retry.py",
     "run.forked": "what a fork does is in tests/forks",
+    "message.sent": "what a message does is in tests/messages",
     "flow.rewound": "what a retry of a flow does is in tests/flow/test_retry.py",
     "artifact.refused": "only a publish of another process under the same id is refused so late",
 }

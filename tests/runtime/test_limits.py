@@ -147,7 +147,7 @@ def test_pieces_of_an_answer() -> None:
     watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
     text = "".join(map(str, range(1000)))
     for n, letter in enumerate(text):
-        watchers.publish(KEY, Delta("r", 1, "Ann", n, letter))
+        watchers.publish(KEY, Delta("r", 1, "Ann", n, letter), "ann")
     with watchers.listen(KEY, heard.append):
         assert "".join(each.text for each in heard) == text and len(heard) <= PIECES
         assert [each.offset for each in heard][:1] == [0]

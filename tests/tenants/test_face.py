@@ -37,6 +37,11 @@ async def first(handle: Run) -> Any:
         return event
 
 
+async def first_said(handle: Run) -> Any:
+    async for event in handle.chat():
+        return event
+
+
 async def verify(whose: Program, id: str) -> Any:
     return [each async for each in whose.app.history.verify(id, app_id=whose.tenant)]
 
@@ -51,10 +56,14 @@ async def answer(handle: Run) -> Any:
 OF_RUNS: dict[str, Call] = {
     "Loom.resume": lambda p, id: p.app.resume(id, app_id=p.tenant),
     "Run.events": run(first),
+    "Run.chat": run(first_said),
+    "Run.summary": run(lambda handle: handle.summary()),
     "Run.question": run(lambda handle: handle.question()),
     "Run.questions": run(lambda handle: handle.questions()),
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),
+    "Run.send": run(lambda handle: handle.send("Hello")),
     "Run.cancel": run(lambda handle: handle.cancel()),
+    "Run.feedback": run(lambda handle: handle.feedback("q", score=1)),
     "Run.retry": run(lambda handle: handle.retry()),
     "Run.fork": run(lambda handle: handle.fork(1)),
     "Run.not_undone": run(lambda handle: handle.not_undone()),
@@ -81,6 +90,7 @@ OF_RUNS: dict[str, Call] = {
 # Those of them that change a run, or wait for its end.
 CHANGING = {
     "Run.answer",
+    "Run.send",
     "Run.cancel",
     "Run.finished",
     "Run.retry",
@@ -119,6 +129,7 @@ EXEMPT = {
     "Loom.register_flow": "it declares",
     "Loom.register_collection": "it declares",
     "Loom.collection": "it is about documents",
+    "Loom.as_principal": "its view is tried with principals",
     "Loom.aclose": "it closes",
     "Run.holder": "it is tried below: no process drives a run that is not there",
     "Run.listening": "it is tried below: it refuses nothing, and hears nothing",

@@ -14,13 +14,16 @@ import pytest
 import turnloom
 from tests.typing.face import READ_BY_THE_RUNTIME
 from tests.typing.program import main
+from tests.typing.served import main as served
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 TOOLS = Path(sys.executable).parent
-FILES = ("program.py", "mistakes.py")
-USED = ("AgentBuilder", "AgentStep", "Board", "BoardHandle", "Context", "Definition")
-USED += ("Explanations", "Flow", "History", "Loom", "Path", "Run", "StepContext")
+PROGRAMS = ("program.py", "served.py")
+FILES = (*PROGRAMS, "mistakes.py")
+USED = ("AgentBuilder", "AgentStep", "Board", "BoardHandle", "BoardView", "Context")
+USED += ("Definition", "Explanations", "Flow", "History", "Loom", "LoomView", "Path", "Run")
+USED += ("StepContext",)
 
 
 def wrong_lines() -> set[tuple[str, int]]:
@@ -56,10 +59,12 @@ def test_a_checker_finds_the_mistakes_and_nothing_else(checker: Any) -> None:
 
 async def test_the_program_runs() -> None:
     await main()
+    await served()
 
 
 def _attributes() -> Iterator[tuple[str, str]]:
-    for node in ast.walk(ast.parse((HERE / "program.py").read_text("utf-8"))):
+    texts = [(HERE / each).read_text("utf-8") for each in PROGRAMS]
+    for node in (node for text in texts for node in ast.walk(ast.parse(text))):
         if isinstance(node, ast.Attribute):
             yield ast.unparse(node.value), node.attr
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -78,5 +83,6 @@ def test_the_program_uses_all_of_the_face() -> None:
 
 
 def test_the_program_casts_nothing() -> None:
-    text = (HERE / "program.py").read_text("utf-8")
-    assert not re.search(r"\bcast\(|type: ignore|pyright:|\bAny\b", text)
+    for each in PROGRAMS:
+        text = (HERE / each).read_text("utf-8")
+        assert not re.search(r"\bcast\(|type: ignore|pyright:|\bAny\b", text)

@@ -78,6 +78,16 @@ class ModelRetried(Fact, frozen=True):
     pause: float
 
 
+class ModelLimited(Fact, frozen=True):
+    """A model call waits for a limit of all runs together; `reason` says which."""
+
+    kind: ClassVar[str] = "model.limited"
+    turn: int
+    agent: str
+    model: str
+    reason: str
+
+
 class ModelFailed(Fact, frozen=True):
     """An engine failed; `stack` is the traceback in user code."""
 
@@ -222,8 +232,24 @@ class UserText(Fact, frozen=True):
     text: str
 
 
+class MessageSent(Fact, frozen=True):
+    """A message of the user that came by itself, and what the run made of it.
+
+    The `verdict` is `answers` if the run waited for the user's input; `taken` if no turn was open,
+    so that it is next; in an open turn `queued` until that ends, `interrupts` if it ends the turn,
+    or `rejected`, as `if_busy` says.
+    """
+
+    kind: ClassVar[str] = "message.sent"
+    text: str
+    by: str
+    if_busy: str = "enqueue"
+    verdict: str = "taken"
+
+
 class QuestionAsked(Fact, frozen=True):
-    """A question to a person; the run waits for the answer."""
+    """A question to a person; the run waits for the answer. `among` are its addressees if there are
+    several."""
 
     kind: ClassVar[str] = "question.asked"
     question: str
@@ -235,16 +261,18 @@ class QuestionAsked(Fact, frozen=True):
     display: str = "inline"
     schema: Json = None
     due: datetime | None = None
+    among: tuple[str, ...] = ()
 
 
 class QuestionAnswered(Fact, frozen=True):
-    """A question was answered."""
+    """A question was answered, by a person with a role, if it is known."""
 
     kind: ClassVar[str] = "question.answered"
     question: str
     value: Json
     by: str
     tool: str = ""
+    role: str = ""
 
 
 class QuestionExpiredFact(Fact, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board, loaded_board
-from turnloom.app.choosing import BacktestChoice, run_filter
+from turnloom.app.choosing import BacktestChoice, RunChoice, list_runs
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.explain.logic.backtest import explain_backtest
 from turnloom.explain.spec.backtest import Backtest, RefusedBacktest, RunBacktest
@@ -48,10 +48,12 @@ async def backtest(parts: Parts, edited: Edited, chosen: BacktestChoice, tenant:
 
 def _check(chosen: BacktestChoice) -> None:
     is_filtered = any(each is not None for each in chosen[1:])
-    if chosen.runs is None and chosen.last is None and chosen.since is None:
-        raise UsageError("Say which runs to backtest: their ids, `last` or `since`.")
+    if all(each is None for each in (chosen.runs, chosen.last, chosen.since, chosen.feedback)):
+        raise UsageError("Say which runs to backtest: their ids, `last`, `since` or `feedback`.")
     if chosen.runs is not None and is_filtered:
-        raise UsageError("`last`, `since` and `workflow` choose runs. Leave them out with ids.")
+        raise UsageError(
+            "`last`, `since`, `workflow` and `feedback` choose runs. Leave them out with ids."
+        )
     if chosen.last is not None:
         as_count(chosen.last, "`last`")
     if chosen.runs is not None and (isinstance(chosen.runs, str) or not _is_list(chosen.runs)):
@@ -82,13 +84,15 @@ async def _chosen(
         for run in chosen.runs:
             yield as_name(run, "The id of a run")
         return
-    which: dict[str, Any] = {"workflow": chosen.workflow or loaded.workflow.name}
+    which = RunChoice(workflow=chosen.workflow or loaded.workflow.name)
     if chosen.since is not None:
         which["since"] = chosen.since
-    wanted, left, before = run_filter(which, parts.clock.now()), chosen.last, None
+    if chosen.feedback is not None:
+        which["feedback"] = chosen.feedback
+    left, before = chosen.last, None
     while left is None or left > 0:
         most = PAGE if left is None else min(left, PAGE)
-        page = await parts.runs.summaries(tenant, most, before, wanted, unfinished=False)
+        page = await list_runs(parts, tenant, most, before, which=which, unfinished=False)
         for each in page:
             yield each.run
         if len(page) < most:

@@ -1,16 +1,32 @@
 """Filters for lists of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from turnloom.board.spec.artifacts import instant
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_name, as_names
+from turnloom.kernel.arguments import as_count, as_name, as_names
 from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
 from turnloom.log.spec import RunFilter
+
+if TYPE_CHECKING:
+    from turnloom.runtime.spec import RunSummary
+    from turnloom.wiring import Parts
+
+
+class RunChoice(TypedDict, total=False):
+    """Filters for lists of runs; what is left out does not restrict."""
+
+    status: str | Collection[str]
+    workflow: str
+    user: str
+    since: datetime | str
+    until: datetime | str
+    feedback: str
 
 
 class BacktestChoice(NamedTuple):
@@ -20,9 +36,62 @@ class BacktestChoice(NamedTuple):
     last: int | None = None
     since: datetime | str | None = None
     workflow: str | None = None
+    feedback: str | None = None
 
 
-_KNOWN = ("status", "workflow", "user", "since", "until")
+# Runs that are listed at a time when some are left out.
+PAGE = 100
+
+
+async def list_runs(
+    parts: "Parts",
+    tenant: str,
+    limit: int,
+    before: str | None,
+    which: RunChoice,
+    *,
+    unfinished: bool,
+) -> "list[RunSummary]":
+    """At most `limit` runs of a tenant that are chosen, the latest first.
+
+    Raises:
+        UnknownRun: there is no run `before`.
+        UsageError: an argument is invalid.
+    """
+    most = as_count(limit, "`limit`", 0)
+    last = None if before is None else as_name(before, "`before`")
+    if "feedback" not in which:
+        chosen = run_filter(which, parts.clock.now())
+        return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
+    pages = _pages(parts, tenant, last, which, unfinished=unfinished)
+    found: list[RunSummary] = []
+    async with aclosing(pages):
+        async for page in pages:
+            found += page[: most - len(found)]
+            if len(found) == most:
+                break
+    return found
+
+
+async def _pages(
+    parts: "Parts", tenant: str, before: str | None, which: RunChoice, *, unfinished: bool
+) -> "AsyncGenerator[list[RunSummary]]":
+    """The chosen runs with the chosen feedback, in pages. The cost is proportional to the chosen
+    runs, with feedback or without."""
+    from turnloom.feedback.logic import as_filter
+
+    others = {name: value for name, value in which.items() if name != "feedback"}
+    chosen, wanted = run_filter(others, parts.clock.now()), as_filter(which.get("feedback"))
+    while True:
+        page = await parts.runs.summaries(tenant, PAGE, before, chosen, unfinished=unfinished)
+        liked = await parts.runs.feedback.chosen(tenant, [each.run for each in page], wanted)
+        yield [each for each in page if each.run in liked]
+        if len(page) < PAGE:
+            return
+        before = page[-1].run
+
+
+_KNOWN = ("status", "workflow", "user", "since", "until", "feedback")
 
 
 def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:
@@ -38,8 +107,8 @@ def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:
         _statuses(given.get("status")),
         _name(given.get("workflow"), "workflow"),
         _name(given.get("user"), "user"),
-        _time(given.get("since"), "since", now),
-        until=_time(given.get("until"), "until", now),
+        time_of(given.get("since"), "since", now),
+        until=time_of(given.get("until"), "until", now),
     )
 
 
@@ -59,7 +128,26 @@ def _name(given: Any, what: str) -> str | None:
     return None if given is None else as_name(given, f"`{what}`")
 
 
-def _time(given: Any, what: str, now: datetime) -> datetime | None:
+def later_time(given: Any, what: str, now: datetime) -> datetime | None:
+    """An instant, or the end of an age such as `90d` that begins now.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    try:
+        if isinstance(given, str):
+            return now + length(given)
+        return None if given is None else instant(given, what)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def time_of(given: Any, what: str, now: datetime) -> datetime | None:
+    """An instant, or the beginning of an age such as `1h` that ends now.
+
+    Raises:
+        UsageError: it is neither.
+    """
     try:
         if isinstance(given, str):
             return now - length(given)

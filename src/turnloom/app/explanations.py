@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from turnloom.app.history import History, key_of, off_loop
+from turnloom.app.access import PROGRAM, Access
+from turnloom.app.history import History, off_loop
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_string
-from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from turnloom.explain.logic.texts import TextSearch
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 
 
 class Explanations:
-    """Explanations of the runs of an app, computed from their logs; `app_id` is the run's
-    tenant."""
+    """Explanations of the runs of an app, computed from their logs; `app_id` is the run's tenant,
+    by default the caller's."""
 
-    def __init__(self, history: History, parts: "Callable[[], Parts]") -> None:
+    def __init__(
+        self, history: History, parts: "Callable[[], Parts]", access: Access = PROGRAM
+    ) -> None:
         self._history = history
         self._parts = parts
+        self._access = access
 
     async def turn(
-        self, run: str, turn: int, *, agent: str | None = None, app_id: str = LOCAL
+        self, run: str, turn: int, *, agent: str | None = None, app_id: str | None = None
     ) -> "TurnExplained":
         """Explain the frame of a turn; with an `agent`, count only that agent's turns.
 
@@ -53,7 +56,7 @@ class Explanations:
         *,
         other_run: str | None = None,
         agent: str | None = None,
-        app_id: str = LOCAL,
+        app_id: str | None = None,
     ) -> "TurnDiff":
         """Compare the frame of a turn with that of turn `against` of this or another run, or of the
         same agent's previous turn; with an `agent`, count only that agent's turns.
@@ -84,7 +87,7 @@ class Explanations:
         return await off_loop(partial(explain_diff, before, old, after, new))
 
     async def variable(
-        self, run: str, name: str, *, at: int | None = None, app_id: str = LOCAL
+        self, run: str, name: str, *, at: int | None = None, app_id: str | None = None
     ) -> "VariableExplained":
         """Explain the value of a variable, at the end, or as it was at event `at`, when what later
         retries voided still counted.
@@ -102,7 +105,7 @@ class Explanations:
         known = await declared(started_of(events[:at]))
         return await off_loop(partial(explain_variable, events, name, at, known))
 
-    async def blame(self, run: str, text: str, *, app_id: str = LOCAL) -> "BlameExplained":
+    async def blame(self, run: str, text: str, *, app_id: str | None = None) -> "BlameExplained":
         """Find a text of at least 8 characters in a run: the frames and events that have it, and
         where it entered, also through artifacts of other runs.
 
@@ -125,7 +128,9 @@ class Explanations:
         entries = [await self._follow(each, search, app_id) for each in found.entries]
         return msgspec.structs.replace(found, entries=tuple(entries))
 
-    async def _follow(self, entry: "TextOrigin", search: "TextSearch", app_id: str) -> "TextOrigin":
+    async def _follow(
+        self, entry: "TextOrigin", search: "TextSearch", app_id: str | None
+    ) -> "TextOrigin":
         """An entry with those in the runs that its artifact came from."""
         import msgspec
 
@@ -148,7 +153,7 @@ class Explanations:
             latest = found
         return msgspec.structs.replace(entry, earlier=tuple(earlier), note=note)
 
-    async def route(self, run: str, seq: int, *, app_id: str = LOCAL) -> "RouteExplanation":
+    async def route(self, run: str, seq: int, *, app_id: str | None = None) -> "RouteExplanation":
         """Explain the route that an event decided.
 
         Raises:
@@ -162,7 +167,7 @@ class Explanations:
         known = await self._declared(run, events, app_id)
         return await off_loop(partial(explain_any_route, events, seq, known))
 
-    async def timeline(self, run: str, *, app_id: str = LOCAL) -> "Timeline":
+    async def timeline(self, run: str, *, app_id: str | None = None) -> "Timeline":
         """The timeline of a run: one row per turn, call, question or route.
 
         Raises:
@@ -173,7 +178,7 @@ class Explanations:
         events = await self._history.events(run, app_id=app_id)
         return await off_loop(partial(timeline, events))
 
-    async def page(self, run: str, *, app_id: str = LOCAL) -> str:
+    async def page(self, run: str, *, app_id: str | None = None) -> str:
         """One self-contained HTML page with all explanations of a run: its timeline, its turns, its
         routes, its variables and its state. It requests nothing, and its texts need no script.
 
@@ -189,17 +194,17 @@ class Explanations:
         return await off_loop(lambda: write_page(explain_run(events, known, state)))
 
     async def _declared(
-        self, run: str, events: "Sequence[Event]", app_id: str
+        self, run: str, events: "Sequence[Event]", app_id: str | None
     ) -> "RunDeclarations":
         """What a run was declared with, in its folder or its plan."""
         from turnloom.log.logic import started_of
         from turnloom.wiring import declared
 
         known = await declared(started_of(events))
-        plan = await self._parts().runs.plan(key_of(app_id, run))
+        plan = await self._parts().runs.plan(self._access.key(app_id, run, "explain"))
         return known._replace(plan=plan.text) if plan else known
 
-    async def _standing(self, run: str, app_id: str) -> "Sequence[Event]":
+    async def _standing(self, run: str, app_id: str | None) -> "Sequence[Event]":
         """The events of a run that count: retries may have voided some."""
         from turnloom.log.logic import standing
 

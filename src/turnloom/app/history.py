@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from turnloom.app.access import PROGRAM, Access
 from turnloom.errors import TurnloomError, UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
 from turnloom.kernel.durations import length
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from turnloom.flow.logic.flows import Flow
     from turnloom.kernel.values import Json
     from turnloom.log.events import RunStarted
-    from turnloom.log.spec import Event, RunKey
+    from turnloom.log.spec import Event
     from turnloom.runs.form import Form
     from turnloom.runtime.ports import Verifier
     from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, VerifiedRun
@@ -79,42 +80,36 @@ class Definition:
         return picture(self._workflow)
 
 
-def key_of(tenant: str, run: str) -> "RunKey":
-    """The key of a run of a tenant.
-
-    Raises:
-        UsageError: it is not a valid id.
-    """
-    from turnloom.log.spec import RunKey
-
-    return RunKey(as_name(tenant, "`app_id`"), as_name(run, "The id of the run"))
-
-
 class History:
     """The recorded history of an app's runs; reading it drives nothing. `app_id` is the run's
-    tenant: runs of other tenants are not found."""
+    tenant, by default the caller's: runs of other tenants are not found."""
 
-    def __init__(self, parts: "Callable[[], Parts]") -> None:
+    def __init__(self, parts: "Callable[[], Parts]", access: Access = PROGRAM) -> None:
         self._parts = parts
+        self._access = access
 
-    async def events(self, run: str, *, app_id: str = LOCAL) -> "Sequence[RunEvent]":
+    async def events(self, run: str, *, app_id: str | None = None) -> "Sequence[RunEvent]":
         """The events of a run so far.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        events: Sequence[Event] = await self._parts().store.log.read(key_of(app_id, run))
-        if not events:
-            raise UnknownRun(run)
+        key = self._access.key(app_id, run)
+        async with self._access.noting("explanation.read", key.id, "explain"):
+            events: Sequence[Event] = await self._parts().store.log.read(key)
+            if not events:
+                raise UnknownRun(run)
         return cast("Sequence[RunEvent]", events)
 
-    async def named(self, prefix: str, limit: int = 100, *, app_id: str = LOCAL) -> "Sequence[str]":
+    async def named(
+        self, prefix: str, limit: int = 100, *, app_id: str | None = None
+    ) -> "Sequence[str]":
         """At most `limit` ids of runs that begin with a prefix, sorted."""
-        most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
+        most, tenant = as_count(limit, "`limit`", 0), self._access.tenant(app_id, "explain")
         return await self._parts().store.log.named(tenant, as_string(prefix, "`prefix`"), most)
 
     async def verify(
-        self, run: str | None = None, *, app_id: str = LOCAL
+        self, run: str | None = None, *, app_id: str | None = None
     ) -> "AsyncGenerator[VerifiedRun]":
         """Verify the runs of a tenant, or one of them, against the store's digests.
 
@@ -125,11 +120,11 @@ class History:
         """
         from turnloom.wiring.doors import port_of
 
-        app_id = as_name(app_id, "`app_id`")
+        tenant = self._access.tenant(app_id, "explain")
         run = None if run is None else as_name(run, "`run`")
         verifier: Verifier = port_of(self._parts().store, "verifier")
         is_found = run is None
-        async for verified in verifier.verify(app_id, run):
+        async for verified in verifier.verify(tenant, run):
             is_found = True
             yield verified
         if not is_found:
@@ -141,9 +136,9 @@ class History:
         *,
         before: "datetime | None" = None,
         statuses: Collection[str] = ("finished", "failed", "cancelled"),
-        by: str = LOCAL,
+        by: str | None = None,
         dry_run: bool = False,
-        app_id: str = LOCAL,
+        app_id: str | None = None,
     ) -> "AsyncGenerator[PrunedRun]":
         """Remove runs of a tenant that ended longer ago than an age such as `30d`, or before an
         instant, with everything that belongs to them; yields each removed run, and records that
@@ -160,19 +155,25 @@ class History:
         from turnloom.runtime.spec import Removal
         from turnloom.wiring.upkeep import pruning_ports
 
-        tenant, parts = as_name(app_id, "`app_id`"), self._parts()
+        tenant, parts = self._access.tenant(app_id, "prune"), self._parts()
         now = parts.clock.now()
         until, wanted = _until(older_than, before, now), _statuses(statuses)
         what = f"{', '.join(sorted(wanted))} before {until.isoformat()}"
-        record = Removal(now, as_name(by, "`by`"), what)
+        person = self._access.person(by, "`by`")
+        record = Removal(now, as_name(LOCAL if person is None else person, "`by`"), what)
         ports = pruning_ports(parts)
         runs = prune(ports, tenant, until, statuses=wanted, record=record, dry_run=dry_run)
-        async with aclosing(runs):
+        async with self._access.noting("run.pruned", what), aclosing(runs):
             async for pruned in runs:
                 yield pruned
 
     async def state(
-        self, run: str, *, at: int | None = None, agent: str | None = None, app_id: str = LOCAL
+        self,
+        run: str,
+        *,
+        at: int | None = None,
+        agent: str | None = None,
+        app_id: str | None = None,
     ) -> "StateExplained":
         """The state of a run at its end, or right after the event `at`: variables, questions, open
         work, position, budget and timers; of a board's run the artifacts, all or those that an
@@ -206,7 +207,7 @@ class History:
         }
         return RunDefinition(loaded.workflow, loaded.guards, readers)
 
-    async def replay(self, run: str, *, app_id: str = LOCAL) -> "Replay":
+    async def replay(self, run: str, *, app_id: str | None = None) -> "Replay":
         """Decide everything again from the log of a run, with its definition and the present code,
         and compare. No model or tool is called, and nothing is stored.
 
@@ -220,7 +221,8 @@ class History:
         from turnloom.runtime.replay.runs import replay
 
         events: list[Event] = [*await self.events(run, app_id=app_id)]
-        found = await replay(self._parts().world, key_of(app_id, run), events)
+        key = self._access.key(app_id, run, "explain")
+        found = await replay(self._parts().world, key, events)
         return explain_replay(found)
 
     async def backtest(
@@ -231,13 +233,15 @@ class History:
         last: int | None = None,
         since: "datetime | str | None" = None,
         workflow: str | None = None,
-        app_id: str = LOCAL,
+        feedback: str | None = None,
+        app_id: str | None = None,
     ) -> "Backtest":
         """Decide recorded runs again with an edited definition: a folder, a flow or a board. What
         came from the world is as recorded. No model or tool is called, and nothing is stored.
 
         `runs` are ids; or the `last` runs, or those begun `since` an instant or an age such as
-        `1h`, of a `workflow`, by default the one of the definition's name.
+        `1h`, of a `workflow`, by default the one of the definition's name, and with `feedback` such
+        as `helpful<0.5`.
 
         Raises:
             UnknownRun: there is no such run.
@@ -247,10 +251,11 @@ class History:
         from turnloom.app.backtesting import backtest
         from turnloom.app.choosing import BacktestChoice
 
-        chosen = BacktestChoice(runs, last, since, workflow)
-        return await backtest(self._parts(), edited, chosen, as_name(app_id, "`app_id`"))
+        chosen = BacktestChoice(runs, last, since, workflow, feedback=feedback)
+        tenant = self._access.tenant(app_id, "explain")
+        return await backtest(self._parts(), edited, chosen, tenant)
 
-    async def definition(self, run: str, *, app_id: str = LOCAL) -> Definition:
+    async def definition(self, run: str, *, app_id: str | None = None) -> Definition:
         """The workflow that a run is pinned to, with its engines and its scripted user.
 
         Raises:

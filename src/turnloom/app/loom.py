@@ -1,21 +1,30 @@
 """An app over one store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 
+from turnloom.app.access import PROGRAM
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
-from turnloom.app.history import History, key_of
+from turnloom.app.feedback import RunFeedback
+from turnloom.app.guards import GuardRecords
+from turnloom.app.history import History
+from turnloom.app.keys import ApiKeys, AuditLog, Authentication
 from turnloom.app.run import Run
+from turnloom.app.schedules import Schedules
+from turnloom.app.serving import Serving
 from turnloom.app.upkeep import Upkeep
+from turnloom.app.view import LoomView, unknown_board
+from turnloom.app.workflows import Workflows
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_count, as_name
+from turnloom.kernel.arguments import as_name, as_string
 from turnloom.log.spec import LOCAL
+from turnloom.runs.principal import as_user
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Component, Engine
+    from turnloom.app.choosing import RunChoice
     from turnloom.assembly.ports import Vectors, VectorSearch
     from turnloom.assembly.spec import RagCollection
     from turnloom.flow.logic.flows import Flow
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from turnloom.guards.spec import Guards
     from turnloom.kernel.values import Json
     from turnloom.log.ports import Clock
+    from turnloom.runs.principal import Principal
     from turnloom.runtime.observers import ObserverQueue
     from turnloom.runtime.ports import Artifacts, Entropy, Observer, Scheduler, Store
     from turnloom.runtime.runs import Runs
@@ -63,6 +74,7 @@ class LoomSettings(TypedDict, total=False):
     observer_queue: int | None
     observer_drain: float | None
     lease: float | None
+    sweep: float | None
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None
@@ -77,18 +89,9 @@ class LoomSettings(TypedDict, total=False):
     components: "Sequence[Component]"
 
 
-class RunChoice(TypedDict, total=False):
-    """Filters for lists of runs; what is left out does not restrict."""
-
-    status: "str | Collection[str]"
-    workflow: str
-    user: str
-    since: "datetime | str"
-    until: "datetime | str"
-
-
 class Loom:
-    """An app: runs in one store, driven in this process. It opens nothing before it is used.
+    """An app: runs in one store, driven in this process, or by workers if the scheduler spreads
+    drives over processes. It opens nothing before it is used.
 
     `store` keeps runs and `documents` holds the data of database variables. `artifacts` and
     `beliefs` are stored beside the runs unless given, `vectors` stores collections, and `scheduler`
@@ -100,8 +103,11 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log; `upkeep` takes care of the
-    store.
+    `explain` says why a run went as it did; `history` reads its log, and `guards` what guards know.
+    `upkeep` takes care of the store. `workflows` are those that the app serves by name, and
+    `serving` is for processes that serve them. `auth` says who calls, `keys` manages API keys,
+    `audit` is the record of what principals did, `feedback` what people think of runs, and
+    `schedules` starts runs by themselves.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -122,8 +128,23 @@ class Loom:
         self._parts: Parts | None = None
         self._serving: asyncio.Task[None] | None = None
         self._closed = False
+        self._boards: dict[tuple[str, str], Callable[[str], Board]] = {}
         self.history = History(self._open)
         self.explain = Explanations(self.history, self._open)
+        self.guards = GuardRecords(self.history, self._open)
+        self.workflows = Workflows(self._open)
+        self.serving = Serving(
+            self._open,
+            self._serve,
+            self.workflows,
+            self._declared_boards,
+            is_driving=self._is_driving,
+        )
+        self.auth = Authentication(self._open)
+        self.keys = ApiKeys(self._open)
+        self.audit = AuditLog(self._open)
+        self.feedback = RunFeedback(self._open)
+        self.schedules = Schedules(self._open, self._serve, self.workflows)
         self.upkeep = Upkeep(self._open)
 
     async def __aenter__(self) -> "Loom":
@@ -143,8 +164,9 @@ class Loom:
         workflow: "Flow[S]",
         state: "S | None" = None,
         *,
-        user_id: str = "local",
-        app_id: str = LOCAL,
+        user_id: str = LOCAL,
+        app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[S]": ...
 
     @overload
@@ -152,8 +174,9 @@ class Loom:
         self,
         workflow: "str | PathLike[str]",
         *,
-        user_id: str = "local",
-        app_id: str = LOCAL,
+        user_id: str = LOCAL,
+        app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[BaseModel]": ...
 
     async def start(
@@ -161,53 +184,52 @@ class Loom:
         workflow: "str | PathLike[str] | Flow[S]",
         state: "S | None" = None,
         *,
-        user_id: str = "local",
-        app_id: str = LOCAL,
+        user_id: str = LOCAL,
+        app_id: str | None = None,
+        at: "datetime | str | None" = None,
     ) -> "Run[S] | Run[BaseModel]":
         """Start a run of the workflow in a folder, or of a flow with a state, and drive it in this
-        process.
+        process, or leave that to workers. With `at`, an instant or a time from now such as `1h`,
+        it is planned: a process that serves `schedules` starts it then, and until then there is no
+        such run.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was started.
             InvalidUpdate: it is not a state of the flow; nothing was started.
             MissingContext: a required variable has no value; nothing was started.
         """
-        runs, user = self._serve(), as_name(user_id, "`user_id`")
-        tenant = as_name(app_id, "`app_id`")
-        if isinstance(workflow, str | PathLike):
-            path = as_path(workflow, "The place of the workflow")
-            return Run(await runs.start(path, user=user, tenant=tenant), runs, self._serve)
-        from turnloom.runtime.runs import FlowStart
+        from turnloom.app.starting import start_run
 
-        parts = self._open()
-        loaded = parts.flows.declare(workflow)
-        parts.collections.open_named(each.context for each in loaded.staff.values())
-        given = FlowStart(loaded, state if state is not None else workflow.state())
-        return Run(await runs.start(given, user=user, tenant=tenant), runs, self._serve)
+        user, tenant = as_user(user_id, "`user_id`"), PROGRAM.tenant(app_id)
+        if at is not None:
+            key = await self.schedules.plan(workflow, state, (user, tenant), at)
+            return Run(key, self._open().runs, self._serve)
+        runs, parts = self._serve(), self._open()
+        return Run(await start_run(parts, workflow, state, user, tenant=tenant), runs, self._serve)
 
-    async def resume(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
-        """Continue a run of a tenant where its log ends, in this process.
+    async def resume(self, run: str, *, app_id: str | None = None) -> "Run[BaseModel]":
+        """Continue a run of a tenant where its log ends, in this process or by workers.
 
         Raises:
             UnknownRun: there is no such run.
             RunBusy: another process drives it; if that process does not respond, this waits for
                 the end of its lease.
         """
-        runs, key = self._serve(), key_of(app_id, run)
+        runs, key = self._serve(), PROGRAM.key(app_id, run)
         await runs.resume(key)
         return Run(key, runs, self._serve)
 
-    def handle(self, run: str, *, app_id: str = LOCAL) -> "Run[BaseModel]":
+    def handle(self, run: str, *, app_id: str | None = None) -> "Run[BaseModel]":
         """The handle of a run in the store; this does not drive the run."""
-        return Run(key_of(app_id, run), self._open().runs, self._serve)
+        return Run(PROGRAM.key(app_id, run), self._open().runs, self._serve)
 
     async def run(
         self,
         flow: "Flow[S]",
         state: "S | None" = None,
         *,
-        user_id: str = "local",
-        app_id: str = LOCAL,
+        user_id: str = LOCAL,
+        app_id: str | None = None,
     ) -> "Outcome[S]":
         """Run a flow with a state until it ends or waits for a person.
 
@@ -216,20 +238,17 @@ class Loom:
             InvalidUpdate: it is not a state of the flow; nothing was started.
             FlowFailed: the run failed, or was cancelled.
         """
-        run = await self.start(flow, state, user_id=user_id, app_id=app_id)
-        outcome = await run.outcome()
-        if outcome.status in ("failed", "cancelled"):
-            from turnloom.flow.spec.progress import FlowFailed
+        from turnloom.app.starting import succeeded
 
-            raise FlowFailed(_failure_message(flow.name, outcome), outcome)
-        return outcome
+        run = await self.start(flow, state, user_id=user_id, app_id=app_id)
+        return succeeded(flow.name, await run.outcome())
 
     def board(
         self,
         name: str = "board",
         *,
-        user_id: str = "local",
-        app_id: str = LOCAL,
+        user_id: str = LOCAL,
+        app_id: str | None = None,
         variables: "Mapping[str, Json] | None" = None,
         hooks: "Sequence[Mapping[str, Json]]" = (),
         guards: "Guards | Mapping[str, Json] | None" = None,
@@ -243,12 +262,17 @@ class Loom:
         Raises:
             UsageError: this app has a board of that name already.
         """
-        parts, user = self._open(), as_name(user_id, "`user_id`")
-        name, tenant = as_name(name, "The name of a board"), as_name(app_id, "`app_id`")
+        parts, user = self._open(), as_user(user_id, "`user_id`")
+        name, tenant = as_name(name, "The name of a board"), PROGRAM.tenant(app_id)
         declared = parts.declare_board(
             name, tenant, max_turns, variables or {}, hooks=hooks, guards=guards
         )
         runs = parts.runs.board(name, partial(parts.boards.load, name), user=user, tenant=tenant)
+
+        def publishing_as(user: str) -> Board:
+            return Board(declared, runs.as_user(user), parts, self._serve)
+
+        self._boards[tenant, name] = publishing_as
         return Board(declared, runs, parts, self._serve)
 
     async def runs(
@@ -257,8 +281,8 @@ class Loom:
         *,
         before: str | None = None,
         unfinished: bool = False,
-        app_id: str = LOCAL,
-        **which: Unpack[RunChoice],
+        app_id: str | None = None,
+        **which: Unpack["RunChoice"],
     ) -> "list[RunSummary]":
         """At most `limit` runs of a tenant, the latest first; with `unfinished`, only open ones.
         For the next page, pass the last run of this one as `before`.
@@ -270,13 +294,11 @@ class Loom:
             UnknownRun: there is no run `before`.
             UsageError: a status is unknown, or a time has no zone.
         """
-        from turnloom.app.choosing import run_filter
+        from turnloom.app.choosing import list_runs
 
-        most, tenant = as_count(limit, "`limit`", 0), as_name(app_id, "`app_id`")
-        last = None if before is None else as_name(before, "`before`")
-        parts = self._open()
-        chosen = run_filter(which, parts.clock.now())
-        return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
+        return await list_runs(
+            self._open(), PROGRAM.tenant(app_id), limit, before, which=which, unfinished=unfinished
+        )
 
     async def index(self, workflow: "str | PathLike[str]") -> "AsyncGenerator[LookupIndex]":
         """Create the indexes for the database variables of a workflow.
@@ -319,7 +341,7 @@ class Loom:
         self._open().collections.register(collection, adapter)
 
     def collection(
-        self, collection: "type[RagCollection]", *, app_id: str = LOCAL
+        self, collection: "type[RagCollection]", *, app_id: str | None = None
     ) -> "VectorSearch":
         """The collection of a tenant: as it was registered, or else as the settings say. A search
         that names a reader uses the reader's tenant.
@@ -328,7 +350,32 @@ class Loom:
             UsageError: the collection is unknown, a package is missing, or the registered adapter
                 does not separate tenants.
         """
-        return self._open().collections.open_for(as_name(app_id, "`app_id`"), collection)
+        return self._open().collections.open_for(PROGRAM.tenant(app_id), collection)
+
+    def as_principal(self, principal: "Principal", *, via: str = "") -> LoomView:
+        """The app as a principal sees it: each call is made in its tenant, as its user, with its
+        role and scopes. `via` names its credential in the audit trail.
+
+        Raises:
+            UsageError: it is not a `Principal`.
+        """
+        means = as_string(via, "`via`")
+        return LoomView(
+            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=means
+        )
+
+    def _is_driving(self) -> bool:
+        return self._serving is not None and not self._serving.done()
+
+    def _declared_boards(self) -> list[Board]:
+        return [as_user(LOCAL) for as_user in self._boards.values()]
+
+    def _board_of(self, tenant: str, name: str, user: str) -> Board:
+        """A declared board of a tenant, for publishing as a user."""
+        found = self._boards.get((tenant, name))
+        if found is None:
+            raise unknown_board(name)
+        return found(user)
 
     async def aclose(self) -> None:
         """Stop driving, and close the store. Open runs can be resumed.
@@ -363,19 +410,10 @@ class Loom:
         return parts
 
     def _serve(self) -> "Runs":
-        """Drive runs in this process from now on."""
+        """Drive runs in this process from now on, unless workers do."""
         parts = self._open()
-        if self._serving is None:
+        if self._serving is None and not parts.runs.is_shared:
             self._serving = asyncio.create_task(
-                parts.runs.serve(parts.settings.slots, parts.settings.tenant_slots)
+                parts.runs.serve(parts.settings.slots, parts.limits.tenants)
             )
         return parts.runs
-
-
-def _failure_message(flow: str, outcome: "Outcome[S]") -> str:
-    failure = outcome.failure
-    step = f"step {failure.step!r}" if failure and failure.step else ""
-    where = failure and failure.what or step
-    why = f": {failure.error}: {failure.message}" if failure else ""
-    how = "failed" if outcome.status == "failed" else "was cancelled"
-    return f"Run {outcome.run_id!r} of flow {flow!r} {how}{where and f' in {where}'}{why}"

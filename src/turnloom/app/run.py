@@ -1,26 +1,40 @@
 """Handles of runs."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Generic, cast
+from typing import TYPE_CHECKING, Generic, Unpack, cast
 
 from typing_extensions import TypeVar
 
+from turnloom.app.access import PROGRAM, Access
 from turnloom.app.arguments import as_path
-from turnloom.kernel.arguments import as_count, as_function, as_name, as_string
+from turnloom.app.feedback import Opinion, author, give_feedback
+from turnloom.errors import NotYours, TurnloomError, UnknownRun, UsageError
+from turnloom.kernel.arguments import as_count, as_function, as_name, as_string, as_text
 from turnloom.kernel.markup import plain, visible
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from turnloom.agents.spec import Question
     from turnloom.events import RunEnd, RunEvent, StepCompensated
+    from turnloom.feedback.spec import Feedback
     from turnloom.flow.spec.progress import Outcome
     from turnloom.kernel.values import Json
     from turnloom.log.spec import RunKey
+    from turnloom.runs.chat import ChatEvent
     from turnloom.runtime.runs import Runs
-    from turnloom.runtime.spec import Delivery, Delta, Holder, StoredPlan
+    from turnloom.runtime.spec import (
+        Delivery,
+        Delta,
+        Holder,
+        IfBusy,
+        RunSummary,
+        SentMessage,
+        StoredPlan,
+    )
 
 
 S_co = TypeVar("S_co", bound="BaseModel", default="BaseModel", covariant=True)
@@ -30,12 +44,19 @@ class Run(Generic[S_co]):
     """One execution of a workflow: `id` names it among the runs of its tenant, `app_id`. `S_co` is
     the state of its flow, if it runs one."""
 
-    def __init__(self, key: "RunKey", runs: "Runs", serve: "Callable[[], Runs]") -> None:
+    def __init__(
+        self,
+        key: "RunKey",
+        runs: "Runs",
+        serve: "Callable[[], Runs]",
+        access: Access = PROGRAM,
+    ) -> None:
         self.id = key.id
         self.app_id = key.tenant
         self._key = key
         self._runs = runs
         self._serve = serve
+        self._access = access
 
     def __repr__(self) -> str:
         return f"<Run {visible(self.id)}>"
@@ -45,8 +66,45 @@ class Run(Generic[S_co]):
 
     def events(self, after: int = 0) -> "AsyncGenerator[RunEvent]":
         """Its events after a position, live, up to its end."""
+        self._access.need("explain")
         after = as_count(after, "`after`", 0)
         return cast("AsyncGenerator[RunEvent]", self._runs.events(self._key, after))
+
+    async def chat(self, after: int = 0, *, live: bool = True) -> "AsyncGenerator[ChatEvent]":
+        """Its chat after a position, live, up to its end, or unless `live` what is stored: what a
+        user sees of its events. For the program and for developers, that is what the run's user
+        sees.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.runtime.chat import chat
+
+        self._access.need("runs:read")
+        after = as_count(after, "`after`", 0)
+        await self._access.own(self._runs.log, self._key)
+        who = None if self._access.user is None else self._access.answerer(None)
+        try:
+            async with aclosing(chat(self._runs, self._key, who, after, live=live)) as shown:
+                async for each in shown:
+                    yield each
+        except TurnloomError as error:
+            if who is None:
+                raise
+            # Why a run cannot be driven is for developers, who find it in the program's log.
+            raise UsageError(f"Run {self.id!r} cannot continue now ({error.code}).") from None
+
+    async def summary(self) -> "RunSummary":
+        """Its workflow, its status and its times.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.runtime.summaries import summary_of
+
+        self._access.need("runs:read")
+        await self._access.own(self._runs.log, self._key)
+        return await summary_of(self._runs.log, self._key)
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """The oldest open question, if there is one: the first of `questions`."""
@@ -61,7 +119,10 @@ class Run(Generic[S_co]):
         Raises:
             NotYours: the person is neither the run's user nor an addressee.
         """
-        return await self._runs.questions.open(self._key, _user(user_id))
+        self._access.need("runs:read")
+        by, sees_all = self._access.answerer(user_id), self._access.user is None
+        with self._hidden_from_users():
+            return await self._runs.questions.open(self._key, by, all_of_own=sees_all)
 
     async def answer(
         self, question: str | None, value: "Json", *, user_id: str | None = None
@@ -79,23 +140,64 @@ class Run(Generic[S_co]):
             UsageError: the question is unknown or ambiguous, or the answer is invalid.
         """
         asked = None if question is None else as_string(question, "`question`")
-        return await self._runs.questions.answer(self._key, asked, value, user=_user(user_id))
+        by = self._access.answerer(user_id)
+        with self._hidden_from_users():
+            async with self._access.noting("run.answered", self.id, "runs:write"):
+                return await self._runs.questions.answer(self._key, asked, value, by)
+
+    async def send(
+        self,
+        message: str,
+        *,
+        if_busy: "IfBusy" = "enqueue",
+        id: str | None = None,
+        user_id: str | None = None,
+    ) -> "SentMessage":
+        """Send a message of its user to a conversation, at any time; returns what became of it, and
+        the run that has it. The conversation is driven in this process, unless another one drives
+        it.
+
+        If the run waits for the user's input, the message is that input. In an open turn, it is
+        taken in when the turn ends (`enqueue`), refused (`reject`), or ends the turn (`interrupt`);
+        what the turn completed stays on record. If the conversation has ended, the message begins a
+        run that continues it, with the history so far. Sending the same `id` again changes nothing.
+        `user_id` is the person who sends it, by default the run's user.
+
+        Raises:
+            MessageRejected: a turn is open, with `reject`.
+            NotYours: the run belongs to another person.
+            RunBusy: the process that drives it does not take the message in.
+            UsageError: it is not a conversation.
+        """
+        from turnloom.runtime.spec import Say, as_if_busy
+        from turnloom.runtime.summaries import summary_of
+
+        self._access.need("runs:write")
+        await self._access.own(self._runs.log, self._key)
+        policy, text = as_if_busy(if_busy), as_text(message, "The message")
+        runs = self._serve()
+        by = self._access.person(user_id) or (await summary_of(runs.log, self._key)).user
+        name = runs.messages.new_id() if id is None else as_name(id, "`id`")
+        return await runs.messages.send(self._key, name, Say(text, by, policy))
 
     def listening(self, listener: "Callable[[Delta], None]") -> "AbstractContextManager[None]":
         """Call `listener` with the text deltas of answers made in this process, while the context
         is open."""
+        self._access.need("runs:read")
         hear = as_function(listener, "`listener`")
-        return self._runs.following.listen(self._key, hear)
+        return self._runs.following.listen(self._key, hear, self._access.user)
 
-    async def cancel(self, *, by: str = "local", reason: str = "") -> bool:
+    async def cancel(self, *, by: str | None = None, reason: str = "") -> bool:
         """Cancel it; returns whether it was open.
 
         Raises:
             RunBusy: the process that drives it does not respond.
             UsageError: no process drives it, and another program declares its board.
         """
-        by, reason = as_name(by, "`by`"), as_string(reason, "`reason`")
-        return await self._runs.cancel(self._key, by=by, reason=reason)
+        by, reason = self._person(by), as_string(reason, "`reason`")
+        async with self._access.noting("run.cancelled", self.id, "runs:write"):
+            await self._access.own(self._runs.log, self._key)
+            return await self._runs.cancel(self._key, by=by, reason=reason)
 
     async def retry(
         self,
@@ -105,7 +207,7 @@ class Run(Generic[S_co]):
         folder: "str | PathLike[str] | None" = None,
         budget: "Mapping[str, float] | None" = None,
         tools: str | None = None,
-        by: str = "local",
+        by: str | None = None,
     ) -> None:
         """Make it continue after it failed, was cancelled, or finished: from what failed. What
         completed stays on record, and is not done again.
@@ -123,9 +225,10 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.retrying import as_request
 
-        given = as_request(since, at, budget, by, tools=tools)
+        given = as_request(since, at, budget, self._person(by), tools=tools)
         source = None if folder is None else as_path(folder, "`folder`")
-        await self._serve().retry(self._key, given, source)
+        async with self._access.noting("run.retried", self.id, "runs:write", "explain"):
+            await self._serve().retry(self._key, given, source)
 
     async def fork(
         self,
@@ -153,14 +256,17 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.forking import as_fork_request
 
-        asked = as_fork_request(at, answer, values, tools=tools, by=by)
+        asked = as_fork_request(at, answer, values, tools=tools, by=self._access.person(by, "`by`"))
         source = None if folder is None else as_path(folder, "`folder`")
         runs = self._serve()
-        return Run(await runs.forks.fork(self._key, asked, source), runs, self._serve)
+        async with self._access.noting("run.forked", self.id, "runs:write", "explain"):
+            forked = await runs.forks.fork(self._key, asked, source)
+        return Run(forked, runs, self._serve, self._access)
 
     async def holder(self) -> "Holder | None":
         """The process that drives it, and whether that process responds; None if no process does,
         or if there is no such run."""
+        self._access.need("explain")
         return await self._runs.claims.held(self._key)
 
     async def not_undone(self) -> "list[StepCompensated]":
@@ -172,6 +278,7 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.outcomes import not_undone
 
+        self._access.need("explain")
         return await not_undone(self._runs, self._key)
 
     async def plan(self) -> "StoredPlan | None":
@@ -180,6 +287,7 @@ class Run(Generic[S_co]):
         Raises:
             UnknownRun: there is no such run.
         """
+        self._access.need("explain")
         return await self._runs.plan(self._key)
 
     async def outcome(self) -> "Outcome[S_co]":
@@ -190,12 +298,41 @@ class Run(Generic[S_co]):
         """
         from turnloom.runtime.outcomes import outcome
 
+        self._access.need("explain")
         return await outcome(self._runs, self._key)
 
     async def finished(self) -> "RunEnd":
         """The event that ended it, once it is stored."""
         return cast("RunEnd", [event async for event in self.events()][-1])
 
+    async def feedback(
+        self, name: str, *, user_id: str | None = None, **opinion: Unpack[Opinion]
+    ) -> "Feedback":
+        """Say what a person thinks of it, or of one of its turns: a score or a label, under a name.
+        A second one of the same person, name and turn replaces the first.
 
-def _user(id: str | None) -> str | None:
-    return None if id is None else as_string(id, "`user_id`")
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: a value is invalid, the run has no such turn, or the store has no
+                `feedback`.
+        """
+        await self._access.own(self._runs.log, self._key)
+        by = (author(self._access, user_id), name)
+        return await give_feedback(
+            self._runs.feedback, self._key, self._access, by=by, opinion=opinion
+        )
+
+    @contextmanager
+    def _hidden_from_users(self) -> Generator[None]:
+        """Refuse what is not put to a user as if it did not exist."""
+        try:
+            yield
+        except NotYours:
+            if self._access.user is None:
+                raise
+            raise UnknownRun(self.id) from None
+
+    def _person(self, by: str | None) -> str:
+        """The person who acts."""
+        who = self._access.person(by, "`by`")
+        return as_name(LOCAL if who is None else who, "`by`")

@@ -8,8 +8,8 @@ from typing import Any, cast
 from anyio import to_thread
 
 from turnloom.app import Board, Loom
+from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.problems import located
-from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.stored import present_store
 from turnloom.errors import TurnloomError, UsageError
 from turnloom.flow.logic.flows import Flow

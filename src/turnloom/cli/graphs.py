@@ -5,8 +5,8 @@ import os
 from anyio import to_thread
 
 from turnloom.app import Loom
+from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.problems import located
-from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.stored import find_run
 from turnloom.errors import DefinitionError, UsageError
 from turnloom.explain.logic.pictures import picture

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from turnloom.agents.logic.answers import Answerer, may_answer
 from turnloom.agents.spec import SELECTOR, Question
 from turnloom.cli.forms import AnswerForm, word
 from turnloom.explain.spec.text import moment, one_line
@@ -58,6 +59,11 @@ def gist(question: Question) -> str:
     asked = question.prompt or ("" if question.payload is None else as_data(question.payload))
     who = "" if question.tool == SELECTOR else f"{question.tool} asks: "
     return f"{who}{one_line(asked)} (takes {one_line(AnswerForm(question).demand, 200)})"
+
+
+def is_asked(question: Question, user: str) -> bool:
+    """Whether a person is asked by name."""
+    return may_answer(question, Answerer(user), user)
 
 
 def addressee(events: Sequence[Event], question: Question) -> str:

@@ -12,6 +12,7 @@ from turnloom.agents.spec import Question
 from turnloom.app import Run
 from turnloom.cli.forms import GivenValue
 from turnloom.cli.narration import Narration, Origin
+from turnloom.cli.questions import is_asked
 from turnloom.errors import QuestionExpired as Expired
 from turnloom.errors import TurnloomError
 from turnloom.kernel.values import Json, as_data
@@ -141,7 +142,7 @@ class Session:
         """Have an open question answered, here or elsewhere; returns whether the run continues."""
         if not self._open or self._settled & self._open.keys():
             return True  # with earlier answers
-        mine = [each for each in self._open.values() if each.to in ("", self._user)]
+        mine = [each for each in self._open.values() if is_asked(each, self._user)]
         if not mine:
             return False
         ids, chosen = {each.id for each in mine}, mine[0]

@@ -93,7 +93,8 @@ class RunForked(Fact, frozen=True):
     `tools` says what becomes of calls that touch the world: `live` ones are made; otherwise a call
     that equals one of the original has its recorded result, and another one is refused
     (`recorded`), or put to the run's user (`ask`). `pin` and `changed` are as in `RunRetried`;
-    `values` names the variables that were set.
+    `values` names the variables that were set. If it `continues`, that run had ended, and a message
+    of its user began this one.
     """
 
     kind: ClassVar[str] = "run.forked"
@@ -106,6 +107,7 @@ class RunForked(Fact, frozen=True):
     changed: tuple[str, ...] = ()
     pin: Pin | None = None
     values: tuple[str, ...] = ()
+    continues: bool = False
 
 
 class RunFinished(Fact, frozen=True):

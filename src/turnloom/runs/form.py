@@ -27,7 +27,7 @@ class Form(Protocol):
     """The pure half of a form: what it declares, how it folds events, and what it decides.
 
     `progress` is the type of its part of the state; `has_people` says whether its runs may ask a
-    person.
+    person, and `hears` whether their user may send them messages at any time.
     """
 
     form: str
@@ -42,6 +42,7 @@ class Form(Protocol):
     hooks: Hooks
     message_hooks: tuple[MessageHook, ...]
     has_people: bool
+    hears: bool
     progress: type
 
     def begin(self) -> Any:

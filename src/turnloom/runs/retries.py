@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from turnloom.agents.events import (
     AnswerRefused,
+    MessageSent,
     ModelAnswered,
     ModelFailed,
     QuestionAnswered,
@@ -35,6 +36,7 @@ _HOOKS = (LifecycleToolCall, LifecycleToolResult, LifecycleToolError)
 # What came from outside, and counts whatever happened to the run.
 _ARRIVED = (
     UserText,
+    MessageSent,
     QuestionAnswered,
     AnswerRefused,
     ArtifactPublished,
@@ -110,6 +112,27 @@ def turn_position(events: Sequence[Event], turn: int) -> int | None:
     if not any(isinstance(each.data, TurnStarted) and each.data.turn == turn for each in events):
         return None
     return next(each.seq for each in events if each.id.partition("/")[0] == mark) - 1
+
+
+def continued_at(events: Sequence[Event]) -> int:
+    """The position up to which everything counts when a message continues a run that ended: the end
+    of its last turn or message, but nothing of a last turn that was not completed."""
+    turns = [event.data.turn for event in events if isinstance(event.data, TurnStarted)]
+    ended = (event.data for event in events if isinstance(event.data, TurnFinished))
+    done = {fact.turn for fact in ended if fact.status == "done"}
+    limit = events[-1].seq
+    if turns and turns[-1] not in done:
+        limit = turn_position(events, turns[-1]) or 0
+    kept = [event.seq for event in events if event.seq <= limit and _is_of_talk(event)]
+    return max(kept, default=1)
+
+
+def _is_of_talk(event: Event) -> bool:
+    """Whether an event is a message, or belongs to a turn, or to the start of the run."""
+    id = event.id.partition(">")[0]
+    head = id.partition("/")[0]
+    is_turn = head.startswith("t") and head[1:].isdigit()
+    return isinstance(event.data, UserText) or is_turn or head in ("start", "context", "opening")
 
 
 def is_after_chat(event: Event) -> bool:

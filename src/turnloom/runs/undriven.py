@@ -29,6 +29,7 @@ class Undriven:
 
     form = CHAT
     has_people = True
+    hears = False
     version = ""
     agents: Mapping[str, Agent] = {}
     outputs: Mapping[str, OutputModel] = {}

@@ -19,7 +19,7 @@ from turnloom.errors import (
 from turnloom.guards.logic.following import EXCEEDED, LOOPED
 from turnloom.kernel.contained import bare
 from turnloom.log.events import RunFailed
-from turnloom.log.spec import Event
+from turnloom.log.spec import Event, RunKey
 from turnloom.reaction.events import ArtifactOffered
 from turnloom.reaction.logic.gates import FAILED
 from turnloom.runtime.logic import NO_CANDIDATES
@@ -137,3 +137,32 @@ class Activity:
                         "board there, and continue: `await board.resume()`."
                     )
                 await changed.wait()
+
+
+class ActiveDrives:
+    """The runs that are driven in this process at this moment."""
+
+    def __init__(self) -> None:
+        self._runs: set[RunKey] = set()
+        self._ended = asyncio.Event()
+
+    def __contains__(self, run: RunKey) -> bool:
+        return run in self._runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def begin(self, run: RunKey) -> None:
+        """Note that a drive begins."""
+        self._runs.add(run)
+
+    def end(self, run: RunKey) -> None:
+        """Note that a drive ended."""
+        self._runs.discard(run)
+        self._ended.set()
+
+    async def quiet(self) -> None:
+        """Wait until no run is driven."""
+        while self._runs:
+            self._ended.clear()
+            await self._ended.wait()

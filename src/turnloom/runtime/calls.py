@@ -26,7 +26,7 @@ from turnloom.agents.events import (
     QuestionAsked,
     QuestionExpiredFact,
 )
-from turnloom.agents.logic.answers import answer_id
+from turnloom.agents.logic.answers import addressing, answer_id, read_addressees
 from turnloom.agents.spec import (
     ASKING,
     SELECTOR,
@@ -193,7 +193,13 @@ class Call:
             raise UsageError(f"The call of {self._caller.writer} is over: it took too long.")
 
     async def ask(
-        self, tool: str, payload: Json, seconds: float | None, display: Display | None
+        self,
+        tool: str,
+        payload: Json,
+        seconds: float | None,
+        display: Display | None,
+        *,
+        to: object = None,
     ) -> Json:
         """The recorded answer to the next question of this call; without one, the call parks."""
         if not self._callee.may_ask:
@@ -204,7 +210,7 @@ class Call:
                 "code, or set `startup_mode: AgentDriven`."
             )
         self._go_on()
-        question = self._make(tool, payload, seconds, display)
+        question = self._make(tool, payload, seconds, display, whom=self._whom(to))
         self._asked += 1
         answered = answer_to(self._journal, question.id)
         if answered is not None:
@@ -217,8 +223,28 @@ class Call:
         self.question = question
         raise Parked(question)
 
+    def _whom(self, to: object) -> tuple[str, ...]:
+        """The addressees of a question: by default the run's user.
+
+        Raises:
+            UsageError: one is no person or role.
+        """
+        if to is None:
+            return (self._journal.state.user,)
+        try:
+            named = read_addressees(to)
+        except ValueError as error:
+            raise UsageError(f"`to` is {preview(to)}: {error}.") from None
+        return tuple(self._clear(each, "an addressee") for each in named)
+
     def _make(
-        self, tool: str, payload: Json, timeout: float | None, display: Display | None
+        self,
+        tool: str,
+        payload: Json,
+        timeout: float | None,
+        display: Display | None,
+        *,
+        whom: tuple[str, ...],
     ) -> Question:
         if not is_text(tool) or not is_json(payload):
             raise UsageError(f"A question takes a tool's name and JSON, not {preview(payload)}.")
@@ -240,16 +266,18 @@ class Call:
             if recorded.tool != name:
                 raise UsageError(f"{asked} was asked by {recorded.tool!r}, and now by {name!r}.")
         due = later(journal.clock.now(), timeout) if timeout is not None else None
+        to, among = addressing(whom)
         return Question(
             asked,
             _prompt(payload),
-            journal.state.user,
+            to,
             name,
             payload=payload,
             component=(ui and ui.component) or "",
             display=display or (ui and ui.mode) or "inline",
             schema=kit.responses.get(name),
             due=due,
+            among=among,
         )
 
     def _clear(self, name: str, of: str) -> str:
@@ -376,6 +404,7 @@ def _asked(question: Question) -> QuestionAsked:
         display=question.display,
         schema=question.schema,
         due=question.due,
+        among=question.among,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from turnloom.agents.spec import Question, RunState
+from turnloom.agents.spec import RunState
 from turnloom.errors import InvalidUpdate, PlanChanged, TurnloomError
 from turnloom.flow.events import (
     ApprovalDecided,
@@ -24,7 +24,7 @@ from turnloom.flow.events import (
     StepRetried,
     StepSkipped,
 )
-from turnloom.flow.logic.approvals import APPROVAL, asking_of, payload_of, schema_of
+from turnloom.flow.logic.approvals import asking_of, question_to
 from turnloom.flow.logic.branches import matching_case
 from turnloom.flow.logic.executions import StepExecution, find_executions
 from turnloom.flow.logic.flowing import STOPPED, FlowForm, is_given_up
@@ -135,16 +135,8 @@ class Branching:
             until = later(self._journal.time.now(), asking.timeout)
         number = (asked.number if asked else 0) + 1
         prompt = writable(str(words)) or f"Do you approve {node.name!r}?"
-        question = Question(
-            in_life(f"{APPROVALS}{place}#{number}", self._journal.state.life),
-            prompt,
-            asking.approver,
-            APPROVAL,
-            payload=payload_of(node, asking, prompt),
-            schema=schema_of(asking),
-            due=until,
-        )
-        ask(self._journal, question)
+        id = in_life(f"{APPROVALS}{place}#{number}", self._journal.state.life)
+        ask(self._journal, question_to(node, asking, id, prompt, due=until))
 
     async def ask(self, function: Any, strand: Strand) -> Any:
         """The result of a function of the flow, given the state."""

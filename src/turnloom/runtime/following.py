@@ -157,7 +157,8 @@ class Subscriptions:
 
     def __init__(self, stored: EventLog) -> None:
         self._stored = stored
-        self._listeners: dict[RunKey, set[Callable[[Delta], None]]] = {}
+        self._listeners: dict[RunKey, set[tuple[Callable[[Delta], None], str | None]]] = {}
+        self._audience: dict[RunKey, str] = {}
         self._spoken: dict[RunKey, list[Delta]] = {}
         self._feeds: dict[RunKey, Feed] = {}
         self._errors: dict[RunKey, Exception] = {}
@@ -170,6 +171,7 @@ class Subscriptions:
     def drop_deltas(self, run: RunKey) -> None:
         """Drop buffered deltas once the drive has ended."""
         self._spoken.pop(run, None)
+        self._audience.pop(run, None)
 
     def fail(self, run: RunKey, error: Exception, trace: str, *, log_it: bool = True) -> None:
         """Raise `error` in every follower of the run; log its trace if there is none."""
@@ -271,30 +273,36 @@ class Subscriptions:
             feed = self._feeds[run] = Feed(self._stored, run)
         return feed
 
-    def publish(self, run: RunKey, delta: Delta) -> None:
-        """Send a text delta to the listeners of its run."""
+    def publish(self, run: RunKey, delta: Delta, user: str) -> None:
+        """Send a text delta to the listeners of its run; `user` sees it in their chat."""
         if delta.offset == 0:
             self._spoken[run] = []
+            self._audience[run] = user
         spoken = self._spoken[run]
         spoken.append(delta)
         if len(spoken) > PIECES:
             self._spoken[run] = _joined(spoken)
-        for listener in self._listeners.get(run, ()):
-            listener(delta)
+        for listener, confined in self._listeners.get(run, ()):
+            if confined in (None, user):
+                listener(delta)
 
     @contextmanager
-    def listen(self, run: RunKey, listener: Callable[[Delta], None]) -> Generator[None]:
-        """Call `listener` with each delta while the context is open.
+    def listen(
+        self, run: RunKey, listener: Callable[[Delta], None], user: str | None = None
+    ) -> Generator[None]:
+        """Call `listener` with each delta while the context is open; with a `user`, with those of
+        the user's chat only.
 
         The answer in progress is replayed from its start.
         """
-        for delta in self._spoken.get(run, ()):
-            listener(delta)
-        self._listeners.setdefault(run, set()).add(listener)
+        if user in (None, self._audience.get(run)):
+            for delta in self._spoken.get(run, ()):
+                listener(delta)
+        self._listeners.setdefault(run, set()).add((listener, user))
         try:
             yield
         finally:
-            self._listeners[run].discard(listener)
+            self._listeners[run].discard((listener, user))
             if not self._listeners[run]:
                 del self._listeners[run]
 

@@ -5,21 +5,24 @@ from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
 
-from turnloom.agents.logic.answers import answer_id, may_answer, misanswer
+from turnloom.agents.events import MessageSent
+from turnloom.agents.logic.answers import Answerer, answer_id, may_answer, misanswer
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_one_of, as_string
 from turnloom.kernel.values import Json, preview
-from turnloom.log.events import ENDS, RunFailed, RunForked, RunStarted
-from turnloom.log.logic import started_of
+from turnloom.log.events import ENDS, RunFailed, RunForked, RunRetried, RunStarted
+from turnloom.log.logic import ranges, standing, started_of
 from turnloom.log.ports import BranchingLog, Clock, EventLog
 from turnloom.log.service import branching, ends_of
 from turnloom.log.spec import Event, RunKey
+from turnloom.runs.retries import continued_at, redo_after
 from turnloom.runtime.drive.driver import Stores, read_secrets
 from turnloom.runtime.drive.intake import put_on_record
 from turnloom.runtime.journal import Appends, Journal, Tell, telling
 from turnloom.runtime.logic import fresh
 from turnloom.runtime.ports import Definitions, Entropy
 from turnloom.runtime.retrying import (
+    LIVE,
     as_policy,
     changed_files,
     pin_of,
@@ -28,7 +31,7 @@ from turnloom.runtime.retrying import (
     undriven,
     with_budget,
 )
-from turnloom.runtime.spec import ForkRequest, Reply
+from turnloom.runtime.spec import ForkRequest, Reply, Say, continuation_of
 from turnloom.variables.events import ContextChanged
 from turnloom.variables.logic.types import is_json, misfit
 from turnloom.variables.service import ContextSource
@@ -70,6 +73,38 @@ class Forks:
             loaded = await replacement(self._log, self._definitions, origin, source)
             asked = replace(asked, loaded=loaded)
         run = await self._begin(origin, asked)
+        await self._wake(run)
+        return run
+
+    async def continue_with(self, origin: RunKey, id: str, say: Say) -> RunKey:
+        """Begin the run that continues a conversation that ended, with a message of its user, and
+        have it driven; returns its key. The same message again changes nothing.
+
+        Raises:
+            Conflict: another message continues it.
+            UnknownRun: there is no such run.
+            UsageError: the log of this store cannot branch.
+        """
+        log = branching(self._log, "A message to a conversation that ended")
+        stored = await self._log.read(origin)
+        started, events, last = started_of(stored), standing(stored), stored[-1]
+        run = RunKey(origin.tenant, continuation_of(origin.id))
+        loaded = await self._definitions.restore(started)
+        secrets = await read_secrets(self._context, run, loaded, started)
+        state = fresh(run, loaded.workflow, loaded.guards)
+        state.position = last.seq
+        state.life = sum(isinstance(event.data, RunRetried) for event in stored)
+        observe = self._observe and self._observe(run, started)
+        branch = telling(BranchingAppends(log, origin.id, last.seq), observe)
+        journal = Journal(branch, self._clock, loaded, state, secrets)
+        position = continued_at(events)
+        voided = ranges(redo_after(events, position).voided)
+        again = RunRetried(say.by, voided, f"event {position}", tools=LIVE)
+        journal.record(f"retried@{last.seq}", again, say.by)
+        asked = ForkRequest(last.seq, tools=LIVE)
+        record_fork(journal, origin, last, asked, by=say.by, continues=True)
+        journal.record(id, MessageSent(say.text, say.by, say.if_busy), say.by, is_given=True)
+        await journal.commit()
         await self._wake(run)
         return run
 
@@ -151,6 +186,7 @@ def record_fork(
     *,
     by: str,
     changed: Sequence[str] = (),
+    continues: bool = False,
 ) -> None:
     """Record that a run is a fork of another one, whose `last` event it shares.
 
@@ -168,6 +204,7 @@ def record_fork(
         changed=tuple(changed),
         pin=pin_of(asked.loaded),
         values=tuple(asked.values),
+        continues=continues,
     )
     journal.record(mark, fact, by)
     named = ContextChanged("chat_id", journal.run.id, origin.id, FORK)
@@ -203,7 +240,9 @@ def record_answer(journal: Journal, taken: Set[str], asked: ForkRequest) -> None
         UsageError: no question is open, or several are, or the answer is not accepted.
     """
     state, by = journal.state, asked.by or journal.state.user
-    found = [each for each in state.questions.values() if may_answer(each, by, state.user)]
+    found = [
+        each for each in state.questions.values() if may_answer(each, Answerer(by), state.user)
+    ]
     if len(found) != 1:
         ids = ", ".join(state.questions) or "none"
         raise UsageError(

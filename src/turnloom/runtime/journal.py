@@ -10,11 +10,17 @@ from typing import Any, Protocol, TypeVar, cast
 import anyio
 import msgspec
 
-from turnloom.agents.events import ModelCalled, QuestionAnswered, QuestionExpiredFact, UserText
+from turnloom.agents.events import (
+    MessageSent,
+    ModelCalled,
+    QuestionAnswered,
+    QuestionExpiredFact,
+    UserText,
+)
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
-from turnloom.errors import Conflict
+from turnloom.errors import Conflict, LeaseLost
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.deadlines import uninterrupted
 from turnloom.kernel.values import preview
@@ -26,7 +32,7 @@ from turnloom.runs.retries import RETRY
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
-from turnloom.runtime.world import PRESENT, RunOrigin, World
+from turnloom.runtime.world import PRESENT, UNLIMITED, CallLimiter, RunOrigin, World
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
 from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
@@ -39,7 +45,15 @@ PREVIEW = 80
 
 # The kinds of events that begin a run anew, and of those that may come with them.
 _BEGINNINGS = frozenset({RunForked.kind, RunRetried.kind})
-_WITH_THEM = frozenset({ContextChanged.kind, QuestionAnswered.kind, UserText.kind, TimerSet.kind})
+_WITH_THEM = frozenset(
+    {
+        ContextChanged.kind,
+        MessageSent.kind,
+        QuestionAnswered.kind,
+        UserText.kind,
+        TimerSet.kind,
+    }
+)
 
 # Separates, in the id of an event, its cause from what was derived from it.
 FOLLOWS = ">"
@@ -62,11 +76,12 @@ class Appends(Protocol):
 
 
 class NotifyingLog:
-    """A log that calls others with what it stored, in order."""
+    """A log that calls others with what it stored, in order, each once."""
 
     def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
         self._log = log
         self._tells = tells
+        self._told = [0] * len(tells)
         self.stored = 0
 
     async def append(
@@ -75,8 +90,10 @@ class NotifyingLog:
         """Store events after position `expected`, and return what the log holds there."""
         stored = await self._log.append(run, events, expected, fence)
         self.stored = expected + len(stored)
-        for tell in self._tells:
-            await tell(run, stored)
+        for number, tell in enumerate(self._tells):
+            if self._told[number] < self.stored:  # not before the append was cancelled
+                await tell(run, stored)
+                self._told[number] = self.stored
         return stored
 
 
@@ -139,6 +156,8 @@ class Journal:
         self.run = RunKey(state.tenant, state.run)
         # The fence of the claim under which the run is driven; None while a run is being started.
         self.fence: int | None = None
+        # Whether the lease of that claim lasts; None where claims have no clock.
+        self.is_held: Callable[[], bool] | None = None
         self.secrets = NO_SECRETS if secrets is None else secrets
         self.has_secrets = bool(secrets)
         self._receives = secrets is not None
@@ -152,6 +171,7 @@ class Journal:
         self.clock = clock
         self.time = BatchTime(clock)
         self.world: World = PRESENT
+        self.limits: CallLimiter = UNLIMITED
         self.origin: RunOrigin | None = None
         # Whether the run was forked or retried, and nothing happened since.
         self.is_begun_anew = False
@@ -159,6 +179,8 @@ class Journal:
         self._error: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
+        # A batch whose append was cancelled: whether it is stored shows when it is stored again.
+        self._unsure: list[Event] = []
         self._rewritten: set[str] = set()
         # Called when a question of the run is closed.
         self.on_closed: list[Callable[[], None]] = []
@@ -271,6 +293,7 @@ class Journal:
         waits = intent is None or (self.per_turn and is_model and not self._has_results)
         if self._is_published or not waits:
             await self.commit()
+        self._check_held()
         facts = await self.world.perform(key, effect, key)
         self.time.pass_on()  # even if nothing was stored meanwhile
         if intent is None or is_model:
@@ -284,9 +307,19 @@ class Journal:
             Parked: it asked a person.
             CallFailed: a step failed.
         """
+        self._check_held()
         facts = await self.world.perform(key, effect, scope or key)
         self.time.pass_on()
         return facts
+
+    def _check_held(self) -> None:
+        """Refuse to act for a run that another process may drive by now.
+
+        Raises:
+            LeaseLost: the lease is over.
+        """
+        if self.is_held is not None and not self.is_held():
+            raise LeaseLost(self.run.id)
 
     def outcome(self, key: str) -> list[Fact]:
         """The facts recorded under a key; empty if the effect was not completed."""
@@ -353,22 +386,37 @@ class Journal:
     async def _store(self) -> None:
         if self._unsettled:
             await self.settle()
-        if not self._batch:
+        if not (self._batch or self._unsure):
             return
         if self._error is not None:
             raise self._error  # later callers get the same error
         self._forget_rewritten()
-        batch, self._batch = self._batch, []
-        self.time.pass_on()
-        self._is_published = self._has_results = False
+        if self._unsure:
+            await self._append(self._unsure)
+        if self._batch:
+            self._unsure, self._batch = self._batch, []
+            self.time.pass_on()
+            self._is_published = self._has_results = False
+            await self._append(self._unsure)
+
+    async def _append(self, batch: list[Event]) -> None:
+        """Store a batch; the log returns one that it has already.
+
+        Raises:
+            Conflict: the log holds something else at this place; the journal is void.
+            LeaseLost: another process drives the run now; the journal is void.
+        """
         try:
             stored = await self._log.append(self.run, batch, self._stored, self.fence)
             if stored is not batch and list(stored) != batch:
                 raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+        except asyncio.CancelledError:
+            raise
         except BaseException as error:
             self._error = error
             raise
         self._stored = batch[-1].seq
+        self._unsure = []
 
     @property
     def stored(self) -> int:

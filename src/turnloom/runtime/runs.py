@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import anyio
@@ -14,13 +14,19 @@ from pydantic import BaseModel
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, UserText
 from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
+    CodeMissing,
+    Conflict,
     DefinitionError,
+    LeaseLost,
     PlanChanged,
     RunBusy,
+    StoreUnavailable,
     TurnloomError,
     UsageError,
     WorkflowGone,
 )
+from turnloom.feedback.ports import FeedbackStore
+from turnloom.feedback.service import StoredFeedback
 from turnloom.flow.events import FlowRewound, StateGiven, StepCompensated, StepCompleted
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.folding import TIMEOUT
@@ -31,14 +37,14 @@ from turnloom.log.events import (
     ENDS,
     CancelRequested,
     RunCancelled,
-    RunPaused,
     RunRetried,
     RunStarted,
 )
-from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, status_of
+from turnloom.log.logic import LIFE, in_life, standing, started_of
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
-from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
+from turnloom.log.spec import Event, Fact, RunFilter, RunKey
+from turnloom.runtime.activity import ActiveDrives
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
 from turnloom.runtime.drive.intake import due
@@ -48,8 +54,16 @@ from turnloom.runtime.forking import Forks
 from turnloom.runtime.journal import telling
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
+from turnloom.runtime.messages import Messages
 from turnloom.runtime.observers import Observers
-from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
+from turnloom.runtime.ports import (
+    Backlog,
+    Definitions,
+    Entropy,
+    Plans,
+    Scheduler,
+    is_shared,
+)
 from turnloom.runtime.questions import Questions
 from turnloom.runtime.retrying import replacement, undriven
 from turnloom.runtime.spec import (
@@ -60,6 +74,7 @@ from turnloom.runtime.spec import (
     Stop,
     StoredPlan,
 )
+from turnloom.runtime.summaries import as_stranded, summarise
 from turnloom.variables.events import TimerSet
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
@@ -147,12 +162,19 @@ def _flowing(loaded: LoadedWorkflow) -> FlowForm:
 # Seconds after the end of a lease until the run is taken over.
 MARGIN = 0.01
 
+# Delay before a worker drives a run again that the store did not let it drive.
+AGAIN = timedelta(seconds=1)
+
+# The most runs that are woken at once because their wake was missed.
+SWEPT = 1000
+
 log = logging.getLogger("turnloom.runs")
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimePorts:
-    """The ports that runs need."""
+    """The ports that runs need. A wake that was missed for `sweep` seconds is made up for, as
+    `backlog` finds it."""
 
     stores: Stores
     clock: Clock
@@ -161,22 +183,31 @@ class RuntimePorts:
     documents: DocumentStore
     definitions: Definitions
     scheduler: Scheduler
+    feedback: FeedbackStore
     observers: Observers = field(default_factory=Observers)
     components: tuple[Component, ...] = ()
     window: int = 0
+    backlog: Backlog | None = None
+    sweep: float = 60.0
 
 
 class Runs:
-    """All runs of a store. `following` holds the subscriptions in this process, `claims` say which
-    process drives a run, `questions` are those that are open, and `forks` begins forks."""
+    """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
+    `claims` say which process drives a run, `questions` are those that are open, `forks` begins
+    forks, `drives` are those of this process, and `messages` sends what users say by themselves. It
+    drives the runs that were started or resumed here, and those that `also_serves` chooses when
+    they get mail or are given back. If it `is_shared`, workers drive the runs, and this process
+    drives some only while it serves."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
+        self.log = world.stores.log
+        self.is_shared = is_shared(world.scheduler)
         self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
         watch = self._posting.watch
-        self._driven: set[RunKey] = set()
+        self.drives = ActiveDrives()
         self.following = Subscriptions(world.stores.log)
         observe = world.observers.watch if world.observers else None
         listeners = Listeners(self.following.publish, watch, self._posting, observe)
@@ -186,9 +217,9 @@ class Runs:
             world.stores, chance, world.definitions, self._context, listeners, *around
         )
         declares = world.definitions.declares
-        serves = self._posting.serves
+        self.also_serves: Callable[[RunStarted], bool] = _none
         self._mailing = MailDelivery(
-            world.stores, world.scheduler, self._driver, declares, serves=serves
+            world.stores, world.scheduler, self._driver, declares, serves=self._serves
         )
         self.forks = Forks(
             world.stores,
@@ -198,22 +229,57 @@ class Runs:
             observe=observe,
             wake=self._mailing.wake,
         )
+        self.feedback = StoredFeedback(world.feedback, world.stores.log, world.clock)
+        self.messages = Messages(world.stores.log, world.entropy, self._mailing, self.forks)
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
-    async def serve(self, slots: int, tenant_slots: int = 0) -> None:
-        """Drive what is woken here, and wake runs of this program that get mail, until cancelled;
-        unfinished drives are then given back. A tenant gets at most `tenant_slots` of the slots, if
-        given."""
-        scheduler = self._world.scheduler
-        limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
+    async def serve(self, slots: int, limits: Mapping[str, int], grace: float = 0.0) -> None:
+        """Drive what is woken here, and wake runs of this program that get mail, until cancelled.
+        Then begin no drive, and give back those that neither end nor park within `grace` seconds.
+        `limits` gives the number of runs of a tenant that are driven at once, as for a
+        scheduler."""
+        if not grace:
+            await self._serve(slots, limits)
+            return
+        serving = asyncio.ensure_future(self._serve(slots, limits))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            with anyio.move_on_after(grace, shield=True):
+                await self._world.scheduler.drain()
+            raise
+        finally:
+            serving.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({serving})
+            if not serving.cancelled():
+                serving.result()
+
+    async def _serve(self, slots: int, limits: Mapping[str, int]) -> None:
+        world = self._world
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(scheduler.serve(self._drive, slots=slots, limits=limits))
+                group.create_task(world.scheduler.serve(self._drive, slots=slots, limits=limits))
                 group.create_task(self._mailing.watch())
+                if self.is_shared and world.backlog is not None:
+                    group.create_task(self._sweep(world.backlog))
         finally:
             self._posting.stop()
             self.following.stop()
             await self._give_back()
+
+    def _serves(self, started: RunStarted) -> bool:
+        return self._posting.serves(started) or self.also_serves(started)
+
+    async def _sweep(self, backlog: Backlog) -> None:
+        """Wake runs whose wake was missed: a process died between its commit and the wake."""
+        while True:
+            await asyncio.sleep(self._world.sweep)
+            try:
+                for run in await backlog.overdue(self._world.sweep, SWEPT):
+                    await self._mailing.wake(run)
+            except StoreUnavailable as error:
+                log.warning("missed wakes are looked for later: %s", error)
 
     async def _give_back(self) -> None:
         """Wake other processes for unfinished drives, while the store allows."""
@@ -224,9 +290,10 @@ class Runs:
             log.warning("other processes were not notified of released runs: %s", error)
 
     async def _drive(self, run: RunKey) -> datetime | None:
-        """Drive a run; its error is raised in its followers only."""
+        """Drive a run; its error is raised in its followers only, or the run is driven again, where
+        others may have better luck."""
         self.following.clear_error(run)
-        self._driven.add(run)
+        self.drives.begin(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
@@ -234,16 +301,28 @@ class Runs:
             state = live.journal.state
             self.following.rest(run, state)
             self._mailing.rest(run, begun, is_over=state.status in ENDED)
-            return due(live.journal.workflow, state)
+            return _earliest(due(live.journal.workflow, state), live.congested)
         except RunBusy:
             return self._world.clock.now() + RETRY
+        except CodeMissing:
+            raise  # other workers may have it
+        except (Conflict, LeaseLost, StoreUnavailable) as error:
+            if not self.is_shared:
+                return self._fail(run, begun, error, log_it=not is_told)
+            log.warning("run %s is driven again soon: %s", run.id, error)
+            return self._world.clock.now() + AGAIN
         except Exception as error:  # noqa: BLE001 - raised in the followers of the run
-            self._mailing.rest(run, begun, is_over=False)
-            self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
+            return self._fail(run, begun, error, log_it=not is_told)
         finally:
-            self._driven.discard(run)
+            self.drives.end(run)
             self.following.drop_deltas(run)
-        return None
+
+    def _fail(self, run: RunKey, begun: int, error: Exception, *, log_it: bool) -> None:
+        """Raise the error of a drive in its followers."""
+        self._mailing.rest(run, begun, is_over=False)
+        self.following.fail(run, error, self._driver.trace(run, error), log_it=log_it)
+        if self.is_shared:  # the next drive may be elsewhere
+            self.following.clear_error(run)
 
     def board(
         self, name: str, load: Callable[[], LoadedWorkflow], *, user: str, tenant: str
@@ -262,13 +341,18 @@ class Runs:
             mail=self._mailing,
             activities=self._posting.activities,
             removals=stores.removals,
+            is_shared=self.is_shared,
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
-    async def start(self, what: str | FlowStart, *, user: str, tenant: str) -> RunKey:
-        """Start a run of the workflow at a path, or of a flow with a state; returns its key.
+    async def start(
+        self, what: str | FlowStart, *, user: str, tenant: str, id: str | None = None
+    ) -> RunKey:
+        """Start a run of the workflow at a path, or of a flow with a state; returns its key. With
+        an `id`, a run that was started so before is not started again.
 
         Raises:
+            Conflict: another run has this id.
             DefinitionError: the workflow does not pass its check; nothing was started.
             InvalidUpdate: it is not a state of the flow; nothing was started.
             MissingContext: a required variable has no value; nothing was started.
@@ -282,13 +366,34 @@ class Runs:
             loaded = what.loaded
             facts += first_facts(what, user, world.clock.now())
             await pin_flow(world.stores.plans, tenant, loaded)
-        run = RunKey(tenant, world.entropy.token())
-        live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
-        await live.journal.commit()
+        run = RunKey(tenant, world.entropy.token() if id is None else id)
+        if id is not None and await self._is_started(run, loaded, user):
+            return run
+        try:
+            live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
+            await live.journal.commit()
+        except Conflict:
+            if id is None or not await self._is_started(run, loaded, user):
+                raise
+            return run
         if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
             self._driver.adopt(live, pinned=True)
         await self._mailing.wake(run)
         return run
+
+    async def _is_started(self, run: RunKey, loaded: LoadedWorkflow, user: str) -> bool:
+        """Whether a user has started a run of this workflow under this id.
+
+        Raises:
+            Conflict: the run of this id is another one.
+        """
+        ends = await self._world.stores.log.ends(run)
+        if ends is None:
+            return False
+        started: RunStarted = ends[0].data
+        if (started.workflow, started.user) != (loaded.workflow.name, user):
+            raise Conflict("The same id was given to a run of another workflow. Give another id.")
+        return True
 
     async def rested(self, run: RunKey) -> RunState | None:
         """The state of a run at the end of its drive here; None if it is not driven here.
@@ -296,8 +401,10 @@ class Runs:
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
+        if self.is_shared:
+            return None
         status = self._world.scheduler.status
-        while await status(run) == "driving" and run not in self._driven:  # noqa: ASYNC110
+        while await status(run) == "driving" and run not in self.drives:  # noqa: ASYNC110
             # Its drive is over; the scheduler learns of it in the next iteration of the loop.
             await asyncio.sleep(0)
         if await status(run) not in ("queued", "driving"):
@@ -332,7 +439,8 @@ class Runs:
         """
         _, last = await self._ends(run)
         if last.kind not in ENDS:
-            await self._check_free(run)
+            if not self.is_shared:
+                await self._check_free(run)
             self.following.clear_error(run)
             await self._mailing.wake(run)
 
@@ -389,6 +497,8 @@ class Runs:
         await self._world.stores.inbox.offer(run, id, Stop(by, reason))
         try:
             delivery = await self._mailing.deliver(run, id, last.seq)
+            if self.is_shared:
+                return True  # a worker ends it
         except (PlanChanged, DefinitionError, WorkflowGone):
             return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:
@@ -420,7 +530,12 @@ class Runs:
         """
         log = self._world.stores.log
         ends = await log.runs(tenant, limit, before=before, unfinished=unfinished, which=which)
-        return [_summary(tenant, first, last) for first, last in ends]
+        found = [summarise(tenant, first, last) for first, last in ends]
+        scheduler = self._world.scheduler
+        if not (found and is_shared(scheduler)):
+            return found
+        stranded = await scheduler.stranded(tenant)
+        return [as_stranded(each, stranded) for each in found]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
@@ -438,6 +553,14 @@ _UNMARKED = frozenset(
 )
 
 
+def _none(started: RunStarted) -> bool:
+    return False
+
+
+def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min(one, other) if one and other else one or other
+
+
 def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
     return RunStarted(
         loaded.workflow.name,
@@ -450,35 +573,4 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         user=user,
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
-    )
-
-
-def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
-    started: RunStarted | Unreadable = first.data
-    if isinstance(started, Unreadable):
-        return RunSummary(
-            last.run,
-            "",
-            BROKEN,
-            tenant,
-            user="",
-            started=first.at,
-            latest=last.at,
-            events=last.seq,
-            reason=started.reason,
-        )
-    rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
-    reason = last.data.reason if isinstance(last.data, Unreadable) else ""
-    return RunSummary(
-        last.run,
-        started.workflow,
-        status_of(last),
-        started.tenant,
-        user=started.user,
-        started=first.at,
-        latest=last.at,
-        events=last.seq,
-        reason=reason,
-        collected=rest.collected,
-        wanted=rest.wanted,
     )

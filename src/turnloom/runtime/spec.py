@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 
-from turnloom.agents.spec import Callee, Component, Engine, RunState, ToolServer
+from turnloom.agents.spec import Callee, Component, Engine, Question, RunState, ToolServer
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.spec import ChosenProvider
 from turnloom.assembly.spec.means import Embedder, ReaderSearch, TokenCounter, no_search
@@ -16,6 +16,7 @@ from turnloom.assembly.spec.sources import Assembly
 from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
+from turnloom.kernel.arguments import as_string
 from turnloom.kernel.values import Json
 from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.runs.actions import Action, Work
@@ -23,12 +24,48 @@ from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
 
 
-class Reply(msgspec.Struct, frozen=True, tag="answer"):
-    """An answer to a question of the run."""
+class Reply(msgspec.Struct, frozen=True, tag="answer", omit_defaults=True):
+    """An answer to a question of the run, by a person with a role, if it is known."""
 
     question: str
     value: Json
     by: str
+    role: str = ""
+
+
+# What becomes of a message that comes while a turn is open.
+IfBusy = Literal["enqueue", "reject", "interrupt"]
+INTERRUPT: IfBusy = "interrupt"
+
+
+def as_if_busy(given: object) -> IfBusy:
+    """What becomes of a message in an open turn, as a program gives it.
+
+    Raises:
+        UsageError: it is no such word.
+    """
+    word = as_string(given, "`if_busy`")
+    if word not in get_args(IfBusy):
+        raise UsageError(f"`if_busy` is {word!r}. Give one of {', '.join(get_args(IfBusy))}.")
+    return cast("IfBusy", word)
+
+
+class Say(msgspec.Struct, frozen=True, tag="say", omit_defaults=True):
+    """A message of the run's user, which comes by itself."""
+
+    text: str
+    by: str
+    if_busy: IfBusy = "enqueue"
+
+
+class SentMessage(NamedTuple):
+    """A message as its run recorded it: the run that has it, and the verdict, as in
+    `MessageSent`. `repeated`: it was recorded before."""
+
+    id: str
+    run: str
+    verdict: str
+    repeated: bool = False
 
 
 class Stop(msgspec.Struct, frozen=True, tag="cancel"):
@@ -80,6 +117,34 @@ class Delivery(StrEnum):
     REPEATED = "the same as before; the first one counts"
 
 
+class WaitingQuestion(msgspec.Struct, frozen=True):
+    """An open question, with the run that waits for its answer, its workflow and its user."""
+
+    run: str
+    workflow: str
+    user: str
+    question: Question
+
+
+def continuation_of(run: str) -> str:
+    """The id of the run that continues a conversation: `x.2` for `x`, `x.3` for `x.2`."""
+    root, dot, number = run.rpartition(".")
+    return f"{root}.{int(number) + 1}" if dot and _is_number(number) else f"{run}.2"
+
+
+def continued_by(run: str) -> str:
+    """The id of the run that a run of this id continues, if it continues one."""
+    root, dot, number = run.rpartition(".")
+    if not dot or not _is_number(number):
+        return ""
+    return root if number == "2" else f"{root}.{int(number) - 1}"
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text counts the runs of a conversation, from 2 on."""
+    return text.isascii() and text.isdigit() and text[0] != "0" and text != "1"
+
+
 class StoredPlan(msgspec.Struct, frozen=True):
     """The plan of a board or a flow that runs are pinned to: its name, its text, and how its agents
     get their context."""
@@ -92,7 +157,7 @@ class StoredPlan(msgspec.Struct, frozen=True):
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of an answer in progress, which is not logged; offset 0 starts the text again.
 
-    `call` is the number of the model call in its turn, from 1.
+    `call` is the number of the model call in its turn, and `attempt` the try of that call, from 1.
     """
 
     run: str
@@ -101,6 +166,7 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     offset: int
     text: str
     call: int = 1
+    attempt: int = 1
 
 
 class Publish(msgspec.Struct, frozen=True, tag="publish"):
@@ -165,6 +231,23 @@ class ForkRequest:
         return self.answer is None and not self.values and self.loaded is None
 
 
+class Limit(NamedTuple):
+    """A limit of all runs together: at most so many at once, and so many per minute; 0: any
+    number."""
+
+    name: str
+    at_once: int = 0
+    per_minute: int = 0
+
+    def __str__(self) -> str:
+        """What it allows."""
+        parts = (
+            (self.at_once and f"{self.at_once} at once"),
+            (self.per_minute and f"{self.per_minute} per minute"),
+        )
+        return " and ".join(part for part in parts if part)
+
+
 class Renewal(NamedTuple):
     """A workflow whose plan has changed: as it was, to fold logs and not to act, and as it is;
     `changed` names what differs."""
@@ -184,7 +267,7 @@ ALLOW, REFUSE, REPLACE = "allow", "refuse", "replace"
 
 
 # The messages that an inbox holds.
-Message = Reply | Stop | Publish | Deliver | Close | RetryTurn | Wake
+Message = Reply | Say | Stop | Publish | Deliver | Close | RetryTurn | Wake
 
 
 # The most messages that wait for one run.
@@ -377,7 +460,9 @@ class RunCopy:
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is
-    `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted."""
+    `broken`, and one whose code no worker has is `stranded`, for a `reason`; one that is
+    `collecting` says how much it has of what is wanted. It `continues` a conversation that had
+    ended, if one is named."""
 
     run: str
     workflow: str
@@ -390,6 +475,7 @@ class RunSummary:
     reason: str = ""
     collected: int | None = None
     wanted: int | None = None
+    continues: str = ""
 
     @property
     def standing(self) -> str:

@@ -56,6 +56,7 @@ class BoardDeclaration:
     hooks: Sequence[Mapping[str, Any]] = ()
     guards: Guards | Mapping[str, Any] | None = None
     builders: dict[str, AgentBuilder] = field(default_factory=dict[str, AgentBuilder])
+    is_closed: bool = False
 
 
 class Boards:
@@ -90,6 +91,10 @@ class Boards:
                 "`app.board(name=…)`."
             )
         self._declared[declaration.name] = declaration
+
+    def named(self, tenant: str) -> list[str]:
+        """The names of the boards that are declared for a tenant."""
+        return [name for name, board in self._declared.items() if board.tenant == tenant]
 
     def knows(self, name: str, tenant: str) -> bool:
         """Whether the tenant has a board of this name."""

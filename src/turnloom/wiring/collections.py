@@ -10,7 +10,7 @@ from typing import cast
 from turnloom.assembly.logic.retrieval import Estimate
 from turnloom.assembly.ports import Embedder, PlainSearch, TokenCounter, Vectors, VectorSearch
 from turnloom.assembly.service import EmbeddingSearch
-from turnloom.assembly.service.retrieval import TenantSearch, space_of
+from turnloom.assembly.service.retrieval import ConfinedSearch, TenantSearch, space_of
 from turnloom.assembly.spec import Chunking, Document, Matching, RagCollection, RetrievalResult
 from turnloom.assembly.spec.retrieval import RetrievalResults
 from turnloom.assembly.spec.sources import Assembly, RetrievalSource
@@ -180,13 +180,20 @@ class Collections:
         through = self.open(collection)
         if tenant == LOCAL:
             return through  # the default tenant
-        if not _tells_tenants_apart(through):
-            raise UsageError(
-                f"The adapter of collection {collection.name!r} does not separate tenants, so "
-                f"tenant {tenant!r} cannot use it. Add a parameter `tenant` to `add` and "
-                "`remove`, and `reader` to `search`."
-            )
+        _check_apart(collection, through, tenant)
         return TenantSearch(through, tenant)
+
+    def open_only_for(self, tenant: str, collection: type[RagCollection]) -> VectorSearch:
+        """Return the search of a collection for one tenant, which refuses calls for another one.
+
+        Raises:
+            UsageError: as `open_for`.
+        """
+        through = self.open(collection)
+        if tenant == LOCAL and not _tells_tenants_apart(through):
+            return through  # it has one tenant
+        _check_apart(collection, through, tenant)
+        return ConfinedSearch(through, tenant)
 
     async def search(
         self,
@@ -243,6 +250,20 @@ def _check(collection: object) -> None:
 def _is_restricted(result: object) -> bool:
     """Whether a result is hidden from some readers."""
     return isinstance(result, RetrievalResult) and result.visibility not in (Public(), Shared())
+
+
+def _check_apart(collection: type[RagCollection], through: object, tenant: str) -> None:
+    """Refuse an adapter that does not separate tenants.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not _tells_tenants_apart(through):
+        raise UsageError(
+            f"The adapter of collection {collection.name!r} does not separate tenants, so "
+            f"tenant {tenant!r} cannot use it. Add a parameter `tenant` to `add` and "
+            "`remove`, and `reader` to `search`."
+        )
 
 
 def _tells_tenants_apart(through: object) -> bool:

@@ -5,10 +5,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, cast
 
+from turnloom.access.ports import Audit, Keys
 from turnloom.agents.spec import Component, Engine, TurnComponent
 from turnloom.agents.spec.arguments import as_component
 from turnloom.assembly.ports import Vectors
 from turnloom.errors import UsageError
+from turnloom.feedback.ports import FeedbackStore
 from turnloom.flow.ports import Results
 from turnloom.flow.spec.nodes import StepNode
 from turnloom.guards.ports import BeliefStore
@@ -17,6 +19,7 @@ from turnloom.kernel.values import preview
 from turnloom.log.ports import Clock, EventLog
 from turnloom.runtime.ports import (
     Artifacts,
+    Backlog,
     Claims,
     Copies,
     Entropy,
@@ -33,6 +36,7 @@ from turnloom.runtime.ports import (
     TenantList,
     Verifier,
 )
+from turnloom.schedules.ports import ScheduleStore
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.wiring.servers import Connect
 
@@ -94,7 +98,8 @@ DOORS: dict[str, Door] = {
 # Ports of a store. The optional ones may be missing; features that need them are then refused.
 # `clock` is for stores shared by several machines; `verifier` checks stored logs; `pruner` removes
 # runs, and `removals` is the record of that; `tenants` lists tenants; `copies` copies whole runs;
-# `migrator` updates the schema.
+# `migrator` updates the schema; `keys`, `audit`, `feedback` and `schedules` stand beside runs;
+# `backlog` finds runs whose wake was missed.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -111,9 +116,14 @@ STORE_PORTS: dict[str, type] = {
     "tenants": TenantList,
     "copies": Copies,
     "migrator": Migrator,
+    "keys": Keys,
+    "audit": Audit,
+    "feedback": FeedbackStore,
+    "schedules": ScheduleStore,
+    "backlog": Backlog,
 }
 # Ports that keep data of persons outside of runs, if they are a `PersonalData`.
-PERSONAL_PORTS = ("results",)
+PERSONAL_PORTS = ("results", "feedback")
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 
 

@@ -94,7 +94,9 @@ class KnownSchemes(NamedTuple):
 _POSTGRES: dict[str, str] = dict.fromkeys(POSTGRES, "postgresql://…")
 
 KNOWN: dict[str, KnownSchemes] = {
-    "store": KnownSchemes({"memory": "memory", SQLITE: "sqlite:FILE"}, may_be_file=True),
+    "store": KnownSchemes(
+        {"memory": "memory", SQLITE: "sqlite:FILE", **_POSTGRES}, may_be_file=True
+    ),
     "artifacts": KnownSchemes(_POSTGRES, may_be_empty=True),
     "beliefs": KnownSchemes(_POSTGRES, may_be_empty=True),
     "documents": KnownSchemes(
@@ -106,7 +108,7 @@ KNOWN: dict[str, KnownSchemes] = {
         }
     ),
     "vectors": KnownSchemes({SQLITE: "sqlite:FILE", **_POSTGRES, "memory": "memory"}),
-    "scheduler": KnownSchemes({"inline": "inline"}),
+    "scheduler": KnownSchemes({"inline": "inline", "procrastinate": "procrastinate"}),
 }
 
 

@@ -24,6 +24,8 @@ class Settings:
 
     # Store of runs: `memory`, a file or a URL.
     store: str = field(default=DEFAULT_STORE, repr=False)
+    # Direct URL of the PostgreSQL server of the store, if a pooler stands between; empty: `store`.
+    listen_url: str = field(default="", repr=False)
     # URL of the artifacts; empty: in the store.
     artifacts: str = field(default="", repr=False)
     # Maximum number of runs driven at once.
@@ -50,6 +52,8 @@ class Settings:
     observer_drain: float = 5.0
     # Seconds until a run of an unresponsive process may be taken over.
     lease: float = 30.0
+    # Seconds after which a worker wakes runs whose wake was missed.
+    sweep: float = 60.0
     # Context window of all models in tokens; 0: known by the engine.
     window: int = 0
     # When model answers are stored: after each `effect`, or at the end of a `turn`.
@@ -63,6 +67,11 @@ class Settings:
     # Settings of single tenants, by name: `retention` and `keep_failed`.
     tenants: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
+
+FILE = "turnloom.toml"
+
+# Tables of the file that are read by the features that use them.
+TABLES = ("auth", "limits", "schedule", "server")
 
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}
@@ -189,10 +198,33 @@ def _read(kind: type, text: str) -> Any:
 
 
 def _from_file() -> dict[str, Any]:
-    path = FilePath("turnloom.toml")
-    if not path.is_file():
-        return {}
+    return {name: value for name, value in _document().items() if name not in TABLES}
+
+
+def table(name: str) -> Any:
+    """A table of `turnloom.toml` that is not a setting; None if it is not there.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    return _document().get(name)
+
+
+def file_text() -> str:
+    """The text of `turnloom.toml`; empty if there is none.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    path = FilePath(FILE)
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read turnloom.toml: {error}") from error
+        return path.read_text("utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read {FILE}: {error}") from error
+
+
+def _document() -> dict[str, Any]:
+    try:
+        return tomllib.loads(file_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"Cannot read {FILE}: {error}") from error

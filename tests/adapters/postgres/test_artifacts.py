@@ -9,7 +9,7 @@ import pytest
 from tests.adapters.postgres.test_trouble import execute
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import PASSWORD, free_port
-from turnloom.adapters.postgres import PostgresArtifacts, artifact_queries
+from turnloom.adapters.postgres import PostgresArtifacts
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import FilterConfig, Reader
 from turnloom.errors import StoreUnavailable, UsageError
@@ -60,18 +60,6 @@ async def test_the_tables_are_made_once(postgres_url: str) -> None:
     for store in stores:
         assert sorted(await ids(store)) == ["0", "1", "2", "3", "same"]
         await store.aclose()
-
-
-@pytest.mark.parametrize("other", [artifact_queries.VERSION - 1, artifact_queries.VERSION + 1])
-async def test_the_schema_of_another_release_is_refused(postgres_url: str, other: int) -> None:
-    store = PostgresArtifacts(postgres_url)
-    await store.put(TENANT, [artifact("a")])
-    await store.aclose()
-    await execute(
-        postgres_url, f"UPDATE turnloom_schema SET version = {other} WHERE part = 'board'"
-    )
-    said = await complaint(PostgresArtifacts(postgres_url))
-    assert f"{other}" in said and f"{artifact_queries.VERSION}" in said
 
 
 async def test_no_server() -> None:

@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from tests.adapters.postgres.test_trouble import execute
 from tests.support.loopback import listening, stay_silent
 from tests.support.servers import PASSWORD, free_port
-from turnloom.adapters.postgres import PostgresBeliefs, belief_queries
+from turnloom.adapters.postgres import PostgresBeliefs
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief
@@ -52,18 +51,6 @@ async def test_stores_that_come_first_together_and_fade_together(postgres_url: s
     assert total == pytest.approx(sum(0.99**n for n in range(80)))
     for store in stores:
         await store.aclose()
-
-
-async def test_a_later_schema_is_refused(postgres_url: str) -> None:
-    store = PostgresBeliefs(postgres_url)
-    await store.observe([outcome("a")])
-    await store.aclose()
-    later = belief_queries.VERSION + 1
-    await execute(
-        postgres_url, f"UPDATE turnloom_schema SET version = {later} WHERE part = 'beliefs'"
-    )
-    said = await complaint(PostgresBeliefs(postgres_url))
-    assert f"{later}" in said and f"{later - 1}" in said
 
 
 async def test_no_server() -> None:

@@ -9,6 +9,12 @@ from weakref import WeakSet
 
 import anyio
 
+from turnloom.adapters.memory.beside import (
+    MemoryAudit,
+    MemoryFeedback,
+    MemoryKeys,
+    MemorySchedules,
+)
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.adapters.memory.keeping import (
     MemoryCopies,
@@ -359,9 +365,16 @@ class MemoryStore:
         self.results = MemoryResults(self.log.check_open)
         self.plans = MemoryPlans(self.log.check_open)
         self.verifier = MemoryVerifier(self.log)
+        self.keys = MemoryKeys(self.log.check_open)
+        self.audit = MemoryAudit(self.log.check_open)
+        self.feedback = MemoryFeedback(self.log)
+        self.schedules = MemorySchedules(self.log.check_open)
         self.removals = MemoryRemovals(self.log)
         self.pruner = MemoryPruner(
-            self.log, index, self.removals, (self.inbox.remove, self.snapshots.remove)
+            self.log,
+            index,
+            self.removals,
+            (self.inbox.remove, self.snapshots.remove, self.feedback.remove),
         )
         self.tenants = MemoryTenants(self.log)
         self.copies = MemoryCopies(self.log)

@@ -1,4 +1,4 @@
-"""Documents, artifacts, beliefs and collections in PostgreSQL. Needs the extra `postgres`."""
+"""The store of runs, documents and collections in PostgreSQL. Needs the extra `postgres`."""
 
 from turnloom.errors import UsageError
 
@@ -6,6 +6,7 @@ try:
     from turnloom.adapters.postgres.artifacts import PostgresArtifacts
     from turnloom.adapters.postgres.beliefs import PostgresBeliefs
     from turnloom.adapters.postgres.documents import PostgresDocuments
+    from turnloom.adapters.postgres.store import PostgresStore
     from turnloom.adapters.postgres.vectors import PostgresVectors
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
@@ -15,4 +16,10 @@ except ModuleNotFoundError as error:
         'Install it with: pip install "turnloom[postgres]"'
     ) from error
 
-__all__ = ["PostgresArtifacts", "PostgresBeliefs", "PostgresDocuments", "PostgresVectors"]
+__all__ = [
+    "PostgresArtifacts",
+    "PostgresBeliefs",
+    "PostgresDocuments",
+    "PostgresStore",
+    "PostgresVectors",
+]

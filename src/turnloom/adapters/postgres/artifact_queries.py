@@ -1,4 +1,4 @@
-"""SQL statements for artifacts: their tables, writes and queries.
+"""SQL statements for artifacts; tables and functions are in `schema/store`.
 
 An artifact is stored once, under its tenant and id. Each of its terms has an entry with the
 artifact's time, number and opening time. Further conditions on an entry are looked up by primary
@@ -10,70 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from psycopg.sql import SQL, Composable, Composed, Literal
 
-from turnloom.adapters.postgres.connections import Schema
-from turnloom.board.logic.rows import content_digest, microseconds
-from turnloom.board.spec import Consumption
-from turnloom.board.spec.queries import ArtifactRow, Branch, IndexPlan
+from turnloom.board.spec.queries import Branch, IndexPlan
 
-VERSION = 3
-# The SQLSTATE raised for an existing artifact with other content.
-TAKEN = "WF001"
+# Adds artifacts and consumptions, all or none.
+PUT = "SELECT turnloom_follow(%s::json)"
 
-_PREPARE = SQL("""
-    BEGIN;
-    SELECT pg_advisory_xact_lock(hashtext('turnloom_schema'));
-    CREATE TABLE IF NOT EXISTS turnloom_schema (part text PRIMARY KEY, version integer NOT NULL);
-    CREATE SEQUENCE IF NOT EXISTS turnloom_artifact_numbers;
-    CREATE TABLE IF NOT EXISTS turnloom_artifacts (
-        n bigint PRIMARY KEY, tenant text NOT NULL, id text NOT NULL, digest text NOT NULL,
-        at bigint NOT NULL, opens bigint, shared boolean NOT NULL, visibility text NOT NULL,
-        data text NOT NULL, UNIQUE (tenant, id));
-    CREATE INDEX IF NOT EXISTS turnloom_openings ON turnloom_artifacts (tenant, opens)
-        WHERE opens IS NOT NULL;
-    CREATE INDEX IF NOT EXISTS turnloom_shared_openings ON turnloom_artifacts (opens)
-        WHERE shared AND opens IS NOT NULL;
-    CREATE INDEX IF NOT EXISTS turnloom_shared_ids ON turnloom_artifacts (id) WHERE shared;
-    CREATE TABLE IF NOT EXISTS turnloom_terms (
-        term bigint NOT NULL, at bigint NOT NULL, n bigint NOT NULL, opens bigint,
-        PRIMARY KEY (term, at, n) INCLUDE (opens));
-    CREATE TABLE IF NOT EXISTS turnloom_consumptions (
-        tenant text NOT NULL, artifact text NOT NULL, subscription text NOT NULL,
-        run text NOT NULL, turn bigint NOT NULL, agent text NOT NULL, at bigint NOT NULL,
-        PRIMARY KEY (tenant, artifact, subscription, run, turn));
-    CREATE OR REPLACE FUNCTION turnloom_refuse(id text) RETURNS text LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION USING ERRCODE = {taken}, MESSAGE = id; END $$;
-    INSERT INTO turnloom_schema VALUES ('board', {version}) ON CONFLICT DO NOTHING;
-    COMMIT""")
-SCHEMA = Schema("board", VERSION, _PREPARE.format(taken=Literal(TAKEN), version=Literal(VERSION)))
-
-# Numbers follow the order of the artifacts. Rows are inserted by id, so that concurrent writers of
-# the same artifacts cannot deadlock.
-_PUT = SQL("""
-    WITH given AS MATERIALIZED (
-        SELECT nextval('turnloom_artifact_numbers') AS n, rows.* FROM unnest(
-            {tenant}::text[], {id}::text[], {digest}::text[], {at}::bigint[], {opens}::bigint[],
-            {shared}::boolean[], {visibility}::text[], {data}::text[]
-        ) WITH ORDINALITY AS rows (
-            tenant, id, digest, at, opens, shared, visibility, data, place)
-    ), kept AS (
-        INSERT INTO turnloom_artifacts AS there
-        SELECT n, tenant, id, digest, at, opens, shared, visibility, data FROM given ORDER BY id
-        ON CONFLICT (tenant, id) DO UPDATE SET digest = turnloom_refuse(there.id)
-            WHERE there.digest <> excluded.digest
-        RETURNING n
-    )
-    INSERT INTO turnloom_terms
-    SELECT DISTINCT entries.term, given.at, given.n, given.opens
-    FROM kept JOIN given USING (n)
-    JOIN unnest({places}::bigint[], {terms}::bigint[]) AS entries (place, term) USING (place)""")
-
-# Ordered by key, for the same reason.
-_CONSUME = SQL("""
-    INSERT INTO turnloom_consumptions
-    SELECT {tenant}::text, rows.* FROM unnest(
-        {artifact}::text[], {subscription}::text[], {run}::text[], {turn}::bigint[],
-        {agent}::text[], {at}::bigint[]
-    ) AS rows ORDER BY 2, 3, 4, 5 ON CONFLICT DO NOTHING""")
 _CONSUMPTIONS = SQL("""
     SELECT artifact, subscription, run, turn, agent, at FROM turnloom_consumptions
     WHERE tenant = {tenant} AND artifact = ANY({ids}::text[])""")
@@ -119,31 +60,6 @@ _COUNTS = SQL("""
         json_to_record(data::json) AS content (type json, produced_by json, tags json)) AS told
     GROUP BY visibility, traits""")
 _DATA = SQL("SELECT visibility, data, 1 FROM ({counted}) AS counted")
-
-
-def put(rows: Sequence[ArtifactRow]) -> Composed:
-    """Store artifacts, all or none, or raise `TAKEN` with an id."""
-    columns = {
-        name: Literal([getattr(row, name) for row in rows])
-        for name in ("tenant", "id", "at", "opens", "shared", "visibility", "data")
-    }
-    columns["digest"] = Literal([content_digest(row) for row in rows])
-    entries = [(place, term) for place, row in enumerate(rows, 1) for term in row.terms]
-    return _PUT.format(
-        **columns,
-        places=Literal([place for place, _ in entries]),
-        terms=Literal([term for _, term in entries]),
-    )
-
-
-def consume(tenant: str, consumptions: Sequence[Consumption]) -> Composed:
-    """Store consumptions of a tenant, all or none."""
-    columns = {
-        name: Literal([getattr(each, name) for each in consumptions])
-        for name in ("artifact", "subscription", "run", "turn", "agent")
-    }
-    at = Literal([microseconds(each.at) for each in consumptions])
-    return _CONSUME.format(**columns, tenant=Literal(tenant), at=at)
 
 
 def consumptions(tenant: str, ids: Sequence[str]) -> Composed:

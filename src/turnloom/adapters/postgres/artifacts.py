@@ -1,16 +1,16 @@
-"""Artifacts in PostgreSQL, for any number of machines.
-
-The tables are created on first use, in the first schema of the connection's search path.
-"""
+"""Artifacts in PostgreSQL, for any number of machines."""
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Any
 
 import psycopg
+from psycopg.types.json import Json as JsonValue
 
 from turnloom.adapters.postgres import artifact_queries as queries
-from turnloom.adapters.postgres.connections import Tables
+from turnloom.adapters.postgres.board_rows import added_artifacts, added_consumptions
+from turnloom.adapters.postgres.database import Database, database_at, refusal
+from turnloom.adapters.postgres.store_queries import ARTIFACT_EXISTS
 from turnloom.board.logic.rows import instant_of, microseconds, read_consumption, rows_of
 from turnloom.board.ports import ArtifactIndex
 from turnloom.board.service import IndexedArtifacts
@@ -20,14 +20,18 @@ from turnloom.errors import ArtifactExists, StoreUnavailable
 
 
 class PostgresArtifacts(IndexedArtifacts):
-    """Artifacts in the tables of one PostgreSQL database, separate from the log. A statement counts
-    at most `window` of them."""
+    """Artifacts in one PostgreSQL database: that of a store, or another one of its own. A statement
+    counts at most `window` of them. `follows_log` says whether artifacts in events of the store's
+    log appear here at once."""
 
-    follows_log = False
     window = 50_000
 
-    def __init__(self, url: str, timeout: float = 5.0) -> None:
-        self._tables = Tables(url, timeout, queries.SCHEMA)
+    def __init__(
+        self, place: Database | str, timeout: float = 5.0, *, follows_log: bool = False
+    ) -> None:
+        self._is_own = isinstance(place, str)
+        self._database = database_at(place, timeout)
+        self.follows_log = follows_log
 
     async def put(self, tenant: str, artifacts: Sequence[Artifact]) -> None:
         """Store artifacts of a tenant in order, all or none; existing ones are unchanged.
@@ -38,14 +42,15 @@ class PostgresArtifacts(IndexedArtifacts):
             UsageError: the store is closed.
             StoreUnavailable: the server fails or does not answer in time; a retry may succeed.
         """
-        if not (rows := rows_of(tenant, artifacts)):
-            return await self._tables.prepare()
+        given = added_artifacts(rows_of(tenant, artifacts))
+        if not given:
+            return await self._database.ready()
         try:
-            await self._tables.run(queries.put(rows))
+            await self._database.write(queries.PUT, JsonValue(given))
         except StoreUnavailable as error:
-            cause = error.__cause__
-            if isinstance(cause, psycopg.Error) and cause.sqlstate == queries.TAKEN:
-                raise ArtifactExists(cause.diag.message_primary or "") from error
+            code, id = refusal(error)
+            if code == ARTIFACT_EXISTS:
+                raise ArtifactExists(id) from error
             raise
 
     async def consume(self, tenant: str, consumptions: Sequence[Consumption]) -> None:
@@ -55,10 +60,11 @@ class PostgresArtifacts(IndexedArtifacts):
             UsageError: the store is closed.
             StoreUnavailable: the server fails or does not answer in time; a retry may succeed.
         """
-        if consumptions:
-            await self._tables.run(queries.consume(tenant, consumptions))
+        given = added_consumptions(tenant, consumptions)
+        if given:
+            await self._database.write(queries.PUT, JsonValue(given))
         else:
-            await self._tables.prepare()
+            await self._database.ready()
 
     async def opened(self) -> ArtifactIndex:
         """This store, with its tables created.
@@ -67,21 +73,21 @@ class PostgresArtifacts(IndexedArtifacts):
             UsageError: the store is closed.
             StoreUnavailable: the server fails or does not answer in time.
         """
-        await self._tables.prepare()
+        await self._database.ready()
         return self
 
     async def upcoming(self, tenant: str, now: datetime, limit: int) -> Sequence[datetime]:
         """The next times at which artifacts become visible to a tenant, ascending."""
-        rows = await self._tables.run(queries.upcoming(tenant, microseconds(now), limit))
+        rows = await self._database.rows(queries.upcoming(tenant, microseconds(now), limit))
         return [instant_of(number) for (number,) in rows]
 
     async def find(self, tenant: str, id: str) -> Sequence[StoredArtifact]:
         """The rows with an id that belong to the tenant or are shared, by number."""
-        return [StoredArtifact(*row) for row in await self._tables.run(queries.find(tenant, id))]
+        return [StoredArtifact(*row) for row in await self._database.rows(queries.find(tenant, id))]
 
     async def walk(self, plan: IndexPlan, most: int) -> IndexStretch:
         """The first rows of a plan in its order, each once, at most `most`."""
-        found = await self._tables.run(queries.walk(plan, most))
+        found = await self._database.rows(queries.walk(plan, most))
         rows = [StoredArtifact(at, n, *row) for at, n, is_open, *row in found if is_open]
         return IndexStretch(rows, found[-1][:2] if len(found) == most else None)
 
@@ -90,7 +96,7 @@ class PostgresArtifacts(IndexedArtifacts):
         return [
             (text, count)
             async for window in self._windows(plan)
-            for text, count in await self._tables.run(queries.tally(window))
+            for text, count in await self._database.rows(queries.tally(window))
         ]
 
     async def counts(self, plan: IndexPlan) -> Sequence[ArtifactCount]:
@@ -103,17 +109,17 @@ class PostgresArtifacts(IndexedArtifacts):
 
     async def _count(self, window: IndexPlan) -> Sequence[tuple[Any, ...]]:
         try:
-            return await self._tables.run(queries.counts(window))
+            return await self._database.rows(queries.counts(window))
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, psycopg.DataError):
                 raise
             # The server cannot parse the data of a row as JSON, so rows are returned one by one.
-            return await self._tables.run(queries.data(window))
+            return await self._database.rows(queries.data(window))
 
     async def _windows(self, plan: IndexPlan) -> AsyncGenerator[IndexPlan, None]:
         """A plan in parts that are small enough to count within the statement timeout."""
         left = plan._replace(newest_first=False)
-        while ends := await self._tables.run(queries.boundary(left, self.window)):
+        while ends := await self._database.rows(queries.boundary(left, self.window)):
             [(at, n)] = ends
             yield left._replace(high=(at, n + 1))
             left = left.behind((at, n))
@@ -121,14 +127,15 @@ class PostgresArtifacts(IndexedArtifacts):
 
     async def consumptions(self, tenant: str, ids: Sequence[str]) -> Sequence[Consumption]:
         """The consumptions of a tenant's artifacts."""
-        rows = await self._tables.run(queries.consumptions(tenant, ids))
+        rows = await self._database.rows(queries.consumptions(tenant, ids))
         return [read_consumption(*row) for row in rows]
 
     async def weigh(self, groups: Sequence[Sequence[int]], most: int) -> Sequence[int]:
         """The number of index entries of each group of terms, counted up to `most`."""
-        [counts] = await self._tables.run(queries.weigh(groups, most))
+        [counts] = await self._database.rows(queries.weigh(groups, most))
         return counts
 
     async def aclose(self) -> None:
-        """Close the connections and refuse all later calls. Idempotent."""
-        await self._tables.aclose()
+        """Close its own connections and refuse all later calls; those of a store close with it."""
+        if self._is_own:
+            await self._database.aclose()

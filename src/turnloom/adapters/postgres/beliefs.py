@@ -1,22 +1,26 @@
-"""Beliefs in PostgreSQL, for any number of machines.
-
-The tables are created on first use, in the first schema of the connection's search path.
-"""
+"""Beliefs in PostgreSQL, for any number of machines."""
 
 from collections.abc import Mapping, Sequence
 
-from turnloom.adapters.postgres import belief_queries as queries
-from turnloom.adapters.postgres.connections import Tables
+from psycopg.types.json import Json as JsonValue
+
+from turnloom.adapters.postgres.artifact_queries import PUT
+from turnloom.adapters.postgres.board_rows import added_outcomes
+from turnloom.adapters.postgres.database import Database, database_at
+from turnloom.adapters.postgres.store_queries import EVIDENCE_OF
 from turnloom.guards.spec import Belief, Observation, Pool
 
 
 class PostgresBeliefs:
-    """Beliefs about agents in the tables of one PostgreSQL database, separate from the log."""
+    """Beliefs about agents in one PostgreSQL database: that of a store, or another one of its own.
+    `follows_log` says whether outcomes in events of the store's log appear here at once."""
 
-    follows_log = False
-
-    def __init__(self, url: str, timeout: float = 5.0) -> None:
-        self._tables = Tables(url, timeout, queries.SCHEMA)
+    def __init__(
+        self, place: Database | str, timeout: float = 5.0, *, follows_log: bool = False
+    ) -> None:
+        self._is_own = isinstance(place, str)
+        self._database = database_at(place, timeout)
+        self.follows_log = follows_log
 
     async def beliefs(self, pool: Pool, agents: Sequence[str]) -> Mapping[str, Belief]:
         """The beliefs about agents in a pool; agents without outcomes are left out.
@@ -25,7 +29,7 @@ class PostgresBeliefs:
             UsageError: the store is closed.
             StoreUnavailable: the server fails or does not answer in time.
         """
-        rows = await self._tables.run(queries.known(pool, agents))
+        rows = await self._database.rows(EVIDENCE_OF, *pool, list(agents))
         return {agent: Belief(successes, failures) for agent, successes, failures in rows}
 
     async def observe(self, observations: Sequence[Observation]) -> None:
@@ -33,12 +37,15 @@ class PostgresBeliefs:
 
         Raises:
             UsageError: the store is closed.
-            StoreUnavailable: some may have been added; a retry may succeed.
+            StoreUnavailable: nothing was added, or a retry finds it.
         """
-        await self._tables.prepare()
-        for each in observations:
-            await self._tables.run(queries.observe(each))
+        given = added_outcomes(observations)
+        if given:
+            await self._database.write(PUT, JsonValue(given))
+        else:
+            await self._database.ready()
 
     async def aclose(self) -> None:
-        """Close the connections and refuse all later calls. Idempotent."""
-        await self._tables.aclose()
+        """Close its own connections and refuse all later calls; those of a store close with it."""
+        if self._is_own:
+            await self._database.aclose()

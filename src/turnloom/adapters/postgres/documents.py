@@ -86,7 +86,7 @@ class PostgresDocuments:
         self, statement: Composed, lookup: Lookup, limit: float
     ) -> Sequence[tuple[Any, ...]]:
         try:
-            return await self._connections.run(statement, self._timeout, limit)
+            return await self._connections.run(statement, None, self._timeout, limit)
         except TimeoutError as error:
             raise self._server.timed_out(lookup, limit) from error
         except (errors.UndefinedTable, errors.InvalidSchemaName):

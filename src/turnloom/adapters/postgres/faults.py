@@ -20,6 +20,44 @@ _WRONG_TABLE = (
 )
 
 
+# What to do about errors of a store.
+_REMEDIES: dict[type[psycopg.Error], str] = {
+    errors.DiskFull: (
+        "Free some space on its disk; then continue the run with `turnloom resume RUN`."
+    ),
+    errors.ReadOnlySqlTransaction: (
+        "It is a standby, or read-only. Use the URL of the primary server."
+    ),
+}
+
+_CROWDED = (
+    "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in "
+    "between."
+)
+# What the server says when it has too many connections: of errors while connecting, libpq tells no
+# SQLSTATE.
+_TOO_MANY = ("too many connections", "too many clients", "remaining connection slots")
+
+
+def is_crowded(error: psycopg.Error) -> bool:
+    """Whether the server refuses a connection because it has too many."""
+    said = str(error)
+    return error.sqlstate == "53300" or any(words in said for words in _TOO_MANY)
+
+
+# Classes of SQLSTATE that pass: lost connections, deadlocks, shutdowns and starts; and single ones.
+_PASSING = ("08", "40", "57P", "53300")
+
+
+def is_passing(cause: BaseException | None) -> bool:
+    """Whether the same statement may succeed soon."""
+    if isinstance(cause, TimeoutError):
+        return True
+    if not isinstance(cause, psycopg.OperationalError):
+        return False
+    return cause.sqlstate is None or cause.sqlstate.startswith(_PASSING)
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
     """The address of a server, and the password to mask in messages."""
@@ -68,9 +106,15 @@ class PostgresServer:
         reason = self._reason(error)
         if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
             return StoreUnavailable(
-                f"{self} denies access to the tables of the store: {reason}. "
-                "Grant the missing privileges to the user in the URL."
+                f"{self} denies access to the tables of the store: {reason}. Grant the user in the "
+                "URL the right to use and create tables in its schema: `GRANT USAGE, CREATE ON "
+                "SCHEMA public TO …`."
             )
+        if is_crowded(error):
+            return StoreUnavailable(f"{self} cannot be used: {reason}. {_CROWDED}")
+        for kind, remedy in _REMEDIES.items():
+            if isinstance(error, kind):
+                return StoreUnavailable(f"{self} cannot be used: {reason}. {remedy}")
         return StoreUnavailable(
             f"{self} cannot be used: {reason}. Check that the server runs, and check the host, "
             "user, password and database in the URL of the store."
@@ -105,6 +149,7 @@ class PostgresServer:
         message = error.diag.message_primary or str(error)
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         text = lines[0].rstrip(".") if lines else type(error).__name__
+        text = text.removeprefix("connection failed: ")
         return text.replace(self.password, "…") if self.password else text
 
 

@@ -225,7 +225,7 @@ class PostgresVectors:
 
     async def _run(self, statement: Composed, limit: float) -> Sequence[tuple[Any, ...]]:
         try:
-            return await self._connections.run(statement, self._timeout, limit)
+            return await self._connections.run(statement, None, self._timeout, limit)
         except TimeoutError as error:
             raise self._server.collection_timed_out(limit) from error
         except psycopg.Error as error:

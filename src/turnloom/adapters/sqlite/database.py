@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, Callable, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -319,6 +319,14 @@ class DatabaseFile:
         """
         return self.read(_fetch, query, values)
 
+    def named_rows(self, query: str, values: Mapping[str, Any]) -> list[Any]:
+        """The rows of a small query with named values.
+
+        Raises:
+            StoreUnavailable: the file cannot be opened or read.
+        """
+        return self.read(_fetch, query, values)
+
     def read(
         self,
         query: Callable[Concatenate[sqlite3.Connection, P], T],
@@ -462,7 +470,9 @@ class DatabaseFile:
         return self._writer.data_version()
 
 
-def _fetch(reader: sqlite3.Connection, query: str, values: tuple[int | str, ...]) -> list[Any]:
+def _fetch(
+    reader: sqlite3.Connection, query: str, values: tuple[int | str, ...] | Mapping[str, Any]
+) -> list[Any]:
     return reader.execute(query, values).fetchall()
 
 

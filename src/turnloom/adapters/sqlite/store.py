@@ -3,6 +3,12 @@
 from pathlib import Path
 
 from turnloom.adapters.sqlite.artifacts import SqliteArtifacts
+from turnloom.adapters.sqlite.beside import (
+    SqliteAudit,
+    SqliteFeedback,
+    SqliteKeys,
+    SqliteSchedules,
+)
 from turnloom.adapters.sqlite.claims import SqliteClaims
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import SqliteInbox
@@ -57,6 +63,10 @@ class SqliteStore:
         self.beliefs = SqliteBeliefs(self._database)
         self.results = SqliteResults(self._database)
         self.plans = SqlitePlans(self._database)
+        self.keys = SqliteKeys(self._database)
+        self.audit = SqliteAudit(self._database)
+        self.feedback = SqliteFeedback(self._database)
+        self.schedules = SqliteSchedules(self._database)
         self.pruner = SqlitePruner(self._database, patience)
         self.verifier = SqliteVerifier(self._database, self._readers, codec)
         self.removals = SqliteRemovals(self._database)

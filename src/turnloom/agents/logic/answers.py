@@ -1,8 +1,8 @@
 """Interpretation of answers from engines and from people."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 from pydantic import BaseModel
@@ -25,7 +25,8 @@ from turnloom.agents.spec import (
     Usage,
 )
 from turnloom.errors import EngineError
-from turnloom.kernel.values import Json, as_data, as_object, is_text, preview, writable
+from turnloom.kernel.roles import ROLES, TO_ROLE
+from turnloom.kernel.values import Json, as_data, as_object, is_name, is_text, preview, writable
 from turnloom.log.spec import Fact
 from turnloom.variables.logic.derivation import Triggers
 from turnloom.variables.logic.types import is_json
@@ -332,12 +333,52 @@ def answer_id(question: str, refused: int = 0) -> str:
     return f"{question}/answer.{refused}" if refused else f"{question}/answer"
 
 
-def may_answer(question: Question, by: str, user: str) -> bool:
-    """Whether a person may answer a question: only the addressee, by default the run's user."""
-    return by == (question.to or user)
+class Answerer(NamedTuple):
+    """The person who answers, with their role if it is known."""
+
+    user: str
+    role: str = ""
 
 
-def refusal(question: Question, value: Json, by: str, user: str) -> str | None:
+def may_answer(question: Question, by: Answerer, user: str) -> bool:
+    """Whether a person may answer a question: only its addressees, by default the run's user."""
+    return any(_is_asked(to, by) for to in question.among or (question.to or user,))
+
+
+def _is_asked(to: str, by: Answerer) -> bool:
+    """Whether an addressee is this person, or a role that they have or that includes theirs."""
+    if not to.startswith(TO_ROLE):
+        return to == by.user
+    role = to.removeprefix(TO_ROLE)
+    known: Sequence[str] = ROLES
+    return role in known and by.role in known[known.index(role) :]
+
+
+def read_addressees(given: object) -> tuple[str, ...]:
+    """The addressees of a question: one or several names of people or roles, each once.
+
+    Raises:
+        ValueError: one is not a name, or a role is unknown.
+    """
+    several = isinstance(given, list | tuple | set | frozenset)
+    names: list[object] = [*cast("Iterable[object]", given)] if several else [given]
+    for name in names:
+        if not is_name(name) or not name.strip():
+            raise ValueError(f"{preview(name)} is no name of a person or a role")
+        role = name.removeprefix(TO_ROLE)
+        if name.startswith(TO_ROLE) and role not in ROLES:
+            raise ValueError(f"unknown role {role!r}; the roles are {', '.join(ROLES)}")
+    if not names:
+        raise ValueError("there is no addressee")
+    return tuple(dict.fromkeys(cast("list[str]", names)))
+
+
+def addressing(to: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The fields `to` and `among` of a question to these addressees."""
+    return " or ".join(to), to if len(to) > 1 else ()
+
+
+def refusal(question: Question, value: Json, by: Answerer, user: str) -> str | None:
     """Why a run of `user` rejects an answer, or None if it accepts it."""
     if not may_answer(question, by, user):
         return f"only {question.to or user!r} can answer"

@@ -9,6 +9,7 @@ import msgspec
 from turnloom.agents.events import (
     AgentOutput,
     AgentText,
+    MessageSent,
     ModelAnswered,
     ModelFailed,
     QuestionAnswered,
@@ -19,7 +20,7 @@ from turnloom.agents.events import (
     TurnStarted,
     UserText,
 )
-from turnloom.agents.spec import SELECTOR, Failure, OpenTurn, Question, RunState
+from turnloom.agents.spec import SELECTOR, Failure, OpenTurn, Question, QueuedMessage, RunState
 from turnloom.assembly.events import FrameAssembled, Span
 from turnloom.assembly.logic import estimate, spoken
 from turnloom.assembly.spec import Message
@@ -72,6 +73,7 @@ def on_turn_finished(state: RunState, event: Event) -> None:
     state.turns_of[fact.agent] = state.turns_of.get(fact.agent, 0) + 1
     state.open.pop(fact.turn, None)
     state.scopes.pop(f"t{fact.turn}", None)
+    state.interrupted = 0
 
 
 def on_agent_text(state: RunState, event: Event) -> None:
@@ -113,9 +115,25 @@ def on_model_failed(state: RunState, event: Event) -> None:
 
 
 def on_user_text(state: RunState, event: Event) -> None:
-    """Append a message of the user."""
+    """Append a message of the user, which is queued no longer."""
     fact: UserText = event.data
     add_message(state, event.seq, fact.author, fact.text)
+    if state.queue and event.id == text_id(state.queue[0].id):
+        state.queue = state.queue[1:]
+
+
+def text_id(message: str) -> str:
+    """The id of the text of a message that was sent."""
+    return f"{message}/text"
+
+
+def on_message_sent(state: RunState, event: Event) -> None:
+    """Queue a message; one that interrupts ends the open turn."""
+    fact: MessageSent = event.data
+    if fact.verdict in ("taken", "queued", "interrupts"):
+        state.queue = (*state.queue, QueuedMessage(event.id, fact.text, fact.by))
+    if fact.verdict == "interrupts":
+        state.interrupted = max(state.open, default=0)
 
 
 def on_question_asked(state: RunState, event: Event) -> None:
@@ -151,6 +169,7 @@ def question_of(fact: QuestionAsked, seq: int) -> Question:
         schema=fact.schema,
         due=fact.due,
         seq=seq,
+        among=fact.among,
     )
 
 
@@ -193,6 +212,7 @@ FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     TurnFinished: on_turn_finished,
     AgentText: on_agent_text,
     UserText: on_user_text,
+    MessageSent: on_message_sent,
     QuestionAsked: on_question_asked,
     QuestionAnswered: on_question_answered,
     QuestionExpiredFact: on_question_expired,

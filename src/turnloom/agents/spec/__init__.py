@@ -31,6 +31,7 @@ from turnloom.agents.spec.state import (
     OpenTurn,
     PreparedRequest,
     Question,
+    QueuedMessage,
     RunState,
     Transfer,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "ProviderChoice",
     "Publication",
     "Question",
+    "QueuedMessage",
     "RetrievalChoice",
     "RunState",
     "Script",

@@ -17,8 +17,9 @@ from turnloom.log.spec import Event
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """A question to a person: a prompt, or a tool with a payload.
 
-    `schema` is the JSON Schema of the answer (without one: any JSON for a tool, otherwise a text);
-    `due` is the deadline.
+    `to` is the person who is asked, or a role, as in `role:admin`. Several are `among`; then `to`
+    names them all. The first valid answer counts. `schema` is the JSON Schema of the answer
+    (without one: any JSON for a tool, otherwise a text); `due` is the deadline.
     """
 
     id: str
@@ -31,6 +32,15 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     schema: Json = None
     due: datetime | None = None
     seq: int = 0
+    among: tuple[str, ...] = ()
+
+
+class QueuedMessage(msgspec.Struct, frozen=True):
+    """A message of the user that the run has not taken in, by the id of its event."""
+
+    id: str
+    text: str
+    by: str
 
 
 class OpenTurn(msgspec.Struct):
@@ -63,6 +73,8 @@ class RunState(msgspec.Struct):
     - `ephemeral`: values kept in memory only, with the call that wrote each
     - `ending`: the reason first passed to the hooks after the chat
     - `questions`: open questions, by id; `paused_for` is the one that last paused the run
+    - `queue`: messages that wait for the end of the open turn; `interrupted` is the turn that a
+      message ends
     - `begun`: a turn or step has begun
     - `unguarded`: guards no longer apply
     - `life`: how often the run was retried; `pin` and `budget` are what retries and forks changed
@@ -102,6 +114,8 @@ class RunState(msgspec.Struct):
     scopes: dict[str, OpenTurn] = {}
     questions: dict[str, Question] = {}
     paused_for: str = ""
+    queue: tuple[QueuedMessage, ...] = ()
+    interrupted: int = 0
     cancel: CancelRequested | None = None
     begun: bool = False
     unguarded: bool = False

@@ -1,6 +1,6 @@
 """The task that an engine receives and the answer it returns; questions; published outputs."""
 
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -155,7 +155,13 @@ class Asker(Protocol):
     workflow: str
 
     async def ask(
-        self, tool: str, payload: Json, seconds: float | None, display: Display | None
+        self,
+        tool: str,
+        payload: Json,
+        seconds: float | None,
+        display: Display | None,
+        *,
+        to: object = None,
     ) -> Json:
         """Return the recorded answer; without one, abort the call, which restarts when answered."""
         ...
@@ -171,10 +177,12 @@ async def use_ui_tool(
     *,
     timeout: float | None = None,  # noqa: ASYNC109 - the question times out, not this call
     display: Display | None = None,
+    to: str | Sequence[str] | None = None,
     chat_id: str | None = None,
     workflow_name: str | None = None,
 ) -> Json:
-    """Ask the user of the run and return the answer.
+    """Ask the user of the run and return the answer. `to` asks other people instead, or a role, as
+    in `role:admin`; of several, the first valid answer counts.
 
     The run pauses until the answer arrives. Then the tool or hook runs again from its start, and
     this call returns the answer.
@@ -191,7 +199,7 @@ async def use_ui_tool(
             raise UsageError(
                 f"use_ui_tool() was called for {given!r} inside {own!r}. Drop that argument."
             )
-    return await asker.ask(tool_id, payload, timeout, display)
+    return await asker.ask(tool_id, payload, timeout, display, to=to)
 
 
 class MadeArtifact(NamedTuple):

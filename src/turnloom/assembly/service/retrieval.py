@@ -36,7 +36,7 @@ from turnloom.assembly.spec.retrieval import (
     check_search,
 )
 from turnloom.board.spec import Reader, is_shared
-from turnloom.errors import UsageError
+from turnloom.errors import Forbidden, UsageError
 from turnloom.kernel.values import Json
 from turnloom.log.spec import LOCAL
 
@@ -222,6 +222,53 @@ class TenantSearch:
     async def aclose(self) -> None:
         """Release files and connections."""
         await self._search.aclose()
+
+
+class ConfinedSearch(TenantSearch):
+    """A collection for one tenant, which refuses calls for another one. The app closes it."""
+
+    async def search(
+        self,
+        query: str,
+        top_k: int = 5,
+        min_relevance: float | None = None,
+        filters: Mapping[str, Json] | None = None,
+        reader: Reader | None = None,
+        now: datetime | None = None,
+    ) -> list[RetrievalResult]:
+        """The best chunks that a reader of the tenant may see.
+
+        Raises:
+            Forbidden: the reader belongs to another tenant.
+        """
+        if reader is not None:
+            self._check(reader.tenant)
+        return await super().search(query, top_k, min_relevance, filters, reader=reader, now=now)
+
+    async def add(self, documents: Iterable[Document], tenant: str | None = None) -> AddedDocuments:
+        """Add documents of the tenant.
+
+        Raises:
+            Forbidden: another tenant is named.
+        """
+        self._check(tenant)
+        return await super().add(documents)
+
+    async def remove(self, ids: Iterable[str], tenant: str | None = None) -> int:
+        """Remove documents of the tenant and return how many there were.
+
+        Raises:
+            Forbidden: another tenant is named.
+        """
+        self._check(tenant)
+        return await super().remove(ids)
+
+    async def aclose(self) -> None:
+        """Do nothing: others search it too."""
+
+    def _check(self, tenant: str | None) -> None:
+        if tenant not in (None, self._tenant):
+            raise Forbidden(f"This collection is not open for tenant {tenant!r}.")
 
 
 def _batches(documents: Iterable[PreparedDocument]) -> Iterator[list[PreparedDocument]]:

@@ -2,22 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked
+from turnloom.agents.logic.answers import Answerer, may_answer
 from turnloom.agents.logic.folding import open_questions, question_of
 from turnloom.agents.spec import Question
-from turnloom.app import Loom
+from turnloom.app import Loom, Run
 from turnloom.cli.command import as_text
 from turnloom.cli.forms import AnswerForm, GivenValue
 from turnloom.cli.questions import gist
 from turnloom.cli.stored import RunId, StoredRunsCommand, find_run, telling_of_waits
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
+from turnloom.kernel.roles import Role
 from turnloom.log.logic import started_of
-from turnloom.log.spec import Event
+from turnloom.log.spec import LOCAL, Event
+from turnloom.runs.principal import Principal
 from turnloom.runtime.spec import Delivery
 
 
@@ -38,11 +41,15 @@ class AnswerCommand(StoredRunsCommand):
     user: Annotated[
         str | None, typer.Option(metavar="ID", callback=as_text, help="Who answers.")
     ] = None
+    role: Annotated[
+        str | None,
+        typer.Option(metavar="ROLE", help="Their role, if one is asked: user, developer, admin."),
+    ] = None
 
     async def act(self, app: Loom, terminal: Terminal) -> int:
         """Deliver the answer, and say which process continues the run."""
         run = await find_run(app, self.run, self.app_id)
-        handle = app.handle(run, app_id=self.app_id)
+        handle = self._handle(app, run)
         asked = await handle.questions(user_id=self.user)
         events = await app.history.events(run, app_id=self.app_id)
         # Without open questions, one whose answer was not taken in yet counts.
@@ -63,6 +70,12 @@ class AnswerCommand(StoredRunsCommand):
             )
             terminal.show(safe(f"  {self.again('resume', run)}"))
         return 0
+
+    def _handle(self, app: Loom, run: str) -> Run:
+        if self.role is None:
+            return app.handle(run, app_id=self.app_id)
+        role = cast("Role", self.role)  # which it checks
+        return app.as_principal(Principal(self.app_id, self.user or LOCAL, role)).handle(run)
 
     def _value(self, asked: Sequence[Question], events: Sequence[Event]) -> Any:
         """The answer as the question takes it that is meant.
@@ -87,14 +100,18 @@ class AnswerCommand(StoredRunsCommand):
     def _own(self, events: Sequence[Event]) -> list[Question]:
         """The unanswered questions that this person may see."""
         asked, user = open_questions(events), started_of(events).user
-        return [each for each in asked if self.user in (None, user, each.to)]
+        if self.role is None and self.user in (None, user):
+            return asked
+        by = Answerer(self.user or LOCAL, self.role or "")
+        return [each for each in asked if may_answer(each, by, user)]
 
     def _meant(self, asked: Sequence[Question], user: str) -> Question | None:
         """The open question of the given id or, without one, the only one that this person may
         answer."""
         if self.question is not None:
             return next((each for each in asked if each.id == self.question), None)
-        mine = [each for each in asked if each.to in ("", self.user or user)]
+        by = Answerer(self.user or user, self.role or "")
+        mine = [each for each in asked if may_answer(each, by, user)]
         if len(mine) > 1:
             which = "Say which one you answer, by `--question ID`:"
             error = UsageError(f"{len(mine)} questions are open. {which}")

@@ -52,6 +52,14 @@ class BacktestCommand(StoredRunsCommand):
             metavar="NAME", callback=as_text, help="With --last or --since: of this workflow."
         ),
     ] = None
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILTER",
+            callback=as_text,
+            help="Runs with this feedback, as helpful, 'helpful<0.5' or verdict=wrong.",
+        ),
+    ] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,8 +78,11 @@ class BacktestCommand(StoredRunsCommand):
         """Backtest the runs, and print the sum and a line for each run that differs."""
         limits = [_limit(each) for each in self.fail_on or ()]
         named = [*(self.runs or ()), *([self.explain] if self.explain else ())]
-        if not named and self.last is None and self.since is None:
-            raise UsageError("Say which runs to backtest: RUN, `--last N` or `--since TIME`.")
+        if not (named or self.last or self.since or self.feedback):
+            raise UsageError(
+                "Say which runs to backtest: RUN, `--last N`, `--since TIME` or "
+                "`--feedback FILTER`."
+            )
         chosen = [await find_run(app, each, self.app_id) for each in dict.fromkeys(named)]
         async with edited_definition(self.edited, self.store, self.app_id) as edited:
             found = await app.history.backtest(
@@ -80,6 +91,7 @@ class BacktestCommand(StoredRunsCommand):
                 last=self.last,
                 since=instant_or_age(self.since, "--since"),
                 workflow=self.workflow,
+                feedback=self.feedback,
                 app_id=self.app_id,
             )
         if not found.runs and not found.refused:

@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.command import Command, EngineName, ModelName
 from turnloom.cli.problems import line, relocate, sarif
-from turnloom.cli.programs import file_of, flow_at, is_program
 from turnloom.cli.terminal import Terminal
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.wiring import (

@@ -9,7 +9,7 @@ import typer
 from turnloom.agents.spec import Question
 from turnloom.app import Loom
 from turnloom.cli.command import as_text
-from turnloom.cli.questions import gist
+from turnloom.cli.questions import gist, is_asked
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.explain.spec.text import moment
@@ -35,7 +35,7 @@ class QuestionsCommand(StoredRunsCommand):
         listed = 0
         for run in await self._runs(app):
             for question in await app.handle(run, app_id=self.app_id).questions():
-                if self.user in (None, question.to):
+                if self.user is None or is_asked(question, self.user):
                     self._show(run, question, terminal)
                     listed += 1
         if not listed:

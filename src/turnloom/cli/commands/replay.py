@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
-from turnloom.app.loom import RunChoice
+from turnloom.app.choosing import RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs
 from turnloom.cli.tables import lay_out

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from turnloom.app import Loom
-from turnloom.app.loom import RunChoice
+from turnloom.app.choosing import RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
 from turnloom.cli.stored import find_run

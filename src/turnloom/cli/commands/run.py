@@ -8,18 +8,12 @@ from anyio import to_thread
 
 from turnloom.app import Loom
 from turnloom.app import Run as Started
+from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
 from turnloom.cli.invocation import again
 from turnloom.cli.problems import located
-from turnloom.cli.programs import (
-    entrance,
-    file_of,
-    flow_at,
-    is_program,
-    refuse_exits,
-    state_of,
-)
+from turnloom.cli.programs import entrance, refuse_exits, state_of
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 from turnloom.log.logic import started_of

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from turnloom.app import Loom
-from turnloom.app.loom import RunChoice
+from turnloom.app.choosing import RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs
@@ -30,6 +30,7 @@ _STYLES = {
     "waiting": "yellow",
     "collecting": "cyan",
     "broken": "red",
+    "stranded": "red",
 }
 
 
@@ -53,6 +54,14 @@ class RunsCommand(StoredRunsCommand):
     ] = None
     user: Annotated[
         str | None, typer.Option(metavar="ID", callback=as_text, help="Runs of this user.")
+    ] = None
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILTER",
+            callback=as_text,
+            help="With this feedback, as helpful, 'helpful<0.5' or verdict=wrong.",
+        ),
     ] = None
     since: Annotated[
         str | None,
@@ -79,7 +88,8 @@ class RunsCommand(StoredRunsCommand):
             await self._tell_waiting(app, listed, terminal)
             for each in listed:
                 if each.reason:
-                    terminal.show(joined((each.run, "bold"), f" is broken: {each.reason}"))
+                    said = f" is {each.status}: {each.reason}"
+                    terminal.show(joined((each.run, "bold"), said))
             if more:
                 more_of_them = "There are more; `--limit N` shows N, `--before RUN` the next ones."
                 terminal.tell(safe(more_of_them, "dim"))
@@ -98,6 +108,8 @@ class RunsCommand(StoredRunsCommand):
             which["workflow"] = self.workflow
         if self.user is not None:
             which["user"] = self.user
+        if self.feedback is not None:
+            which["feedback"] = self.feedback
         if since := instant_or_age(self.since, "--since"):
             which["since"] = since
         if until := instant_or_age(self.until, "--until"):

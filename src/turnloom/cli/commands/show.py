@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -12,12 +13,13 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
+from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.assembly.service.gathering import describe_contexts
 from turnloom.cli.command import Command
 from turnloom.cli.explanations import render_state
 from turnloom.cli.graphs import graph_of
 from turnloom.cli.problems import located, relocate
-from turnloom.cli.programs import file_of, flow_at, is_program, refuse_exits
+from turnloom.cli.programs import refuse_exits
 from turnloom.cli.stored import AppId, Json, StoreFile, find_run, masked, present_store
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.logic.schemas import FILES, schema_of, written
@@ -37,17 +39,20 @@ class Subject(StrEnum):
     plan = "plan"
     graph = "graph"
     state = "state"
+    openapi = "openapi"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShowCommand(Command):
     """Show the JSON Schema of a workflow's file, the settings and where each came from, what gives
-    the agents of a workflow or a run their context, a picture of a workflow, or the state of a run
-    at any of its events."""
+    the agents of a workflow or a run their context, a picture of a workflow, the state of a run at
+    any of its events, or the OpenAPI document of the server."""
 
     subject: Annotated[
         Subject,
-        typer.Argument(metavar="WHAT", help="`schema`, `config`, `plan`, `graph` or `state`."),
+        typer.Argument(
+            metavar="WHAT", help="`schema`, `config`, `plan`, `graph`, `state` or `openapi`."
+        ),
     ]
     name: Annotated[
         str | None,
@@ -76,17 +81,24 @@ class ShowCommand(Command):
                 self._show_config(terminal)
             case Subject.schema:
                 self._show_schema(terminal)
-            case Subject.plan if self.name is not None and Path(self.name).is_dir():
-                self._show_folder(terminal, self.name)
-            case Subject.plan if self.name is not None and is_program(self.name):
-                self._show_flow(terminal, self.name)
+            case Subject.openapi:
+                self._show_openapi(terminal)
             case Subject.plan:
-                asyncio.run(self._show_run(terminal))
+                self._show_context(terminal)
             case Subject.graph:
                 asyncio.run(self._show_graph(terminal))
             case Subject.state:
                 asyncio.run(self._show_state(terminal))
         return 0
+
+    def _show_context(self, terminal: Terminal) -> None:
+        """What gives agents their context: those of a folder, of a flow, or of a run."""
+        if self.name is not None and Path(self.name).is_dir():
+            self._show_folder(terminal, self.name)
+        elif self.name is not None and is_program(self.name):
+            self._show_flow(terminal, self.name)
+        else:
+            asyncio.run(self._show_run(terminal))
 
     def _check(self) -> None:
         """Refuse what cannot be shown, before anything is opened."""
@@ -177,6 +189,12 @@ class ShowCommand(Command):
         if self.store is not None:
             raise UsageError("A schema has no store. Leave `--store` out.")
         terminal.emit(written(schema_of(self.name)))
+
+    def _show_openapi(self, terminal: Terminal) -> None:
+        if self.name is not None:
+            raise UsageError(f"`turnloom show openapi` takes no name. Leave {self.name!r} out.")
+        made = msgspec.json.encode(import_module("turnloom.server").openapi())
+        terminal.emit(msgspec.json.format(made, indent=2))
 
     def _show_config(self, terminal: Terminal) -> None:
         if self.name is not None:

@@ -152,6 +152,7 @@ class ConversationForm:
     """The form of a conversation's runs."""
 
     form = "conversation"
+    hears = True
     products: Mapping[str, Products] = {}
     progress = ConversationState
     redo = staticmethod(redo_turns)
@@ -191,7 +192,14 @@ class ConversationForm:
     def work(self, state: RunState) -> Sequence[Work]:
         """The open turn: no other begins before it ends."""
         return [
-            Work(f"t{number}", number, turn.agent, number, is_alone=True)
+            Work(
+                f"t{number}",
+                number,
+                turn.agent,
+                number,
+                is_over=number == state.interrupted,
+                is_alone=True,
+            )
             for number, turn in state.open.items()
         ]
 

@@ -371,6 +371,8 @@ def _run_retried(fact: runs.RunRetried) -> str:
 
 
 def _run_forked(fact: runs.RunForked) -> str:
+    if fact.continues:
+        return f"{fact.by} continued run {fact.of}, which had ended with event {fact.at}"
     changed = f", with changes in {', '.join(fact.changed)}" if fact.changed else ""
     values = f", with other values of {', '.join(fact.values)}" if fact.values else ""
     what = f"{fact.by} forked run {fact.of} after event {fact.at}"
@@ -409,6 +411,7 @@ WORDS: Words = {
     agents.TurnFinished: _turn_ended,
     agents.ModelCalled: lambda fact: f"{fact.engine} was asked",
     agents.ModelAnswered: _answered,
+    agents.ModelLimited: lambda fact: f"{fact.agent} waits for {fact.model}: {fact.reason}",
     agents.ModelRetried: lambda fact: (
         f"{fact.engine} retries in {duration(fact.pause)}, after {fault(fact)}"
     ),
@@ -425,6 +428,7 @@ WORDS: Words = {
     agents.EffectDone: lambda fact: f"{fact.name} was done, {data(fact.result)}",
     agents.ChanceDrawn: lambda fact: f"chance drew {fact.drawn} of {', '.join(fact.among)}",
     agents.SpeakerPicked: lambda fact: f"the model picked {fact.picked} of {', '.join(fact.among)}",
+    agents.MessageSent: lambda fact: f"{fact.by}: {one_line(fact.text, SAID)} ({fact.verdict})",
     agents.UserText: lambda fact: f"{fact.author}: {one_line(fact.text, SAID)}",
     agents.QuestionAsked: _asked,
     agents.QuestionAnswered: lambda fact: f"{fact.by} answered {data(fact.value)}",

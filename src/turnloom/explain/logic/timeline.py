@@ -304,12 +304,14 @@ def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     rows.add(event.id, event, "resumed", event.actor, note=changed)
 
 
-def _on_run_retried(rows: Rows, event: Event, fact: RunRetried) -> None:
-    rows.add(event.id, event, "retried", fact.by, note=describe(fact))
+def _noted(word: str) -> Callable[[Rows, Event, Any], None]:
+    """Adds a row for what a person did."""
+    return lambda rows, event, fact: rows.add(event.id, event, word, fact.by, note=describe(fact))
 
 
 def _on_run_forked(rows: Rows, event: Event, fact: RunForked) -> None:
-    rows.add(event.id, event, "forked", fact.by, note=describe(fact))
+    kind = "continued" if fact.continues else "forked"
+    rows.add(event.id, event, kind, fact.by, note=describe(fact))
 
 
 # Handlers of events by kind.
@@ -341,8 +343,9 @@ HANDLERS: Handlers = {
     RouteDecided.kind: _on_route,
     SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
-    RunRetried.kind: _on_run_retried,
+    RunRetried.kind: _noted("retried"),
     RunForked.kind: _on_run_forked,
+    agents.MessageSent.kind: _noted("message"),
 }
 
 

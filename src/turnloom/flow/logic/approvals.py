@@ -1,8 +1,11 @@
 """Approvals: their questions, and the decisions in the answers."""
 
 import re
+from datetime import datetime
 from typing import Any
 
+from turnloom.agents.logic.answers import addressing, read_addressees
+from turnloom.agents.spec import Question
 from turnloom.flow.events import ApprovalDecided
 from turnloom.flow.spec.nodes import ApprovalNode, ApprovalRequest, NodeSequence, Option
 from turnloom.flow.spec.progress import OpenApproval
@@ -37,12 +40,29 @@ def schema_of(asking: ApprovalRequest) -> Json:
     }
 
 
+def question_to(
+    node: ApprovalNode, asking: ApprovalRequest, id: str, prompt: str, *, due: datetime | None
+) -> Question:
+    """The question to the approvers of a request."""
+    to, among = addressing(read_addressees(asking.approver))
+    return Question(
+        id,
+        prompt,
+        to,
+        APPROVAL,
+        payload=payload_of(node, asking, prompt),
+        schema=schema_of(asking),
+        due=due,
+        among=among,
+    )
+
+
 def payload_of(node: ApprovalNode, asking: ApprovalRequest, prompt: str) -> dict[str, Json]:
     """The payload of the question to an approver."""
     options: list[Json] = [_shown(each) for each in asking.options]
     return {
         "approval": node.name,
-        "approver": asking.approver,
+        "approver": asking.asked,
         "prompt": prompt,
         "options": options,
     }
@@ -67,7 +87,7 @@ def decided(
     return ApprovalDecided(
         node.name,
         place,
-        asking.approver,
+        asking.asked,
         outcome,
         option=str(option),
         instructions=str(answer.get("instructions", "")),
@@ -83,7 +103,7 @@ def _expired(
     asking = asking_of(node, asked.level)
     late = asking.then
     walked = f"{path}.late.{asked.level}" if isinstance(late, NodeSequence) else ""
-    to = late.approver if isinstance(late, ApprovalRequest) else ""
+    to = late.asked if isinstance(late, ApprovalRequest) else ""
     return ApprovalDecided(
-        node.name, place, asking.approver, EXPIRED, path=walked, to=to, strand=strand
+        node.name, place, asking.asked, EXPIRED, path=walked, to=to, strand=strand
     )

@@ -168,7 +168,7 @@ class _Drawing:
         asking, level = node.asking, 0
         while True:
             id = _id(f"{place}.{level}") if level else _id(place)
-            self._chart.node(id, f"{node.name}: {asking.approver}", "person")
+            self._chart.node(id, f"{node.name}: {asking.asked}", "person")
             self._lead(ways, id)
             for option in asking.options:
                 way = _Way(id, option.label or option.id)

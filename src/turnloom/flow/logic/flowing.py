@@ -87,6 +87,7 @@ class FlowForm:
 
     form = "flow"
     has_people = True
+    hears = False
     products: Mapping[str, Products] = {}
     message_hooks: tuple[MessageHook, ...] = ()
     progress = Progress

@@ -411,7 +411,9 @@ class _Shape:
     def _asking(self, id: str, data: dict[str, Any], level: int = 0) -> ApprovalRequest:
         late = data.get("then")
         then = self._asking(id, late, level + 1) if late else self._found(f"{id}.late.{level}")
-        return ApprovalRequest(approver=data["approver"], then=then)
+        named = data["approver"]
+        approver = named if isinstance(named, str) else tuple(named)
+        return ApprovalRequest(approver=approver, then=then)
 
 
 def _absent(state: object) -> None:

@@ -146,7 +146,7 @@ class Path(Generic[S_contra]):
 
     def await_approval(
         self,
-        approver: str,
+        approver: str | Sequence[str],
         *,
         context: str | Callable[[S_contra], object] = "",
         options: Sequence[str | Option] = (),
@@ -155,7 +155,8 @@ class Path(Generic[S_contra]):
         on_rejection: "AnyPath[S_contra] | None" = None,
         name: str | None = None,
     ) -> Self:
-        """Wait for a person's decision; after `timeout` seconds, take `on_timeout`."""
+        """Wait for a person's decision; after `timeout` seconds, take `on_timeout`. The approver is
+        a person or a role, as in `role:admin`, or several of them: the first to answer decides."""
         return self._put(
             "await_approval",
             ApprovalNode(
@@ -169,7 +170,7 @@ class Path(Generic[S_contra]):
                         timeout=timeout,
                         on_timeout=on_timeout,
                     ),
-                    ApprovalRequest(approver=approver),
+                    ApprovalRequest(approver=_approver(approver)),
                 ),
                 on_rejection=None if on_rejection is None else as_line(on_rejection),
             ),
@@ -230,8 +231,17 @@ class Path(Generic[S_contra]):
 AnyPath: TypeAlias = AnyStep[S] | Complete | Path[S] | Sequence[AnyStep[S] | Complete]
 
 
+def _approver(given: str | Sequence[str]) -> str | tuple[str, ...]:
+    """One approver, or several; what else is given is left to the check."""
+    return tuple(given) if _is_several(given) else cast("str", given)
+
+
+def _is_several(given: object) -> bool:
+    return isinstance(given, list | tuple | set | frozenset)
+
+
 def escalate_to(
-    approver: str,
+    approver: str | Sequence[str],
     *,
     context: str | Callable[[S], object] | None = None,
     options: Sequence[str | Option] = (),
@@ -242,7 +252,7 @@ def escalate_to(
     they are given."""
     late = on_timeout
     return ApprovalRequest(
-        approver=approver,
+        approver=_approver(approver),
         context=context,
         options=tuple(map(_option, options)),
         timeout=timeout,

@@ -126,15 +126,21 @@ APPROVE, REJECT = Option("approve", "Approve"), Option("reject", "Reject", rejec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """A request for approval: the approver, the context, the options and the timeout. Without an
+    """A request for approval: the approver, the context, the options and the timeout. An approver
+    is a person or a role, as in `role:admin`; of several, the first to answer decides. Without an
     answer, the path `then` is taken, or the request `then` is made. Without a context (`None`) or
     options, that request has those of the one before."""
 
-    approver: str
+    approver: str | tuple[str, ...]
     context: str | Callable[..., Any] | None = ""
     options: tuple[Option, ...] = (APPROVE, REJECT)
     timeout: float | None = None
     then: "NodeSequence | ApprovalRequest | None" = None
+
+    @property
+    def asked(self) -> str:
+        """The approvers, in words."""
+        return self.approver if isinstance(self.approver, str) else " or ".join(self.approver)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,7 @@ class ReactionForm:
 
     form = "reaction"
     has_people = True
+    hears = False
     version = ""
     outputs: Mapping[str, Any] = {}
     message_hooks: tuple[MessageHook, ...] = ()

@@ -1,14 +1,21 @@
 """Take in what comes from outside: messages and time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import msgspec
 from msgspec import UNSET
 
-from turnloom.agents.events import AnswerRefused, QuestionAnswered, QuestionExpiredFact, UserText
-from turnloom.agents.logic.answers import answer_id, refusal
-from turnloom.agents.spec import USER, RunState
+from turnloom.agents.events import (
+    AnswerRefused,
+    MessageSent,
+    QuestionAnswered,
+    QuestionExpiredFact,
+    UserText,
+)
+from turnloom.agents.logic.answers import Answerer, answer_id, may_answer, refusal
+from turnloom.agents.logic.folding import text_id
+from turnloom.agents.spec import USER, Question, RunState
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.board.logic.rows import read_artifact, read_visibility
 from turnloom.board.spec import Artifact, Public
@@ -17,10 +24,21 @@ from turnloom.log.events import CancelRequested, RunPaused
 from turnloom.log.spec import Fact, RunKey
 from turnloom.reaction.events import ArtifactReceived, BatchClosed, RetryAsked
 from turnloom.runs.form import Form
+from turnloom.runtime.calls import opened
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import Artifacts, Inbox
-from turnloom.runtime.spec import Close, Deliver, Publish, Reply, RetryTurn, Stop, Wake
+from turnloom.runtime.spec import (
+    Close,
+    Deliver,
+    IfBusy,
+    Publish,
+    Reply,
+    RetryTurn,
+    Say,
+    Stop,
+    Wake,
+)
 from turnloom.variables.events import TimerExpired
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -53,7 +71,7 @@ def _content(artifact: Artifact) -> Artifact:
 
 
 # Messages that are recorded.
-Recordable = Reply | Stop | Publish | Deliver | Close | RetryTurn
+Recordable = Reply | Say | Stop | Publish | Deliver | Close | RetryTurn
 
 
 async def take_in(journal: Journal, inbox: Inbox, artifacts: Artifacts) -> None:
@@ -147,6 +165,8 @@ def put_on_record(journal: Journal, id: str, message: Recordable) -> None:
         return  # nothing follows the end of a run
     if isinstance(message, Reply):
         _answer(journal, id, message)
+    elif isinstance(message, Say):
+        _say(journal, id, message)
     else:
         journal.record(id, *_fact(message), is_given=True)
 
@@ -158,16 +178,71 @@ def _answer(journal: Journal, id: str, reply: Reply) -> None:
         why = "the question is not open"
         journal.record(id, AnswerRefused(reply.question, by, why), by, is_given=True)
         return
-    why = refusal(asked, reply.value, by, journal.state.user)
+    why = refusal(asked, reply.value, Answerer(by, reply.role), journal.state.user)
     if not id.startswith(answer_id(asked.id)):
         why = f"{id!r} is not the id of an answer to it"
     if why:
         journal.record(id, AnswerRefused(asked.id, by, why), by, is_given=True)
         return
-    fact = QuestionAnswered(reply.question, reply.value, by, asked.tool)
+    fact = QuestionAnswered(reply.question, reply.value, by, asked.tool, role=reply.role)
     journal.record(id, fact, actor=by, is_given=True)
     if not asked.tool:
         journal.record(f"{id}/text", UserText(USER, str(reply.value)), actor=by)
+
+
+def _say(journal: Journal, id: str, say: Say) -> None:
+    """Record a message, and what becomes of it."""
+    state, by = journal.state, say.by
+    asked = next((each for each in state.questions.values() if _takes(each, by, state)), None)
+    verdict = "answers" if asked else _verdict(state, say)
+    journal.record(id, MessageSent(say.text, by, say.if_busy, verdict), by, is_given=True)
+    if asked is not None:
+        journal.record(f"{id}/answer", QuestionAnswered(asked.id, say.text, by), by)
+        journal.record(text_id(id), UserText(USER, say.text), by)
+
+
+def _takes(question: Question, by: str, state: RunState) -> bool:
+    """Whether a question waits for the input of its run's user."""
+    return not question.tool and may_answer(question, Answerer(by), state.user)
+
+
+def _verdict(state: RunState, say: Say) -> str:
+    if say.by != state.user:
+        return "rejected"  # other programs may write anything to the inbox
+    if not state.open:
+        return "taken"
+    return _VERDICTS[say.if_busy]
+
+
+# What becomes of a message that comes in an open turn.
+_VERDICTS: Mapping[IfBusy, str] = {
+    "enqueue": "queued",
+    "reject": "rejected",
+    "interrupt": "interrupts",
+}
+
+
+async def hear(journal: Journal, inbox: Inbox) -> None:
+    """Record the messages of the run's user, and no others, while a turn is open."""
+    heard = [(id, each) for id, each in await inbox.pending(journal.run) if isinstance(each, Say)]
+    for id, message in heard:
+        put_on_record(journal, id, message)
+    if heard:
+        await journal.commit()
+
+
+def can_deliver(state: RunState) -> bool:
+    """Whether a queued message can be taken in: nothing is open that comes before it."""
+    if not state.queue or state.open or state.questions or state.status in ENDED:
+        return False
+    return state.cancel is None and state.failure is None
+
+
+def deliver(journal: Journal) -> None:
+    """Take in the queued messages, in their order."""
+    for message in journal.state.queue:
+        text = opened(journal, message.text)
+        journal.record(text_id(message.id), UserText(USER, text), message.by)
 
 
 def _fact(message: Stop | Publish | Deliver | Close | RetryTurn) -> tuple[Fact, str]:

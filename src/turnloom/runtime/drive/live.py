@@ -16,14 +16,16 @@ from turnloom.log.ports import EventLog
 from turnloom.log.spec import Fact, RunKey
 from turnloom.runs.actions import Forward, OpenRun, Work
 from turnloom.runs.brief import Sinks, TextSink, discard
+from turnloom.runs.chat import delta_audience
 from turnloom.runtime.around.hooks import HookRunner
 from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.calls import exposed
-from turnloom.runtime.drive.intake import expire, take_in
+from turnloom.runtime.drive.intake import expire, hear, take_in
 from turnloom.runtime.journal import Journal
+from turnloom.runtime.limits import SharedRoom
 from turnloom.runtime.logic import freeze
-from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
-from turnloom.runtime.spec import Delta, LoadedWorkflow
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Permits, Snapshots
+from turnloom.runtime.spec import Delta, Limit, LoadedWorkflow
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.turn import Turns
 
@@ -47,7 +49,8 @@ class RunDelivery(Protocol):
 class RunResources:
     """What runs need from their process: stores, randomness, delta listeners, delivery between
     runs. `rooms` limit agents over all runs of a tenant; `components` wrap every turn and call,
-    outermost. `window` is the context window of every model in tokens; 0: as its engine knows."""
+    outermost. `window` is the context window of every model in tokens; 0: as its engine knows.
+    `permits` limit agents over all processes, where several drive runs."""
 
     inbox: Inbox
     artifacts: Artifacts
@@ -56,11 +59,12 @@ class RunResources:
     log: EventLog
     selecting: Selector
     entropy: Entropy
-    hear: Callable[[RunKey, Delta], None]
+    hear: Callable[[RunKey, Delta, str], None]
     post: RunDelivery | None
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
     window: int = 0
+    permits: Permits | None = None
 
 
 class LiveRun:
@@ -79,6 +83,8 @@ class LiveRun:
         self.means = means
         self.began = began
         self.driven = False
+        # When to try again, if the last drive stopped at a limit.
+        self.congested: datetime | None = None
         self.freezes_at = max(2 * frozen, FREEZE)
         self._hides: dict[str, bool] = {}
         self._asking: dict[str, bool] = {}
@@ -91,6 +97,10 @@ class LiveRun:
     async def take_in(self) -> None:
         """Record what came from outside: time, then messages."""
         await take_in(self.journal, self.means.inbox, self.means.artifacts)
+
+    async def hear(self) -> None:
+        """Record messages of the run's user while a turn is open."""
+        await hear(self.journal, self.means.inbox)
 
     def expire(self) -> None:
         """Record what has expired."""
@@ -121,13 +131,17 @@ class LiveRun:
         except ToolServerError as error:
             return (ToolsOffered(server.name, (), str(error)),)
 
-    def room(self, agent: str) -> asyncio.Semaphore | None:
-        """The slots for turns of an agent, over all runs of its tenant in this process; None if
-        they are not limited."""
+    def room(self, work: Work) -> asyncio.Semaphore | SharedRoom | None:
+        """The slots for turns of an agent, over all runs of its tenant in all processes that drive
+        them; None if they are not limited."""
+        agent = work.agent
         most = self.loaded.staff[agent].most if agent else None
         if most is None:
             return None
         tenant, name = self.journal.run.tenant, self.journal.workflow.name
+        if self.means.permits is not None:
+            limit = Limit(f"agent {tenant}/{name}/{agent}", most)
+            return SharedRoom(self.means.permits, limit, f"{self.journal.run.id}/{work.key}")
         key = (tenant, self.loaded.root, name, agent, most)
         return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
 
@@ -145,16 +159,19 @@ class LiveRun:
         if self._hides[agent]:
             return _hushed
         hear, run = self.means.hear, self.journal.run
+        user = delta_audience(self.journal.workflow.form, self.journal.state.user)
 
         def sinks(call: int) -> TextSink:
-            said = 0
+            said, attempt = 0, 1
 
             def sink(text: str | None) -> None:
-                nonlocal said
+                nonlocal said, attempt
                 if text is None:
+                    attempt += said > 0
                     said = 0
                 elif text:
-                    hear(run, Delta(run.id, turn, agent, said, text=text, call=call))
+                    piece = Delta(run.id, turn, agent, said, text=text, call=call, attempt=attempt)
+                    hear(run, piece, user)
                     said += len(text)
 
             return sink

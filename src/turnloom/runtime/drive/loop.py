@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from contextvars import Context, copy_context
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -12,8 +14,9 @@ from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Ask, Begin, Facts, Finish, Record, Work
 from turnloom.runtime.around.guards import afford
 from turnloom.runtime.calls import Waiting, ask
-from turnloom.runtime.drive.intake import due, park
+from turnloom.runtime.drive.intake import can_deliver, deliver, due, park
 from turnloom.runtime.drive.live import LiveRun
+from turnloom.runtime.limits import Congested, SharedRoom
 from turnloom.runtime.logic import ENDED, has_open_calls
 from turnloom.runtime.world import RUN
 
@@ -126,13 +129,27 @@ class Loop:
         self._half = live.loaded.runtime(live)
         self._tasks = TaskSet()
         self._parked: dict[str, set[str]] = {}
+        # Work that waits for a limit; the next drive tries it again.
+        self._congested: dict[str, datetime] = {}
         self._is_prepared = False
         self._is_dirty = False
         self.heeds_mail = False
+        self._beside: Context | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        self._is_unheard = False
 
     def rouse(self) -> None:
-        """Read mail before anything else."""
+        """Read mail before anything else. While a turn is awaited in place, messages of the user
+        are heard beside it."""
         self._tasks.rouse()
+        self._is_unheard = True
+        if self._beside is not None and (self._hearing is None or self._hearing.done()):
+            self._hearing = asyncio.create_task(self._hear(), context=self._beside)
+
+    async def _hear(self) -> None:
+        while self._is_unheard:
+            self._is_unheard = False
+            await self._live.hear()
 
     async def drive(self) -> None:
         """Decide and act until the run ends, or has to wait for something from outside."""
@@ -148,7 +165,9 @@ class Loop:
                 if not self._tasks:
                     break
                 await self._wait()
-        park(journal)
+        self._live.congested = min(self._congested.values(), default=None)
+        if not self._congested or state.status in ENDED:
+            park(journal)
         await journal.commit()
 
     async def _take_in(self) -> None:
@@ -159,6 +178,11 @@ class Loop:
             self._live.expire()
         if journal.is_unsettled:
             await journal.settle()
+        if can_deliver(state):
+            await journal.world.reach(RUN)
+            if can_deliver(state):
+                deliver(journal)
+                self._is_dirty = True
         if state.position >= self._live.freezes_at:
             await self._live.freeze()
 
@@ -267,11 +291,24 @@ class Loop:
         work is awaited in place; returns whether there was one."""
         left = self._startable()
         if len(left) == 1 and not self._tasks and self._is_lone(left[0]):
-            await self._run(left[0])
+            await self._run_in_place(left[0])
             return True
         for work in left:
             self._tasks.begin(work.key, self._run_beside(work))
         return False
+
+    async def _run_in_place(self, work: Work) -> None:
+        """Run lone work; what is heard meanwhile is stored before anything else is done."""
+        self._beside = copy_context() if self._form.hears else None
+        try:
+            await self._run(work)
+        finally:
+            self._beside = None
+            hearing, self._hearing = self._hearing, None
+            if hearing is not None:
+                await asyncio.wait({hearing})
+        if hearing is not None:
+            hearing.result()
 
     async def _run_beside(self, work: Work) -> None:
         """Run work in a task of its own; the loop wakes when that is done."""
@@ -283,7 +320,12 @@ class Loop:
     def _startable(self) -> list[Work]:
         """The open work that is not running, and can."""
         works = self._form.work(self._state)
-        return [work for work in works if not (work.key in self._tasks or self._waits(work))]
+        busy = self._tasks, self._congested
+        return [
+            work
+            for work in works
+            if not any(work.key in each for each in busy) and not self._waits(work)
+        ]
 
     def _is_lone(self, work: Work) -> bool:
         """Whether nothing can happen beside this work: a tool that may ask could be answered while
@@ -303,13 +345,13 @@ class Loop:
     async def _run(self, work: Work) -> None:
         try:
             await self._journal.world.reach(work.key)
-            room = self._live.room(work.agent)
+            room = self._live.room(work)
             if room is None:
                 await self._half.run(work)
             else:
                 await self._run_in(room, work)
-        except Waiting:
-            self._parked[work.key] = set(filter(work.asked, self._state.questions))
+        except Waiting as waiting:
+            self._leave(work, waiting)
         except asyncio.CancelledError:
             if not self._cancelled_itself(work):
                 raise
@@ -323,7 +365,14 @@ class Loop:
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()
 
-    async def _run_in(self, room: asyncio.Semaphore, work: Work) -> None:
+    def _leave(self, work: Work, waiting: Waiting) -> None:
+        """Note what work waits for: a limit, or answers."""
+        if isinstance(waiting, Congested):
+            self._congested[work.key] = waiting.due
+        else:
+            self._parked[work.key] = set(filter(work.asked, self._state.questions))
+
+    async def _run_in(self, room: asyncio.Semaphore | SharedRoom, work: Work) -> None:
         """Run work once there is room for it."""
         if room.locked():
             await self._journal.commit()  # it may take long

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from turnloom.agents.events import QuestionAnswered
+from turnloom.agents.events import MessageSent, QuestionAnswered
 from turnloom.assembly.spec import TurnContext
 from turnloom.hooks.events import LifecycleToolCall
 from turnloom.kernel.contained import Quit
@@ -16,7 +16,7 @@ from turnloom.runtime.journal import BatchTime, Journal
 from turnloom.runtime.replay.comparing import is_same_event
 from turnloom.runtime.replay.record import BOUNDARIES, CLOCK, RecordedWorld, Stopped, is_mail
 from turnloom.runtime.replay.secrets import fact_of
-from turnloom.runtime.spec import Reply
+from turnloom.runtime.spec import IfBusy, Reply, Say
 
 
 class JournalReader(Journal):
@@ -121,10 +121,18 @@ class RecordedRun(LiveRun):
             return False
         fact, id = fact_of(self.journal, event), self.record_of.stored[position].id
         if isinstance(fact, QuestionAnswered):
-            put_on_record(self.journal, id, Reply(fact.question, fact.value, fact.by))
+            put_on_record(self.journal, id, Reply(fact.question, fact.value, fact.by, fact.role))
+        elif isinstance(fact, MessageSent):
+            if_busy = cast("IfBusy", fact.if_busy)
+            put_on_record(self.journal, id, Say(fact.text, fact.by, if_busy))
         else:
             self.journal.record(id, fact, event.actor, is_given=True)
         return True
+
+    async def hear(self) -> None:
+        """Take in the messages that the log has here."""
+        while (event := self.record_of.next) is not None and isinstance(event.data, MessageSent):
+            self._take_one()
 
     def expire(self) -> None:
         """RecordedWorld what has expired by the time of the next event."""

@@ -12,6 +12,8 @@ import msgspec
 from turnloom.agents.events import (
     AnswerRefused,
     EffectDone,
+    MessageSent,
+    ModelLimited,
     ModelRetried,
     QuestionAnswered,
     QuestionAsked,
@@ -57,7 +59,7 @@ CANCELLED_ITSELF = "CancelledError: it cancelled its own task"
 CLOCK = "clock"
 
 # Facts that a call records while it runs; it may be cut off meanwhile.
-IN_CALLS = (EffectDone, ModelRetried)
+IN_CALLS = (EffectDone, ModelLimited, ModelRetried)
 
 
 class Stopped(Interrupted):
@@ -445,6 +447,8 @@ def is_mail(event: Event) -> bool:
     """Whether an event came from outside."""
     match event.data:
         case QuestionAnswered() | AnswerRefused() | CancelRequested() | ArtifactRefused():
+            return True
+        case MessageSent():
             return True
         case ArtifactReceived() | RetryAsked():
             return True

@@ -289,5 +289,5 @@ class _NoChance:
         return 0
 
 
-def _discard(run: RunKey, delta: object) -> None:
+def _discard(run: RunKey, delta: object, user: str) -> None:
     """Discard the delta."""

@@ -22,6 +22,13 @@ a conftest. Build a log under test with `CODEC`, which has the events of the sui
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.backlog import BacklogContract
+from turnloom.testing.contracts.beside import (
+    AuditContract,
+    FeedbackContract,
+    KeysContract,
+    SchedulesContract,
+)
 from turnloom.testing.contracts.branches import BranchingContract
 from turnloom.testing.contracts.claims import ClaimsContract, FenceContract
 from turnloom.testing.contracts.documents import DocumentStoreContract
@@ -35,6 +42,7 @@ from turnloom.testing.contracts.keeping import (
     RemovalsContract,
     TenantListContract,
 )
+from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -44,7 +52,7 @@ from turnloom.testing.contracts.retrieval import (
     VectorSearchContract,
     WordsContract,
 )
-from turnloom.testing.contracts.scheduler import SchedulerContract
+from turnloom.testing.contracts.scheduler import SchedulerContract, SharedSchedulerContract
 from turnloom.testing.contracts.small import (
     BeliefStoreContract,
     PlansContract,
@@ -56,7 +64,9 @@ from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
+    "BacklogContract",
     "ArtifactStoreContract",
+    "AuditContract",
     "BeliefStoreContract",
     "BranchingContract",
     "CODEC",
@@ -66,18 +76,23 @@ __all__ = [
     "EmbedderContract",
     "EngineContract",
     "EventLogContract",
+    "FeedbackContract",
     "FenceContract",
     "FollowingContract",
     "InboxContract",
+    "KeysContract",
     "Measured",
     "MigratorContract",
     "Noted",
+    "PermitsContract",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
     "RemovalsContract",
     "ResultsContract",
     "SchedulerContract",
+    "SchedulesContract",
+    "SharedSchedulerContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",

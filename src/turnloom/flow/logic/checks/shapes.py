@@ -4,8 +4,9 @@ import dis
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from turnloom.agents.logic.answers import read_addressees
 from turnloom.assembly.logic.states import type_at
 from turnloom.errors import Diagnostic
 from turnloom.flow.logic.approvals import DEFER
@@ -327,9 +328,10 @@ def _asked(node: ApprovalNode) -> Iterator[ApprovalRequest]:
 
 
 def _check_asking(node: ApprovalNode, asking: ApprovalRequest) -> Iterator[Diagnostic]:
-    approver = cast(object, asking.approver)
-    if not isinstance(approver, str) or not approver.strip():
-        message = f"Approval {node.name!r} asks {preview(approver)}."
+    try:
+        read_addressees(asking.approver)
+    except ValueError as error:
+        message = f"Approval {node.name!r} asks {preview(asking.approver)}: {error}."
         yield problem(node.site, "W126", message, "Name the approver.")
     yield from check_timeout(f"`timeout` of approval {node.name!r}", asking.timeout, node.site)
     if asking.then is not None and asking.timeout is None:

@@ -1,0 +1,14 @@
+"""Mount the server in an app of your own."""
+
+from fastapi import FastAPI
+
+from turnloom import Loom
+from turnloom.server import Limits, asgi
+
+app = Loom(store="memory")
+app.workflows.add("docs/snippets/Triage")
+
+site = FastAPI()
+site.mount("/agents", asgi(app, hosts=["agents.example"], limits=Limits(starts_per_minute=10)))
+
+print(*(f"{each.form} {each.name}" for each in app.workflows.served("local")), sep="\n")

@@ -1,0 +1,1 @@
+"""Decisions about access: tokens of keys, claims of identity providers, audit entries."""

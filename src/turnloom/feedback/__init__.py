@@ -1,0 +1,1 @@
+"""What people think of runs and turns, kept beside the runs."""

@@ -1,0 +1,1 @@
+"""When runs start by themselves: schedules, and starts planned for an instant."""

@@ -1,0 +1,196 @@
+"""Runs: start, list, read, resume, cancel, retry, fork."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from turnloom.app.view import LoomView
+from turnloom.errors import UsageError
+from turnloom.kernel.digests import digest
+from turnloom.kernel.values import canonical
+from turnloom.runtime.spec import RunSummary
+from turnloom.server.context import Asking, Limit, Served, State, View
+from turnloom.server.replies import replies, reply
+
+router = APIRouter(tags=["runs"])
+
+RunId = Annotated[str, Path(description="The id of a run.", max_length=1000)]
+
+
+class RunPage(msgspec.Struct, frozen=True):
+    """Runs, the latest first. `next` is the cursor of the next page."""
+
+    items: list[RunSummary]
+    next: str | None = None
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """Whether the run was open."""
+
+    was_open: bool
+
+
+class Body(BaseModel):
+    """The body of a request; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class StartBody(Body):
+    """What to start: a workflow of this server; a flow begins with the state `input`."""
+
+    workflow: str = Field(max_length=1000)
+    input: dict[str, Any] | None = None
+
+
+class CancelBody(Body):
+    """Why a run is cancelled."""
+
+    reason: str = Field("", max_length=10_000)
+
+
+class RetryBody(Body):
+    """What is done again: by default what failed. See `turnloom retry`."""
+
+    since: int | str | None = None
+    at: int | None = Field(None, ge=1)
+    workflow: str | None = Field(None, description="A changed workflow of this server.")
+    budget: dict[str, float] | None = None
+    tools: str | None = None
+
+
+class ForkBody(Body):
+    """Where a fork begins, and what is different in it. See `turnloom fork`."""
+
+    at: int = Field(ge=1)
+    answer: Any = None
+    values: dict[str, Any] | None = None
+    workflow: str | None = Field(None, description="A changed workflow of this server.")
+    tools: str = "ask"
+
+
+@router.post(
+    "/runs", operation_id="start_run", summary="Start a run", **replies.of(RunSummary, 201)
+)
+async def start_run(
+    body: StartBody,
+    view: View,
+    state: State,
+    caller: Asking,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            max_length=255,
+            description="A repeated request with the same key gives the run that the first one "
+            "started.",
+        ),
+    ] = None,
+) -> Response:
+    """Start a run of a workflow, and drive it."""
+    state.starts.take(caller.key)
+    id = None if idempotency_key is None else _derived(view, idempotency_key)
+    workflows = state.loom.workflows
+    flow = workflows.flow(body.workflow)
+    if flow is not None:
+        run = await view.start(flow, workflows.state(flow, body.input), id=id)
+    elif body.input is None:
+        run = await view.start(workflows.folder(body.workflow), id=id)
+    else:
+        raise UsageError("`input` is the state of a flow. Leave it out: this is none.")
+    found = await run.summary()
+    return reply(found, 201, {"Location": f"/api/v1/runs/{run.id}"})
+
+
+@router.get("/runs", operation_id="list_runs", summary="List runs", **replies.of(RunPage))
+async def list_runs(
+    view: View,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+    status: Annotated[list[str] | None, Query(description="Only runs with this status.")] = None,
+    workflow: Annotated[str | None, Query(description="Only runs of this workflow.")] = None,
+    user: Annotated[str | None, Query(description="Only runs of this user.")] = None,
+    since: Annotated[
+        str | None, Query(description="Only runs begun since: an instant, or an age as `1h`.")
+    ] = None,
+) -> Response:
+    """The runs that you may see."""
+    which: dict[str, Any] = {"status": status, "workflow": workflow, "user": user, "since": since}
+    chosen = {name: value for name, value in which.items() if value is not None}
+    found = await view.runs(limit, before=cursor, **chosen)
+    return reply(RunPage(found, found[-1].run if len(found) == limit else None))
+
+
+@router.get("/runs/{run}", operation_id="read_run", summary="Read a run", **replies.of(RunSummary))
+async def read_run(run: RunId, view: View) -> Response:
+    """One run in one line."""
+    return reply(await _summary(view, run))
+
+
+@router.post(
+    "/runs/{run}/resume",
+    operation_id="resume_run",
+    summary="Resume a run",
+    **replies.of(RunSummary, 202),
+)
+async def resume_run(run: RunId, view: View) -> Response:
+    """Continue a run where its log ends."""
+    await view.resume(run)
+    return reply(await _summary(view, run), 202)
+
+
+@router.post(
+    "/runs/{run}/cancel", operation_id="cancel_run", summary="Cancel a run", **replies.of(Cancelled)
+)
+async def cancel_run(run: RunId, view: View, body: CancelBody) -> Response:
+    """Cancel a run; what completed stays on record."""
+    return reply(Cancelled(await view.handle(run).cancel(reason=body.reason)))
+
+
+@router.post(
+    "/runs/{run}/retry",
+    operation_id="retry_run",
+    summary="Retry a run",
+    **replies.of(RunSummary, 202),
+)
+async def retry_run(run: RunId, view: View, state: State, body: RetryBody) -> Response:
+    """Make a run continue after it ended: from what failed, or from what is named."""
+    folder = _folder(state, body.workflow)
+    await view.handle(run).retry(
+        body.since, at=body.at, folder=folder, budget=body.budget, tools=body.tools
+    )
+    return reply(await _summary(view, run), 202)
+
+
+@router.post(
+    "/runs/{run}/fork", operation_id="fork_run", summary="Fork a run", **replies.of(RunSummary, 201)
+)
+async def fork_run(
+    run: RunId, view: View, state: State, caller: Asking, body: ForkBody
+) -> Response:
+    """Begin another run with the events of this one up to a position."""
+    state.starts.take(caller.key)
+    forked = await view.handle(run).fork(
+        body.at,
+        answer=body.answer,
+        values=body.values,
+        folder=_folder(state, body.workflow),
+        tools=body.tools,
+    )
+    found = await forked.summary()
+    return reply(found, 201, {"Location": f"/api/v1/runs/{forked.id}"})
+
+
+def _derived(view: LoomView, key: str) -> str:
+    """The id of the run that a caller starts under a key."""
+    who = view.principal
+    return digest(canonical(["start", who.app_id, who.user_id, key]))[:32]
+
+
+def _folder(state: Served, name: str | None) -> str | None:
+    return None if name is None else state.loom.workflows.folder(name)
+
+
+async def _summary(view: LoomView, run: str) -> RunSummary:
+    return await view.handle(run).summary()

@@ -1,0 +1,61 @@
+"""Principals: their roles and scopes, and the app as they see it."""
+
+from typing import Any, cast
+
+import pytest
+
+from tests.support.hostile import hostile
+from turnloom import Forbidden, Loom, Principal
+from turnloom.errors import UsageError
+from turnloom.runs.principal import ROLE_SCOPES, ROLES, SCOPES
+
+
+def test_a_principal_has_the_scopes_of_its_role() -> None:
+    for role in ROLES:
+        principal = Principal("acme", "ann", role)
+        assert {scope for scope in SCOPES if principal.may(scope)} == ROLE_SCOPES[role]
+    assert ROLE_SCOPES["user"] < ROLE_SCOPES["developer"] < ROLE_SCOPES["admin"]
+    narrow = Principal("acme", "ann", "developer", ["runs:read"])
+    assert narrow.may("runs:read") and not narrow.may("explain")
+    with pytest.raises(Forbidden) as refused:
+        narrow.need("explain")
+    assert refused.value.code == "TURNLOOM-FORBIDDEN"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("", "ann"),
+        ("acme", ""),
+        (1, "ann"),
+        ("acme", "a\0b"),
+        ("acme", "ann", "root"),
+        ("acme", "ann", "user", ["everything"]),
+        ("acme", "ann", "user", ["explain"]),
+        ("acme", "ann", "user", "runs:read"),
+        ("acme", "ann", "user", [1]),
+        ("acme", "ann", "user", 5),
+    ],
+)
+def test_what_is_no_principal_is_refused(given: tuple[Any, ...]) -> None:
+    with pytest.raises(UsageError):
+        Principal(*given)
+
+
+async def test_only_a_principal_has_a_view() -> None:
+    async with Loom(store="memory") as app:
+        for wrong in (None, "ann", ("acme", "ann")):
+            with pytest.raises(UsageError):
+                app.as_principal(cast(Any, wrong))
+        assert await app.as_principal(Principal("acme", "ann")).runs() == []
+
+
+@pytest.mark.parametrize("value", hostile().values(), ids=hostile())
+def test_hostile_arguments_are_refused(value: Any) -> None:
+    for place in range(4):
+        given: list[Any] = ["acme", "ann", "user", None]
+        given[place] = value
+        try:
+            assert repr(Principal(*given))
+        except UsageError as error:
+            assert error.code

@@ -1,0 +1,161 @@
+"""What belongs to others: random requests over every route and stream find none of it."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random  # noqa: TID251 - seeded
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.served import Client, Site, asked, site, started
+from turnloom.server import Limits, openapi
+
+pytestmark = pytest.mark.doors
+
+# Seconds to listen to a stream.
+LISTEN = 0.3
+
+REQUESTS = int(os.environ.get("TURNLOOM_FUZZ", "1000"))
+
+# What only the owner sees, and what no user sees: prompts and variables.
+SECRET, HIDDEN = "CANARY-of-acme", "CANARY-"
+
+STRANGERS = ("other:eve:user", "other:dev:developer", "other:root:admin", "acme:bob:user")
+PLENTY = Limits(requests_per_minute=10**9, starts_per_minute=10**9, failures_per_minute=10**9)
+
+
+async def furnished(at: Site) -> dict[str, list[str]]:
+    """Things of tenant acme with canaries in them; their names."""
+    dev, ann = at.client("acme:dev:developer"), at.client("acme:ann:user")
+    runs = [await started(ann), await started(dev), await started(ann, "Short")]
+    question = await asked(ann, runs[0], developer=dev)
+    answer = {"question": question["id"], "value": f"{SECRET} answer"}
+    assert (await ann.post(f"/runs/{runs[0]}/answers", answer)).status == 200
+    await asked(ann, runs[0], 2, developer=dev)
+    hidden = {"kind": "private", "agents": ["Poet"]}
+    note = {"board": "notes-acme", "type": "Note", "payload": {"text": SECRET}, "id": "note-acme"}
+    note["visibility"] = hidden
+    assert (await dev.post("/board/artifacts", note)).status == 201
+    job = (await dev.post("/jobs/backtest", {"workflow": "Short", "runs": [runs[2]]})).json["id"]
+    key = (await at.app.keys.create("ann", name=SECRET, app_id="acme")).key.id
+    feedback = {"name": "quality", "label": "bad", "comment": SECRET}
+    assert (await ann.post(f"/runs/{runs[0]}/feedback", feedback)).status == 201
+    for path in (f"/runs/{runs[0]}/events", "/board/artifacts", f"/runs/{runs[0]}/feedback"):
+        assert SECRET.encode() in (await dev.get(path)).body
+    assert HIDDEN.encode() in (await dev.get(f"/runs/{runs[0]}/turns/1")).body
+    cursor = (await dev.get("/runs?limit=1")).json["next"]
+    pages = (await dev.get("/board/artifacts?limit=1")).json["next"] or ""
+    return {
+        "run": [*runs, "none", "../runs", "%00", "a b"],
+        "id": ["note-acme", job, key, "none"],
+        "name": ["Chat", "Short", "adding", "mood", "notes-acme", "none"],
+        "turn": ["1", "2", "0"],
+        "seq": ["4", "5", "99"],
+        "question": [question["id"]],
+        "cursor": [cursor, pages, "note-acme", key, "5"],
+        "text": [SECRET, "Roses are red"],
+        "workflow": ["Chat", "Short"],
+        "board": ["notes-acme", "notes-other"],
+    }
+
+
+class Requests:
+    """Random requests of the operations of the document, with names that exist."""
+
+    def __init__(self, known: dict[str, list[str]], seed: int) -> None:
+        self._chance = Random(seed)
+        self._known = known
+        self._operations = [
+            (method.upper(), path, operation)
+            for path, methods in openapi()["paths"].items()
+            for method, operation in methods.items()
+        ]
+
+    def value(self, name: str) -> str:
+        return self._chance.choice(self._known.get(name) or [SECRET, "1", "x", ""])
+
+    def next(self) -> tuple[str, str, Any, bool]:
+        """A method, a path, a body, and whether it opens a stream."""
+        method, path, operation = self._chance.choice(self._operations)
+        query: list[str] = []
+        for each in operation.get("parameters", ()):
+            name = each["name"]
+            if each["in"] == "path":
+                path = path.replace(f"{{{name}}}", quote(self.value(name), safe=""))
+            elif each["in"] == "query" and (each.get("required") or self._chance.random() < 0.3):
+                query.append(f"{name}={quote(self.value(name))}")
+        body = self._body(operation) if method == "POST" else None
+        content = operation["responses"].get("200", {}).get("content", {})
+        streams = "text/event-stream" in content
+        is_endless = streams and len(content) == 1
+        url = f"{path}?{'&'.join(query)}" if query else path
+        return method, url, body, is_endless or (streams and self._chance.random() < 0.5)
+
+    def _body(self, operation: Any) -> dict[str, Any]:
+        names = ("workflow", "question", "text", "type", "payload", "board", "runs", "at", "name")
+        values = {
+            "payload": {"text": "x"},
+            "runs": [self.value("run")],
+            "at": 3,
+            "type": "Note",
+            "value": "x",
+            "user": "ann",
+            "query": SECRET,
+            "last": 5,
+        }
+        return {
+            name: values.get(name, self.value(name))
+            for name in (*names, "value", "user", "query", "last")
+            if self._chance.random() < 0.35
+        }
+
+
+async def ask(
+    client: Client, method: str, path: str, body: Any, streams: bool
+) -> tuple[int, bytes]:
+    """The status of a response and all of its bytes; of a stream, those up to its first pause."""
+    if not streams:
+        reply = await client.call(method, path, body)
+        return reply.status, reply.body + str(reply.headers).encode()
+    async with client.stream(path.removeprefix("/api/v1")) as stream:
+        status = await stream.next_status()
+        if status == 200:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LISTEN):
+                    await stream.next()
+        return status, stream.all
+
+
+@pytest.mark.timeout(7200)
+async def test_strangers_find_nothing(tmp_path: Path) -> None:
+    async with site(tmp_path, keys=True, limits=PLENTY) as at:
+        known = await furnished(at)
+        requests = Requests(known, seed=7)
+        found: dict[str, Sequence[int]] = {}
+        for number in range(REQUESTS):
+            who = STRANGERS[number % len(STRANGERS)]
+            method, path, body, streams = requests.next()
+            status, told = await ask(at.client(who), method, path, body, streams)
+            found[path.partition("?")[0]] = (status,)
+            assert status < 500, (who, method, path, body, told)
+            of_own = b"CANARY-prompt" in told or b"CANARY-variable" in told
+            echoed = told.replace(SECRET.encode(), b"") if SECRET in f"{path}{body}" else told
+            assert SECRET.encode() not in echoed, (who, method, path, body)
+            is_user = who.endswith(":user")
+            assert not (is_user and of_own), (who, method, path, body)
+        assert len(found) > 30
+
+
+async def test_an_owner_with_the_role_user_sees_the_chat_alone(tmp_path: Path) -> None:
+    async with site(tmp_path, keys=True, limits=PLENTY) as at:
+        known = await furnished(at)
+        requests = Requests(known, seed=8)
+        for _ in range(REQUESTS // 4):
+            method, path, body, streams = requests.next()
+            status, told = await ask(at.client("acme:ann:user"), method, path, body, streams)
+            assert status < 500, (method, path, body, told)
+            assert b"CANARY-prompt" not in told and b"CANARY-variable" not in told, path
