@@ -198,6 +198,13 @@ def test_constants(source, became):
     assert found == (became and {"type": "integer", "source": became})
 
 
+def test_an_object_that_starts_as_a_list_is_an_array():
+    found = declare({"type": "object", "source": {"type": "state", "default": []}})
+    entry = entry_of(found)
+    assert (entry["type"], entry["source"]["default"]) == ("array", [])
+    assert note_of(found).assumed and not note_of(found).lost
+
+
 def test_a_required_setting_is_a_required_variable():
     source = {"type": "config", "env_var": "KEY", "required": True}
     found = entry_of(declare({"type": "string", "source": source}))

@@ -131,6 +131,9 @@ def _reconcile(draft: EntryDraft, declared: str, sample: Json, key: str) -> tupl
     if declared == "integer" and isinstance(sample, float):
         draft.remarks.assumed.append(f"Default {said}; the type is now 'number'.")
         return "number", sample
+    if declared == "object" and as_array(sample) is not None:  # any JSON was called an object
+        draft.remarks.assumed.append(f"Default {said}; the type is now 'array'.")
+        return "array", sample
     if isinstance(sample, str | int | float):
         text = sample if isinstance(sample, str) else str(sample).lower()
         coerced = coerce(probe(draft.name, declared), text)
