@@ -29,6 +29,7 @@ from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
+from tests.parity.upkeep_effects import UPKEEP_SETTINGS
 from tests.parity.window_effects import WINDOW_SETTINGS
 from tests.support.folders import write_folder
 from turnloom import (
@@ -561,6 +562,7 @@ APP: dict[str, Callable[[str], Any]] = {
     **OBSERVER_SETTINGS,
     **WINDOW_SETTINGS,
     **DURABILITY_SETTINGS,
+    **UPKEEP_SETTINGS,
     "Loom.store": store_of_the_app,
     "Loom.slots": slots_of_the_app,
     "Loom.tenant_slots": tenant_slots_of_the_app,

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.support.world import Refitted
@@ -148,6 +149,7 @@ def test_memory(scene: tuple[list[str], list[Deed]]) -> None:
     asyncio.run(compare(in_memory(), *scene))
 
 
+@pytest.mark.doors
 @settings(max_examples=60, phases=UNSHRUNK)
 @given(scene=scenes(KINDS))
 def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
@@ -164,6 +166,7 @@ def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
         asyncio.run(live())
 
 
+@pytest.mark.doors
 @settings(max_examples=15, phases=UNSHRUNK, suppress_health_check=[SCOPED])
 @given(scene=scenes([kind for kind in KINDS if kind.partition(".")[0] in OF_SERVER]))
 def test_postgres(postgres_url: str, scene: tuple[list[str], list[Deed]]) -> None:

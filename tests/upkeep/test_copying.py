@@ -205,6 +205,28 @@ async def test_removed_runs_of_a_correlation_stay_counted(tmp_path: Path) -> Non
     assert len(set(runs)) == 4
 
 
+async def test_a_store_that_is_written_to_meanwhile(tmp_path: Path) -> None:
+    async with Loom(store=tmp_path / "a.db") as app, Loom(store=tmp_path / "b.db") as other:
+        board = shop(app)
+
+        async def publish() -> None:
+            for _ in range(10):
+                await board.publish_many([Order(what="x") for _ in range(4)], correlation_id="one")
+                await board.publish(Order(what="y"))
+            await board.run_until_idle()
+
+        publishing = asyncio.ensure_future(publish())
+        while not publishing.done():
+            await copied(app, other)
+            assert not [each async for each in other.history.verify() if each.problems]
+        await publishing
+        assert not (await copied(app, other))["refused"]
+        there = {each.run: each for each in await other.runs()}
+        here = {each.run: each for each in await app.runs()}
+        assert await copied(app, other) == {"same": len(here)}
+        assert there == here
+
+
 COPYING = """
 import asyncio, sys
 from turnloom import Loom

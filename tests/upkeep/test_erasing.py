@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.world import Refitted
 from tests.upkeep.scenes import Order, approving, cached, fill
 from turnloom import Loom, UsageError
 from turnloom.adapters.memory import MemoryStore
@@ -84,6 +85,10 @@ async def test_a_run_of_a_correlation_that_is_erased_is_not_begun_again(store: A
     for user in ("ann", "bob", "ann"):
         async with Loom(store=store) as app:
             runs.append(await publish(app, user))
+    async with Loom(store=Refitted(store, removals=None)) as app:
+        assert not [each async for each in app.history.prune("0s")]
+        with pytest.raises(UsageError, match="removals"):
+            await app.upkeep.erase("ann")
     async with Loom(store=store) as app:
         assert (await app.upkeep.erase("ann")).removal.runs == 2
         assert [each.run for each in await app.runs()] == [runs[1]]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from turnloom.errors import UnknownRun, UsageError
-from turnloom.kernel.arguments import as_count, as_name
+from turnloom.kernel.arguments import as_count, as_name, as_names
 from turnloom.kernel.values import preview
 from turnloom.log.spec import LOCAL
 
@@ -107,12 +107,12 @@ class Upkeep:
         log = parts.store.log
         if runs is not None:
             tenant = as_name(LOCAL if app_id is None else app_id, "`app_id`")
-            keys = [RunKey(tenant, as_name(run, "`runs`")) for run in runs]
+            keys = [RunKey(tenant, run) for run in sorted(as_names(runs, "`runs`"))]
             for key in keys:
                 if [*await log.named(key.tenant, key.id, 1)] != [key.id]:
                     raise UnknownRun(key.id)
             return keys
-        which = run_filter({"status": [*statuses] or None, "until": before}, parts.clock.now())
+        which = run_filter({"status": statuses or None, "until": before}, parts.clock.now())
         names = await self.tenants() if app_id is None else [as_name(app_id, "`app_id`")]
         found: list[RunKey] = []
         for tenant in names:

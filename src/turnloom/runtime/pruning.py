@@ -25,7 +25,8 @@ UNREADABLE = "it cannot be read, so that it is not known whose it is"
 
 @dataclass(frozen=True, slots=True)
 class PruningPorts:
-    """The ports of a store from which runs are removed. Without `removals`, there is no record."""
+    """The ports of a store from which runs are removed. Without `removals`, there is no record, and
+    runs that later ones are counted from stay."""
 
     log: EventLog
     pruner: Pruner
@@ -82,8 +83,11 @@ class Removing:
             StoreUnavailable: nothing was removed.
         """
         ports, record = self._ports, self._record if self._ports.removals else None
-        if not self._dry_run and ports.removals and await _is_counted(ports.log, run):
-            await ports.removals.remember(run)
+        if await _is_counted(ports.log, run):
+            if ports.removals is None:  # the count would begin again
+                return None
+            if not self._dry_run:
+                await ports.removals.remember(run)
         pruned = await ports.pruner.remove(
             run, without=without | self._gone, dry_run=self._dry_run, record=record
         )

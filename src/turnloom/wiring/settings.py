@@ -1,5 +1,6 @@
 """Settings from arguments, the environment and `turnloom.toml`."""
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -182,6 +183,8 @@ def _read(kind: type, text: str) -> Any:
     if kind is bool:
         return _SWITCH.get(text.strip().lower(), text)
     try:
+        if kind is dict:
+            return json.loads(text)
         return float(text) if "." in text else int(text)
     except ValueError:
         return text
