@@ -19,8 +19,8 @@ class PostgresClock:
     def now(self) -> datetime:
         """The current time, timezone-aware, in UTC."""
         now = self._local.now() + self._ahead
-        self._last = now if self._last is None else max(now, self._last)
-        return self._last
+        self._last = last = max(now, self._last or now)
+        return last
 
     async def measure(self, session: Session) -> None:
         """Compare the two clocks."""
