@@ -36,9 +36,14 @@ test: $(STAMP)
 REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
 	app tenants explain parity assembly)
 
+# Tests of behaviour whose runs are also kept in PostgreSQL.
+STORED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
+	app tenants explain parity forks backtest)
+
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors" -p tests.support.replaying $(REPLAYED)
+	@$(BIN)/python -m pytest $(SPREAD) -m "not doors and not repeats" --store postgres $(STORED)
 
 SECONDS ?= 60
 

@@ -20,6 +20,7 @@ from bench import (
     hops,
     imports,
     parking,
+    postgres,
     replaying,
     resuming,
     triggers,
@@ -33,6 +34,7 @@ from bench.report import as_json, show
 SCENARIOS: dict[str, Scenario] = {
     "memory": turns.in_memory,
     "sqlite": turns.in_sqlite,
+    "postgres": postgres.measure,
     "derive": triggers.measure,
     "import": imports.measure,
     "parked": parking.measure,

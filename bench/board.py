@@ -98,8 +98,8 @@ class Schema:
             connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
             connection.execute(f"CREATE SCHEMA {name}".encode())
 
-    def open(self) -> "PostgresStore":
-        return PostgresStore(self._url)
+    def open(self) -> "PostgresBoard":
+        return PostgresBoard(self._url)
 
     def multiply(self, count: int, times: int) -> None:
         with psycopg.connect(self._url) as connection:
@@ -110,7 +110,7 @@ class Schema:
             connection.execute("VACUUM ANALYZE turnloom_artifacts")
 
 
-class PostgresStore:
+class PostgresBoard:
     """A PostgreSQL store with the interface of the others."""
 
     def __init__(self, url: str) -> None:

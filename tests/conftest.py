@@ -13,6 +13,8 @@ import pytest
 from coverage import Coverage
 from hypothesis import settings
 
+pytest_plugins = ["tests.support.on_postgres.plugin"]
+
 settings.register_profile("turnloom", derandomize=True, deadline=None)
 settings.load_profile("turnloom")
 

@@ -16,6 +16,7 @@ from tests.support.hostile import hostile
 from turnloom import Board, Flow, Loom, Reader, Run, TurnloomError, artifact_type
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History
+from turnloom.app.upkeep import Upkeep
 from turnloom.runtime.logic import codec
 
 TALK = {
@@ -54,6 +55,7 @@ class Scene:
         self.app = app
         self.folder = folder
         self.flow = approving()
+        self.copies = Loom(store="memory")
         self.boards = 0
 
     async def begin(self) -> None:
@@ -70,7 +72,12 @@ class Scene:
             return await self.app.start(self.flow) if method == "cancel" else self.run
         if owner is Board:
             return self.board()
-        return {Loom: self.app, History: self.app.history, Explanations: self.app.explain}[owner]
+        return {
+            Loom: self.app,
+            History: self.app.history,
+            Explanations: self.app.explain,
+            Upkeep: self.app.upkeep,
+        }[owner]
 
     def board(self) -> Board:
         self.boards += 1
@@ -120,6 +127,8 @@ class Scene:
             "Explanations.blame": {**run, "text": "nothing at all"},
             "Explanations.page": run,
             "Explanations.timeline": run,
+            "Upkeep.copy_to": {"target": self.copies.upkeep},
+            "Upkeep.erase": {"user": "eve"},
         }
         return known.get(f"{owner.__name__}.{method}", {})
 
@@ -189,7 +198,7 @@ async def read_all(app: Loom) -> int:
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 @pytest.mark.parametrize(
-    "owner", [Loom, Run, Board, History, Explanations], ids=lambda owner: owner.__name__
+    "owner", [Loom, Run, Board, History, Explanations, Upkeep], ids=lambda owner: owner.__name__
 )
 async def test_every_argument_of_the_face(owner: type, store: str, tmp_path: Path) -> None:
     folder = str(write_folder(tmp_path, TALK, "Talk"))

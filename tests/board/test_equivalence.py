@@ -159,6 +159,7 @@ async def compare(
         assert upcoming[0] == upcoming[1] == upcoming[2]
 
 
+@pytest.mark.doors
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     board=st.tuples(boards(), consumptions()), filter=filters(), reader=of_all_roles, now=instants()
@@ -173,6 +174,7 @@ def test_all_stores_answer_as_the_rules_say(
     asyncio.run(compare(postgres_url, board, filter, reader, now))
 
 
+@pytest.mark.doors
 @pytest.mark.repeats
 async def test_a_board_of_thousands(postgres_url: str) -> None:
     """More than any chunk holds, and than entries are counted."""

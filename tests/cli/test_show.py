@@ -19,7 +19,8 @@ def test_a_schema_is_printed_as_a_file_for_editors(turnloom: Call, name: str) ->
 
 
 def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: Path) -> None:
-    (tmp_path / "turnloom.toml").write_text('store = "mine.db"\nslots = 5\n', "utf-8")
+    said = 'store = "mine.db"\nslots = 5\n[tenants."it\\"s"]\nretention = "30d"\n'
+    (tmp_path / "turnloom.toml").write_text(said, "utf-8")
     secret = "postgresql://ada:s3cr3t/@word@db:5432/x?sslpassword=s3cr3t"
     done = turnloom("show", "config", "--store", "other.db", TURNLOOM_DOCUMENTS=secret)
     assert done.out.splitlines() == [
@@ -42,6 +43,9 @@ def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: 
         "window = 0  # default",
         'durability = "effect"  # default',
         'synchronous = "normal"  # default',
+        'retention = ""  # default',
+        "keep_failed = false  # default",
+        r'tenants = {"it\"s" = {"retention" = "30d"}}  # turnloom.toml',
     ]
     (tmp_path / "turnloom.toml").write_text(done.out, "utf-8")
     assert 'artifacts = ""  # turnloom.toml' in turnloom("show", "config").out.splitlines()

@@ -29,6 +29,7 @@ CHAT = {
 }
 
 
+@pytest.mark.doors
 def test_it_passes_all_suites() -> None:
     options = ("-p", "no:cacheprovider", "--import-mode=prepend", "-q")
     done = subprocess.run(
@@ -51,6 +52,7 @@ def live(form: str, folder: Path, *crash: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.doors
 @pytest.mark.parametrize("form", FORMS)
 def test_a_run_survives_a_kill(form: str, tmp_path: Path) -> None:
     write_folder(tmp_path, CHAT, "Chat")
@@ -62,6 +64,7 @@ def test_a_run_survives_a_kill(form: str, tmp_path: Path) -> None:
     assert calls == ["first", "second", "second"], "what was stored is not done again"
 
 
+@pytest.mark.doors
 @pytest.mark.timeout(240)
 def test_the_tour_runs_on_it(tmp_path: Path, warm: Warm) -> None:
     site = tmp_path / "site"

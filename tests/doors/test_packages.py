@@ -68,6 +68,7 @@ def turnloom(installed: Path, where: Path, *words: str, **more: str) -> Any:
     )
 
 
+@pytest.mark.doors
 def test_a_package_is_used_from_the_command_line(installed: Path, tmp_path: Path) -> None:
     write_folder(tmp_path, FILES)
     (tmp_path / "turnloom.toml").write_text('scheduler = "ledger:woken.txt"\n', "utf-8")
@@ -84,6 +85,7 @@ def test_a_package_is_used_from_the_command_line(installed: Path, tmp_path: Path
     assert without.returncode == 2 and "'crate'" in without.stderr
 
 
+@pytest.mark.doors
 def test_an_agent_of_a_folder_chooses_an_engine_of_a_package(
     installed: Path, tmp_path: Path
 ) -> None:

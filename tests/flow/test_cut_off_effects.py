@@ -72,11 +72,11 @@ async def cancelled(app: Loom, booking: Booking) -> str:
 
 
 async def timed_out(app: Timed, booking: Booking) -> str:
-    flow = Flow("trip", Work, timeout=10).start_with(note("a"))
+    flow = Flow("trip", Work, timeout=1).start_with(note("a"))
     flow = flow.then(booking.book, compensate=booking.cancel, name="book")
     run = await app.start(flow, Work())
     await booking.booked.wait()
-    app.clock.advance(timedelta(seconds=11))
+    app.clock.advance(timedelta(seconds=2))
     assert (await run.outcome()).status == "failed"
     return run.id
 

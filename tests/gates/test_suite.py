@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.gates.conftest import Tree
 
 ALONE = "WORKERS=0"  # workers cost more than a handful of tests
@@ -86,6 +88,7 @@ def test_planted_tests_fail_and_clean_ones_pass(tree: Tree) -> None:
     assert not list(tree.path.glob(".coverage*"))
 
 
+@pytest.mark.doors
 def test_a_tree_is_as_covered_as_its_measured_tests_make_it(tree: Tree) -> None:
     """Tests that repeat what others do run, and count for nothing."""
     tree.write("tests/test_clean.py", CLEAN)

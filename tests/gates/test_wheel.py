@@ -7,6 +7,8 @@ import venv
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.gates.conftest import BIN, ROOT
 
 PROGRAM = "import turnloom; from turnloom import Loom; print(turnloom.__file__, Loom.__module__)"
@@ -20,6 +22,7 @@ def call(*command: str | Path, folder: Path = ROOT) -> str:
     return done.stdout
 
 
+@pytest.mark.doors
 def test_a_wheel_brings_a_command_and_a_package_that_work(tmp_path: Path) -> None:
     call(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
     (wheel,) = tmp_path.glob("turnloom-*.whl")

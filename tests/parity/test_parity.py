@@ -28,8 +28,8 @@ from tests.parity.observer_effects import OBSERVER_SETTINGS
 from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
-from tests.parity.sweep_effects import SWEEP_SETTINGS
 from tests.parity.tool_effects import TOOL_EFFECTS
+from tests.parity.upkeep_effects import UPKEEP_SETTINGS
 from tests.parity.window_effects import WINDOW_SETTINGS
 from tests.support.folders import write_folder
 from turnloom import (
@@ -559,10 +559,10 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.entropy": entropy_of_the_app,
     "Loom.environment": environment_of_the_app,
     "Loom.scheduler": scheduler_of_the_app,
-    **SWEEP_SETTINGS,
     **OBSERVER_SETTINGS,
     **WINDOW_SETTINGS,
     **DURABILITY_SETTINGS,
+    **UPKEEP_SETTINGS,
     "Loom.store": store_of_the_app,
     "Loom.slots": slots_of_the_app,
     "Loom.tenant_slots": tenant_slots_of_the_app,

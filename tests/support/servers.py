@@ -162,7 +162,7 @@ class PostgresServer(Server):
             "fsync": "off",
             "full_page_writes": "off",
             "shared_buffers": "16MB",
-            "max_connections": "50",
+            "max_connections": "200",
         }
         pairs = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [self.program("postgres"), "-D", str(self.data), *pairs]

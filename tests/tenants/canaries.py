@@ -29,7 +29,7 @@ from turnloom.board.spec import (
 from turnloom.errors import ArtifactExists, Conflict, RunBusy, UsageError
 from turnloom.guards.spec import Observation, Pool
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import Reply, StoredPlan
+from turnloom.runtime.spec import Removal, Reply, RunCopy, StoredPlan
 from turnloom.testing.contracts.artifacts.samples import LATER, NOON, SECOND, artifact, consumption
 from turnloom.testing.contracts.facts import Noted, event, key
 
@@ -162,6 +162,24 @@ async def _replace(store: Any, tenant: str, deed: Deed) -> Any:
     return await store.vectors.replace(tenant, sorted({*IDS[: deed.number - 1], deed.id}), [entry])
 
 
+async def _write_copy(store: Any, tenant: str, deed: Deed) -> Any:
+    """A run that comes from another store, or more of it."""
+    run = key(deed.id, tenant)
+    position, noted = len(await store.log.read(run)), Noted(canary(tenant))
+    batches = tuple((event(deed.id, position + n + 1, noted),) for n in range(deed.number))
+    return await store.copies.write(run, RunCopy(batches))
+
+
+async def _add_removal(store: Any, tenant: str, deed: Deed) -> Any:
+    said = canary(tenant)
+    removal = Removal(NOON, said, deed.id, runs=deed.number, others={said: 1})
+    return await store.removals.add(tenant, removal)
+
+
+async def _remember(store: Any, tenant: str, deed: Deed) -> Any:
+    return await store.removals.remember(key(deed.id, tenant))
+
+
 # What writes through each port; a claim is held to the end of its scene.
 WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "EventLog.append": _append,
@@ -174,6 +192,9 @@ WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "Artifacts.consume": _consume,
     "BeliefStore.observe": _observe,
     "VectorStore.replace": _replace,
+    "Copies.write": _write_copy,
+    "Removals.add": _add_removal,
+    "Removals.remember": _remember,
 }
 CLAIM = "Claims.claim"
 
@@ -359,6 +380,18 @@ async def _verify(store: Any, tenant: str, names: Sequence[str]) -> Any:
     return [[(each.run, each.events) for each in found] for found in (every, one)]
 
 
+async def _read_copy(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return [await store.copies.read(key(id, tenant)) for id in (*IDS, BRANCH)]
+
+
+async def _recent(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return list(await store.removals.recent(tenant, 100))
+
+
+async def _is_removed(store: Any, tenant: str, names: Sequence[str]) -> Any:
+    return [await store.removals.is_removed(key(id, tenant)) for id in IDS]
+
+
 # Every way to read a store, as a tenant, with every id that there is.
 READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "EventLog.read": _read,
@@ -385,6 +418,9 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "VectorStore.is_empty": _is_empty,
     "VectorStore.nearest": _nearest,
     "PrunableStore.having": _having,
+    "Copies.read": _read_copy,
+    "Removals.recent": _recent,
+    "Removals.is_removed": _is_removed,
     "EventLog.subscribe": _subscribe,  # the last one, as it appends
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.support.world import Refitted
@@ -35,7 +36,14 @@ from turnloom.board.spec import Public, is_shared
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import key
 
-BESIDE = (ports.BranchingLog, ports.Verifier, ports.VectorStore, ports.PrunableStore)
+BESIDE = (
+    ports.BranchingLog,
+    ports.Verifier,
+    ports.Copies,
+    ports.Removals,
+    ports.VectorStore,
+    ports.PrunableStore,
+)
 PORTS = {port.__name__: port for port in (*ports_of(ports.Store), *BESIDE)}
 KINDS = [*WRITERS, CLAIM]
 OF_SERVER = ["Artifacts", "BeliefStore", "VectorStore", "PrunableStore"]
@@ -62,12 +70,15 @@ NO_STORES = {
     "Engine": "it answers",
     "Entropy": "it gives chance",
     "Environment": "it is of the process",
+    "Migrator": "it updates the schema",
     "Observer": "it is told of the runs of its app",
+    "PersonalData": "it removes; the suites of its ports have the tenants",
     "PlainSearch": "what it finds is for everybody",
     "Pruner": "it removes; its suite has the tenants",
     "Scheduler": "it keeps keys only",
     "Splitter": "it computes",
     "Store": "it is all of them",
+    "TenantList": "it lists them, for those who keep the store",
     "TokenCounter": "it computes",
     "ToolServer": "it has tools",
     "VectorSearch": "it asks a `VectorStore`, and its suite has the tenants",
@@ -138,6 +149,7 @@ def test_memory(scene: tuple[list[str], list[Deed]]) -> None:
     asyncio.run(compare(in_memory(), *scene))
 
 
+@pytest.mark.doors
 @settings(max_examples=60, phases=UNSHRUNK)
 @given(scene=scenes(KINDS))
 def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
@@ -154,6 +166,7 @@ def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
         asyncio.run(live())
 
 
+@pytest.mark.doors
 @settings(max_examples=15, phases=UNSHRUNK, suppress_health_check=[SCOPED])
 @given(scene=scenes([kind for kind in KINDS if kind.partition(".")[0] in OF_SERVER]))
 def test_postgres(postgres_url: str, scene: tuple[list[str], list[Deed]]) -> None:

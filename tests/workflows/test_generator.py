@@ -102,6 +102,7 @@ def test_it_writes_a_workflow_that_passes_its_check_and_runs(
     assert [path.name for path in (tmp_path / "generated").iterdir()] == ["SalesReport"]
 
 
+@pytest.mark.doors
 def test_a_workflow_that_is_there_stays_as_it_is(turnloom: Call, tmp_path: Path) -> None:
     theirs = tmp_path / MADE
     theirs.mkdir(parents=True)
@@ -146,6 +147,7 @@ def test_what_is_never_corrected_ends_the_run_and_writes_nothing(
     assert not (tmp_path / "generated").exists()
 
 
+@pytest.mark.doors
 def test_production_has_no_environment_variables(
     rehearsed: Callable[..., Events], turnloom: Call, tmp_path: Path
 ) -> None:
@@ -167,12 +169,14 @@ def test_production_has_no_environment_variables(
     assert any("production: true" in text for text in shown)
 
 
+@pytest.mark.doors
 def test_in_production_it_works_as_elsewhere(turnloom: Call, tmp_path: Path) -> None:
     turnloom("run", str(GENERATOR), ENVIRONMENT="production")
     assert sources(tmp_path / MADE) == {"static", "derived"}
     assert_works(turnloom, MADE, ENVIRONMENT="production")
 
 
+@pytest.mark.doors
 def test_elsewhere_a_flag_may_come_from_the_environment(
     rehearsed: Callable[..., Events], turnloom: Call, tmp_path: Path
 ) -> None:
@@ -231,6 +235,7 @@ MISTAKES: dict[str, list[tuple[Callable[[Any], object], tuple[str, ...]]]] = {
 }
 
 
+@pytest.mark.doors
 def test_writers_hear_of_their_mistakes_and_correct_them(
     rehearsed: Callable[..., Events], tmp_path: Path
 ) -> None:
@@ -263,6 +268,7 @@ def test_no_text_of_a_plan_becomes_code(
     assert_works(turnloom, MADE)
 
 
+@pytest.mark.doors
 def test_an_agent_that_the_rehearsal_does_not_reach_needs_no_lines(
     rehearsed: Callable[..., Events], turnloom: Call
 ) -> None:
@@ -314,6 +320,7 @@ def test_whatever_a_person_answers_the_play_ends_well(
     assert_works(turnloom, MADE)
 
 
+@pytest.mark.doors
 def test_who_does_not_like_the_overview_gets_another_plan(
     rehearsed: Callable[..., Events], tmp_path: Path
 ) -> None:

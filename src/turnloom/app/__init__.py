@@ -8,5 +8,6 @@ from turnloom.app.explanations import Explanations
 from turnloom.app.history import Definition, History
 from turnloom.app.loom import Loom
 from turnloom.app.run import Run
+from turnloom.app.upkeep import Upkeep
 
-__all__ = ["Board", "Definition", "Explanations", "History", "Loom", "Run"]
+__all__ = ["Board", "Definition", "Explanations", "History", "Loom", "Run", "Upkeep"]

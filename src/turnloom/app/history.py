@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from turnloom.log.events import RunStarted
     from turnloom.log.spec import Event, RunKey
     from turnloom.runs.form import Form
-    from turnloom.runtime.ports import Pruner, Verifier
+    from turnloom.runtime.ports import Verifier
     from turnloom.runtime.spec import LoadedWorkflow, PrunedRun, VerifiedRun
     from turnloom.wiring import Parts
 
@@ -141,15 +141,15 @@ class History:
         *,
         before: "datetime | None" = None,
         statuses: Collection[str] = ("finished", "failed", "cancelled"),
+        by: str = LOCAL,
         dry_run: bool = False,
         app_id: str = LOCAL,
     ) -> "AsyncGenerator[PrunedRun]":
         """Remove runs of a tenant that ended longer ago than an age such as `30d`, or before an
-        instant, with everything that belongs to them; yields each removed run. A dry run removes
-        nothing.
+        instant, with everything that belongs to them; yields each removed run, and records that
+        `by` asked for it. A dry run removes nothing.
 
-        A run stays if a remaining run took one of its artifacts or begins with its events, or if
-        its correlation was named.
+        A run stays if a remaining run took one of its artifacts or begins with its events.
 
         Raises:
             UsageError: it is not said which runs, the store has no `pruner`, or artifacts are kept
@@ -157,19 +157,16 @@ class History:
             StoreUnavailable: the yielded runs are removed; the rest may be removed later.
         """
         from turnloom.runtime.pruning import prune
-        from turnloom.wiring.doors import Lacking, port_of
+        from turnloom.runtime.spec import Removal
+        from turnloom.wiring.upkeep import pruning_ports
 
         tenant, parts = as_name(app_id, "`app_id`"), self._parts()
-        until = _until(older_than, before, parts.clock.now())
-        wanted = _statuses(statuses)
-        pruner: Pruner = port_of(parts.store, "pruner")
-        is_apart = parts.artifacts is not getattr(parts.store, "artifacts", None)
-        if is_apart and not isinstance(parts.artifacts, Lacking):
-            raise UsageError(
-                "Artifacts are kept in another place than runs, from which they cannot be removed. "
-                "Remove runs from stores that keep both."
-            )
-        runs = prune(parts.store.log, pruner, tenant, until, statuses=wanted, dry_run=dry_run)
+        now = parts.clock.now()
+        until, wanted = _until(older_than, before, now), _statuses(statuses)
+        what = f"{', '.join(sorted(wanted))} before {until.isoformat()}"
+        record = Removal(now, as_name(by, "`by`"), what)
+        ports = pruning_ports(parts)
+        runs = prune(ports, tenant, until, statuses=wanted, record=record, dry_run=dry_run)
         async with aclosing(runs):
             async for pruned in runs:
                 yield pruned

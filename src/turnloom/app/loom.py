@@ -12,6 +12,7 @@ from turnloom.app.board import Board
 from turnloom.app.explanations import Explanations
 from turnloom.app.history import History, key_of
 from turnloom.app.run import Run
+from turnloom.app.upkeep import Upkeep
 from turnloom.errors import UsageError
 from turnloom.kernel.arguments import as_count, as_name, as_seconds
 from turnloom.log.spec import LOCAL
@@ -66,6 +67,9 @@ class LoomSettings(TypedDict, total=False):
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None
+    retention: str | None
+    keep_failed: bool | None
+    tenants: dict[str, dict[str, str | bool]] | None
     clock: "Clock | None"
     entropy: "Entropy | None"
     environment: "Environment | None"
@@ -98,7 +102,8 @@ class Loom:
     is stored, and `components` wrap every turn and call, the first one outermost. You close the
     objects that you pass.
 
-    `explain` says why a run went as it did; `history` reads its log.
+    `explain` says why a run went as it did; `history` reads its log; `upkeep` takes care of the
+    store.
 
     Attributes:
         observers: The queue of each observer, and how much of it was dropped.
@@ -121,6 +126,7 @@ class Loom:
         self._closed = False
         self.history = History(self._open)
         self.explain = Explanations(self.history, self._open)
+        self.upkeep = Upkeep(self._open)
 
     async def __aenter__(self) -> "Loom":
         return self

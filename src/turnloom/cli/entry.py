@@ -60,7 +60,11 @@ COMMANDS = {
     "board query": "BoardQueryCommand",
     "board publish": "BoardPublishCommand",
     "show": "ShowCommand",
-    "store": "StoreCommand",
+    "store migrate": "StoreMigrateCommand",
+    "store copy": "StoreCopyCommand",
+    "store verify": "StoreVerifyCommand",
+    "store prune": "StorePruneCommand",
+    "store removals": "StoreRemovalsCommand",
     "worker": "WorkerCommand",
     "completion": "Completion",
 }

@@ -15,8 +15,15 @@ class Results(Protocol):
         ...
 
     async def keep(
-        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+        self,
+        tenant: str,
+        key: str,
+        value: Json,
+        now: datetime,
+        until: datetime | None,
+        *,
+        user: str = "",
     ) -> None:
         """Store a value of a tenant under a key, in place of another; expired values may be
-        removed."""
+        removed. `user` is the person whose it is, if it is not shared."""
         ...

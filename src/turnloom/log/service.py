@@ -5,20 +5,20 @@ from typing import cast
 
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.log.ports import BranchingLog, EventLog
-from turnloom.log.spec import Event, RunKey
+from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 
 # The number of runs read at once.
 PAGE = 500
 
 
 async def all_runs(
-    log: EventLog, tenant: str, *, unfinished: bool = False
+    log: EventLog, tenant: str, *, unfinished: bool = False, which: RunFilter = EVERY_RUN
 ) -> AsyncGenerator[tuple[Event, Event]]:
-    """The first and the last event of each run of a tenant, or of each unfinished one, newest run
-    first."""
+    """The first and the last event of each run of a tenant, of each unfinished one, or of each that
+    a filter selects, newest run first."""
     before: str | None = None
     while True:
-        page = await log.runs(tenant, PAGE, before=before, unfinished=unfinished)
+        page = await log.runs(tenant, PAGE, before=before, unfinished=unfinished, which=which)
         for ends in page:
             yield ends
         if len(page) < PAGE:

@@ -32,7 +32,7 @@ from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.drive.plans import PLAN, pin
 from turnloom.runtime.idleness import Idleness
 from turnloom.runtime.journal import Journal
-from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans, Removals
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
 
 # The end of a run that is not driven.
@@ -46,22 +46,22 @@ class Correlations:
     """The runs of a board's correlations: one at a time, each started when something is published
     after the one before has ended. Collecting runs of subscriptions are found the same way."""
 
-    def __init__(self, board: str, tenant: str, log: EventLog) -> None:
+    def __init__(self, board: str, tenant: str, log: EventLog, removals: Removals | None) -> None:
         self._board = board
         self._tenant = tenant
         self._log = log
+        self._removals = removals
         self._generations: dict[str, int] = {}
 
     async def run_of(self, correlation: str, plan: str) -> tuple[str, bool]:
         """The current run of a correlation under a plan, and whether it is open; otherwise the id
         of its next run."""
         seed = as_data([self._board, correlation, plan])
-        number, last = await self._latest(seed, self._generations.pop(seed, 0))
+        number, is_going = await self._latest(seed, self._generations.pop(seed, 0))
         self._remember(seed, number)
         if not number and await self._is_its_own(correlation, plan):
             return correlation, True
-        is_going = last is not None and last.kind not in ENDS
-        return _generation(self._board, seed, number if is_going else number + 1), is_going
+        return generation(self._board, seed, number if is_going else number + 1), is_going
 
     async def _is_its_own(self, correlation: str, plan: str) -> bool:
         """Whether a correlation is the id of a run that was started without one, or of a fork, and
@@ -76,24 +76,27 @@ class Correlations:
             and last.kind not in ENDS
         )
 
-    async def _latest(self, seed: str, number: int) -> tuple[int, Event | None]:
-        """The number and the last event of the latest run of a correlation, from a known one on; 0
-        if there is none. Searched in growing steps."""
-        last = await self._last(seed, number) if number else None
+    async def _latest(self, seed: str, number: int) -> tuple[int, bool]:
+        """The number of the latest run of a correlation, from a known one on, and whether it is
+        open; 0 if there is none. Searched in growing steps."""
+        is_going = bool(number and await self._is_open(seed, number))
         step = 1
         while True:
-            found = await self._last(seed, number + step)
+            found = await self._is_open(seed, number + step)
             if found is not None:
-                number, last, step = number + step, found, step * 2
+                number, is_going, step = number + step, found, step * 2
             elif step == 1:
-                return number, last
+                return number, is_going
             else:
                 step = 1
 
-    async def _last(self, seed: str, number: int) -> Event | None:
-        run = RunKey(self._tenant, _generation(self._board, seed, number))
-        ends = await self._log.ends(run)
-        return ends[1] if ends else None
+    async def _is_open(self, seed: str, number: int) -> bool | None:
+        """Whether a run of a correlation is open; None if it was never begun."""
+        run = RunKey(self._tenant, generation(self._board, seed, number))
+        if ends := await self._log.ends(run):
+            return ends[1].kind not in ENDS
+        is_removed = self._removals is not None and await self._removals.is_removed(run)
+        return False if is_removed else None
 
     def _remember(self, seed: str, generation: int) -> None:
         self._generations[seed] = generation
@@ -101,7 +104,8 @@ class Correlations:
             del self._generations[next(iter(self._generations))]
 
 
-def _generation(board: str, seed: str, number: int) -> str:
+def generation(board: str, seed: str, number: int) -> str:
+    """The id of the run of a correlation with a number, from 1."""
     return f"{board}-{digest(f'{seed}{number}')}"
 
 
@@ -158,6 +162,7 @@ class BoardPorts:
     mail: Mail
     activities: dict[RunKey, Activity]
     is_shared: bool = False
+    removals: Removals | None = None
 
 
 class BoardRuns:
@@ -186,7 +191,7 @@ class BoardRuns:
             has=self.has,
             is_shared=place.is_shared,
         )
-        self._correlations = Correlations(name, tenant, place.log)
+        self._correlations = Correlations(name, tenant, place.log, place.removals)
         self._pinned: set[str] = set()
         self._collectors: set[str] = set()
         self._in_turn = asyncio.Lock()

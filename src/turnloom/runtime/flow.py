@@ -45,7 +45,7 @@ from turnloom.flow.logic.walking import (
 from turnloom.flow.ports import Results
 from turnloom.flow.spec.nodes import ApprovalNode, BranchNode, FlowPlan, ForkNode, StepNode
 from turnloom.flow.spec.progress import CompletedStep, Progress, Step, StepFailure, Strand
-from turnloom.flow.spec.steps import AgentStep, Execution, PathResult, Retry, StepInfo
+from turnloom.flow.spec.steps import AgentStep, Cache, Execution, PathResult, Retry, StepInfo
 from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
 from turnloom.kernel.values import Json, as_object, canonical, error_text, writable
@@ -333,10 +333,9 @@ class ResultCache:
 
     async def find(self, key: str) -> StateChange | None:
         """The cached result, if it has not expired."""
+        tenant, now = self._journal.run.tenant, self._journal.clock.now()
         try:
-            found = as_object(
-                await self._results.find(self._journal.run.tenant, key, self._journal.clock.now())
-            )
+            found = as_object(await self._results.find(tenant, key, now))
         except TurnloomError as error:
             log.warning("a result cannot be looked for: %s", error)
             return None
@@ -346,13 +345,14 @@ class ResultCache:
         confidence: Any = found["confidence"]
         return StateChange(update, confidence)
 
-    async def keep(self, key: str, change: StateChange, seconds: float) -> None:
-        """Store the result of a step."""
-        now = self._journal.clock.now()
-        until = None if math.isinf(seconds) else later(now, seconds)
+    async def keep(self, key: str, change: StateChange, cache: Cache) -> None:
+        """Store the result of a step, for its user unless it is shared."""
+        tenant, now = self._journal.run.tenant, self._journal.clock.now()
+        until = None if math.isinf(cache.seconds) else later(now, cache.seconds)
+        user = "" if cache.shared else self._journal.state.user
         value: dict[str, Json] = {"update": change.fields, "confidence": change.confidence}
         try:
-            await self._results.keep(self._journal.run.tenant, key, value, now=now, until=until)
+            await self._results.keep(tenant, key, value, now=now, until=until, user=user)
         except TurnloomError as error:
             log.warning("a result cannot be kept: %s", error)
 
@@ -504,9 +504,9 @@ class FlowRuntime:
 
     async def _keep(self, node: StepNode, key: str, made: Fact) -> None:
         """Cache the result of a step, if it declares that."""
-        if node.cache is not None and isinstance(made, StepCompleted):
-            change, seconds = StateChange(made.update, made.confidence), node.cache.seconds
-            await self._journal.world.send(lambda: self._caching.keep(key, change, seconds))
+        if (cache := node.cache) is not None and isinstance(made, StepCompleted):
+            change = StateChange(made.update, made.confidence)
+            await self._journal.world.send(lambda: self._caching.keep(key, change, cache))
 
     def _node(self, step: Step) -> StepNode:
         if step.undoes:

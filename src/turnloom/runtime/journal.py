@@ -62,11 +62,12 @@ class Appends(Protocol):
 
 
 class NotifyingLog:
-    """A log that calls others with what it stored, in order."""
+    """A log that calls others with what it stored, in order, each once."""
 
     def __init__(self, log: Appends, tells: Sequence[Tell]) -> None:
         self._log = log
         self._tells = tells
+        self._told = [0] * len(tells)
         self.stored = 0
 
     async def append(
@@ -75,8 +76,10 @@ class NotifyingLog:
         """Store events after position `expected`, and return what the log holds there."""
         stored = await self._log.append(run, events, expected, fence)
         self.stored = expected + len(stored)
-        for tell in self._tells:
-            await tell(run, stored)
+        for number, tell in enumerate(self._tells):
+            if self._told[number] < self.stored:  # not before the append was cancelled
+                await tell(run, stored)
+                self._told[number] = self.stored
         return stored
 
 
@@ -162,6 +165,8 @@ class Journal:
         self._error: BaseException | None = None
         self._unsettled: deque[tuple[Event, set[str]]] = deque()
         self._batch: list[Event] = []
+        # A batch whose append was cancelled: whether it is stored shows when it is stored again.
+        self._unsure: list[Event] = []
         self._rewritten: set[str] = set()
         # Called when a question of the run is closed.
         self.on_closed: list[Callable[[], None]] = []
@@ -367,22 +372,37 @@ class Journal:
     async def _store(self) -> None:
         if self._unsettled:
             await self.settle()
-        if not self._batch:
+        if not (self._batch or self._unsure):
             return
         if self._error is not None:
             raise self._error  # later callers get the same error
         self._forget_rewritten()
-        batch, self._batch = self._batch, []
-        self.time.pass_on()
-        self._is_published = self._has_results = False
+        if self._unsure:
+            await self._append(self._unsure)
+        if self._batch:
+            self._unsure, self._batch = self._batch, []
+            self.time.pass_on()
+            self._is_published = self._has_results = False
+            await self._append(self._unsure)
+
+    async def _append(self, batch: list[Event]) -> None:
+        """Store a batch; the log returns one that it has already.
+
+        Raises:
+            Conflict: the log holds something else at this place; the journal is void.
+            LeaseLost: another process drives the run now; the journal is void.
+        """
         try:
             stored = await self._log.append(self.run, batch, self._stored, self.fence)
             if stored is not batch and list(stored) != batch:
                 raise Conflict(f"Run {self.state.run!r} went on elsewhere.")
+        except asyncio.CancelledError:
+            raise
         except BaseException as error:
             self._error = error
             raise
         self._stored = batch[-1].seq
+        self._unsure = []
 
     @property
     def stored(self) -> int:

@@ -1,6 +1,7 @@
 """The ports of the runtime."""
 
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -26,8 +27,11 @@ from turnloom.runtime.spec import (
     Limit,
     LoadedWorkflow,
     Message,
+    Migration,
     PrunedRun,
+    Removal,
     Renewal,
+    RunCopy,
     StoredPlan,
     VerifiedRun,
 )
@@ -138,19 +142,27 @@ class Pruner(Protocol):
 
     def ended(
         self, tenant: str, before: datetime, statuses: Collection[str]
-    ) -> AsyncIterator[EndedRun]:
+    ) -> AsyncGenerator[EndedRun]:
         """The runs of a tenant that ended before an instant and in one of these ways (`finished`,
         `failed`, `cancelled`), the last one to end coming first. They may be removed meanwhile."""
         ...
 
     async def remove(
-        self, run: RunKey, *, without: Set[str] = frozenset(), dry_run: bool = False
+        self,
+        run: RunKey,
+        *,
+        without: Set[str] = frozenset(),
+        dry_run: bool = False,
+        record: Removal | None = None,
     ) -> PrunedRun | None:
         """Remove a run that ended, all or nothing: its log, snapshot, messages, claim, artifacts,
         and what it took. Nothing is removed, and nothing given, if it did not end, or if another
         run that is there, and not among `without`, took one of its artifacts, or if a branch of
         it is there. A dry run says what would be removed, as if those of `without` were not
         there.
+
+        With a `record`, what is removed is added to it in the same transaction, as by
+        `Removals.add`; a dry run adds nothing.
 
         Raises:
             StoreUnavailable: nothing was removed.
@@ -162,6 +174,110 @@ class Pruner(Protocol):
 
         Raises:
             StoreUnavailable: the rest may be given back later.
+        """
+        ...
+
+
+class Removals(Protocol):
+    """The record of what was removed from a store; it outlives what it tells of. A store may have
+    one, as `removals`."""
+
+    async def add(self, tenant: str, removal: Removal) -> None:
+        """Add counts to the record of the same tenant, instant, person and purpose, or begin it.
+
+        Raises:
+            StoreUnavailable: nothing was added.
+        """
+        ...
+
+    async def recent(self, tenant: str, limit: int) -> Sequence[Removal]:
+        """At most `limit` records of a tenant, the latest first."""
+        ...
+
+    async def remember(self, run: RunKey) -> None:
+        """Keep the id of a run that is about to be removed and that later runs are counted from, so
+        that it is not used again.
+
+        Raises:
+            StoreUnavailable: nothing was kept.
+        """
+        ...
+
+    async def is_removed(self, run: RunKey) -> bool:
+        """Whether the id of a run is kept in this way."""
+        ...
+
+
+class PersonalData(Protocol):
+    """Data of persons outside of runs, such as cached results. A port of a store may be one."""
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove everything that is kept for a person of a tenant; returns how many things that
+        are. A dry run only counts them.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        ...
+
+
+class TenantList(Protocol):
+    """The tenants of a store. A store may have it, as `tenants`."""
+
+    async def names(self) -> Sequence[str]:
+        """The tenants that have runs, sorted."""
+        ...
+
+
+class Copies(Protocol):
+    """Whole runs, to be copied between stores. A store may have it, as `copies`."""
+
+    async def read(self, run: RunKey) -> RunCopy | None:
+        """The events that a run recorded, as of one instant; None for an unknown run.
+
+        Raises:
+            UnknownKind: one of them cannot be read.
+            LogDamaged: some of them are missing.
+        """
+        ...
+
+    async def write(self, run: RunKey, copy: RunCopy) -> None:
+        """Append all batches of a copy, all or nothing, with what goes with the append of each:
+        artifacts, outcomes. A copy with an `origin` begins a run as a branch of it; another one
+        begins a run, or continues the one that ends at its position `after`.
+
+        Raises:
+            Conflict: the run is at another position, or one of the ids is taken.
+            UnknownRun: the origin is not there.
+            UsageError: the origin cannot be cut there.
+            StoreUnavailable: nothing was stored.
+        """
+        ...
+
+
+class Migrator(Protocol):
+    """Brings the schema of a store to the one of this release. A store may have one, as `migrator`.
+
+    All other ports of a store with another schema raise `StoreUnavailable` with a sentence that
+    names `turnloom store migrate`, or the release to use, and write nothing. Whether an empty place
+    is set up on first use is up to the store.
+    """
+
+    async def pending(self) -> Sequence[Migration]:
+        """The steps that are missing, in order.
+
+        Raises:
+            StoreUnavailable: the schema is of a later release, or too old.
+        """
+        ...
+
+    def migrate(self) -> AsyncIterator[Migration]:
+        """Take the missing steps, each in a transaction of its own, and give each when it is taken.
+        If several processes do this at once, each step is taken once.
+
+        Raises:
+            StoreUnavailable: the schema is of a later release, or too old, or the step that follows
+                could not be taken; those that were given stay.
         """
         ...
 

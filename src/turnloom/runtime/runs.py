@@ -330,6 +330,7 @@ class Runs:
             mail=self._mailing,
             activities=self._posting.activities,
             is_shared=self.is_shared,
+            removals=stores.removals,
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 

@@ -17,7 +17,7 @@ from turnloom.board.spec import Artifact, Reader, TypeRegistry
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.values import Json
-from turnloom.log.spec import Fact, progress_words
+from turnloom.log.spec import Event, Fact, progress_words
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Form
 from turnloom.variables.events import ContextSuppressed
@@ -348,6 +348,47 @@ class PrunedRun:
     ended: datetime
     events: int
     artifacts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The record of a removal: when and by whom it was asked for, what it was to remove, and how
+    much it did. `others` counts what is no run, by the port that kept it."""
+
+    at: datetime
+    by: str
+    what: str
+    runs: int = 0
+    events: int = 0
+    artifacts: int = 0
+    others: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Migration:
+    """A step of a store's schema: the version that it leads to, and its name."""
+
+    version: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCopy:
+    """The events that a run recorded, by the batches in which they were appended. A branch has an
+    `origin`: the run that recorded the last event before them."""
+
+    batches: tuple[tuple[Event, ...], ...]
+    origin: str = ""
+
+    @property
+    def after(self) -> int:
+        """The position before the first event."""
+        return self.batches[0][0].seq - 1
+
+    @property
+    def position(self) -> int:
+        """The position of the last event."""
+        return self.batches[-1][-1].seq
 
 
 @dataclass(frozen=True, slots=True)

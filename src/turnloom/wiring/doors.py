@@ -19,14 +19,19 @@ from turnloom.runtime.ports import (
     Artifacts,
     Backlog,
     Claims,
+    Copies,
     Entropy,
     Inbox,
+    Migrator,
     Observer,
+    PersonalData,
     Plans,
     Pruner,
+    Removals,
     Scheduler,
     Snapshots,
     Store,
+    TenantList,
     Verifier,
 )
 from turnloom.variables.ports import DocumentStore, Environment
@@ -88,8 +93,9 @@ DOORS: dict[str, Door] = {
 }
 
 # Ports of a store. The optional ones may be missing; features that need them are then refused.
-# `clock` is for stores shared by several machines, `verifier` checks stored logs, `pruner` removes
-# runs, and `backlog` finds those whose wake was missed.
+# `clock` is for stores shared by several machines; `verifier` checks stored logs; `pruner` removes
+# runs, and `removals` is the record of that; `tenants` lists tenants; `copies` copies whole runs;
+# `migrator` updates the schema; `backlog` finds runs whose wake was missed.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -103,7 +109,13 @@ STORE_PORTS: dict[str, type] = {
     "verifier": Verifier,
     "pruner": Pruner,
     "backlog": Backlog,
+    "removals": Removals,
+    "tenants": TenantList,
+    "copies": Copies,
+    "migrator": Migrator,
 }
+# Ports that keep data of persons outside of runs, if they are a `PersonalData`.
+PERSONAL_PORTS = ("results",)
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 
 
@@ -249,13 +261,19 @@ def port_of(store: Any, name: str) -> Any:
     return getattr(store, name, None) or Lacking(name)
 
 
+def personal_data(store: Any) -> dict[str, PersonalData]:
+    """The ports of a store that keep data of persons outside of runs."""
+    ports: dict[str, Any] = {name: getattr(store, name, None) for name in PERSONAL_PORTS}
+    return {name: port for name, port in ports.items() if hasattr(port, "erase")}
+
+
 def lacking_in(ports: dict[str, Any]) -> frozenset[str]:
     """Names of missing optional ports."""
     return frozenset(name for name in OPTIONAL_PORTS if isinstance(ports.get(name), Lacking))
 
 
 def _refusal(what: str, port: str) -> UsageError:
-    is_alone = port in ("results", "verifier", "pruner")
+    is_alone = port not in ("artifacts", "beliefs")
     elsewhere = "" if is_alone else f", or set `Loom({port}=…)`"
     return UsageError(
         f"{what} needs the port `{port}`, which the store of this app lacks. Add it to the store"

@@ -30,7 +30,12 @@ def open_store(chosen: Settings) -> Store:
         return adapter("memory").MemoryStore(codec(), board=beside)
     if there.scheme in POSTGRES:
         return adapter("postgres").PostgresStore(
-            there.url, codec(), board=beside, lease=chosen.lease, listen_url=chosen.listen_url
+            there.url,
+            codec(),
+            lease=chosen.lease,
+            listen_url=chosen.listen_url,
+            clock=adapter("system").SystemClock(),
+            board=beside,
         )
     return adapter("sqlite").SqliteStore(
         there.rest,

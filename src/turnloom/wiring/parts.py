@@ -168,8 +168,7 @@ def assemble(setup: Setup) -> Parts:
     artifacts = doors.artifacts or open_artifacts(chosen, store)
     beliefs = doors.beliefs or open_beliefs(chosen, store)
     results = port_of(store, "results")
-    lacking = lacking_in({"artifacts": artifacts, "beliefs": beliefs, "results": results})
-    can = Capabilities(lacking)
+    can = Capabilities(lacking_in({"artifacts": artifacts, "beliefs": beliefs, "results": results}))
     collections = Collections(doors.vectors or open_vectors(chosen))
     models = ModelEngines(chosen.model, chosen.engine, setup.given)
     boards, types = Boards(engine, collections, models, can), TypeRegistry()
@@ -197,6 +196,7 @@ def assemble(setup: Setup) -> Parts:
         per_turn=chosen.durability == "turn",
         is_shared=is_shared(scheduler),
         limits=_call_limits(scheduler, setup.limits),
+        removals=getattr(store, "removals", None),
     )
     observers = Observers(setup.observers, chosen.observer_drain)
     world = RuntimePorts(

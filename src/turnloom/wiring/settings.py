@@ -1,13 +1,15 @@
 """Settings from arguments, the environment and `turnloom.toml`."""
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path as FilePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from turnloom.errors import UsageError
+from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.variables.logic.types import FALSE, TRUE
 
@@ -58,6 +60,12 @@ class Settings:
     durability: str = "effect"
     # Whether commits of a SQLite file wait for the disk: `full` or `normal`.
     synchronous: str = "normal"
+    # How long runs are kept after they ended, as `90d`; empty: for ever.
+    retention: str = ""
+    # Whether failed runs are kept for ever.
+    keep_failed: bool = False
+    # Settings of single tenants, by name: `retention` and `keep_failed`.
+    tenants: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
 FILE = "turnloom.toml"
@@ -72,7 +80,10 @@ _WORDS: dict[type, str] = {
     int: "a positive integer",
     float: "a positive number of seconds",
     bool: "true or false",
+    dict: "a table of tables, as `[tenants.acme]`",
 }
+# The settings that a tenant may have.
+_OF_TENANTS = ("retention", "keep_failed")
 # Settings with fixed values.
 _CHOICES = {"durability": ("effect", "turn"), "synchronous": ("normal", "full")}
 _SWITCH = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE - {""}, False)}
@@ -126,11 +137,39 @@ def _setting(name: str, value: Any) -> Any:
         raise UsageError(f"Setting {name!r} must be {_WORDS[kind]}, got {value!r}.")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise UsageError(f"Setting {name!r} must be {' or '.join(_CHOICES[name])}, got {value!r}.")
+    if name == "retention" and value:
+        _check_age(value)
+    if name == "tenants":
+        _check_tenants(value)
     return value
 
 
-def _is_allowed(value: str | float) -> bool:
-    """Whether a text is not empty, or a number is positive. Booleans are always allowed."""
+def _check_age(value: str) -> None:
+    try:
+        if length(value):
+            return
+    except ValueError as error:
+        raise UsageError(f"Setting 'retention': {error}") from error
+    raise UsageError("Setting 'retention' is 0. Write 90d, or leave it out to keep all runs.")
+
+
+def _check_tenants(tables: dict[str, Any]) -> None:
+    """Check the settings of each tenant."""
+    for tenant, table in tables.items():
+        if not isinstance(table, dict):
+            raise UsageError(f"Setting 'tenants' must be {_WORDS[dict]}, got {table!r}.")
+        for name, value in cast("dict[str, Any]", table).items():
+            if name not in _OF_TENANTS:
+                known = ", ".join(_OF_TENANTS)
+                raise UsageError(f"Unknown setting {name!r} of tenant {tenant!r}. Known: {known}.")
+            _setting(name, value)
+
+
+def _is_allowed(value: str | float | dict[str, Any]) -> bool:
+    """Whether a text is not empty, or a number is positive. Booleans and tables are always
+    allowed."""
+    if isinstance(value, dict):
+        return True
     return value != "" if isinstance(value, str) else isinstance(value, bool) or value > 0
 
 
@@ -151,6 +190,8 @@ def _read(kind: type, text: str) -> Any:
     if kind is bool:
         return _SWITCH.get(text.strip().lower(), text)
     try:
+        if kind is dict:
+            return json.loads(text)
         return float(text) if "." in text else int(text)
     except ValueError:
         return text

@@ -21,12 +21,16 @@ from turnloom.testing.contracts import (
     BeliefStoreContract,
     BranchingContract,
     ClaimsContract,
+    CopiesContract,
     EventLogContract,
     FenceContract,
     InboxContract,
     PlansContract,
+    PrunerContract,
+    RemovalsContract,
     ResultsContract,
     SnapshotsContract,
+    TenantListContract,
     VerifierContract,
     event,
 )
@@ -94,6 +98,30 @@ class TestSnapshots(SnapshotsContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[Any, None]:
         yield MemoryStore(CODEC).snapshots
+
+
+class TestPruner(PrunerContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        yield MemoryStore(CODEC)
+
+
+class TestRemovals(RemovalsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        yield MemoryStore(CODEC)
+
+
+class TestTenantList(TenantListContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        yield MemoryStore(CODEC)
+
+
+class TestCopies(CopiesContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        yield MemoryStore(CODEC), MemoryStore(CODEC)
 
 
 async def test_an_event_for_another_place_is_refused() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.postgres.test_trouble import execute
 from tests.support.world import Refitted
 from turnloom.adapters.postgres import PostgresStore
 from turnloom.adapters.postgres.log import PostgresLog
@@ -19,17 +20,23 @@ from turnloom.testing.contracts import (
     BeliefStoreContract,
     BranchingContract,
     ClaimsContract,
+    CopiesContract,
     EventLogContract,
     FenceContract,
     FollowingContract,
     InboxContract,
+    MigratorContract,
     PlansContract,
     PrunerContract,
+    RemovalsContract,
     ResultsContract,
     SharedStoreContract,
     SnapshotsContract,
+    TenantListContract,
     VerifierContract,
 )
+
+pytestmark = pytest.mark.doors
 
 
 class _Fresh:
@@ -182,6 +189,42 @@ class TestFollowing(_Fresh, FollowingContract):
     async def fresh(self) -> AsyncGenerator[tuple[EventLog, Any], None]:
         async with self.stores() as (store, other):
             yield store.log, other.artifacts
+
+
+class TestRemovals(_Fresh, RemovalsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with self.stores() as (store, _):
+            yield store
+
+
+class TestTenantList(_Fresh, TenantListContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with self.stores() as (store, _):
+            yield store
+
+
+class TestCopies(_Fresh, CopiesContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        await execute(self.url, "CREATE SCHEMA elsewhere")
+        elsewhere = f"{self.url}?options=-csearch_path%3Delsewhere"
+        async with self.stores() as (source, _):
+            target = PostgresStore(elsewhere, CODEC)
+            try:
+                yield source, target
+            finally:
+                await target.aclose()
+
+
+class TestMigrator(_Fresh, MigratorContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        yield lambda: PostgresStore(self.url, CODEC)
+
+    async def pretend(self, version: int) -> None:
+        await execute(self.url, f"UPDATE turnloom_schema SET version = {version}")
 
 
 class TestBacklog(_Fresh, BacklogContract):

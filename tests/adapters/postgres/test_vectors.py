@@ -111,6 +111,7 @@ async def recall(
     return hits / 200
 
 
+@pytest.mark.doors
 async def test_almost_all_of_the_nearest_are_found(postgres_url: str) -> None:
     matrix = vectors(COUNT)
     await fill(postgres_url, matrix)
@@ -208,6 +209,7 @@ async def test_tables_of_another_release_are_refused(postgres_url: str, version:
     assert f"schema {version}" in said and f"uses {queries.VERSION}" in said
 
 
+@pytest.mark.doors
 async def test_a_tenant_with_little_among_much_finds_all_of_it(postgres_url: str) -> None:
     matrix = vectors(COUNT)
     await fill(postgres_url, matrix)

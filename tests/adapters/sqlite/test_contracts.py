@@ -1,8 +1,9 @@
 """The store in a SQLite file passes every suite."""
 
+import sqlite3
 import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,18 @@ from turnloom.testing.contracts import (
     BeliefStoreContract,
     BranchingContract,
     ClaimsContract,
+    CopiesContract,
     EventLogContract,
     FenceContract,
     InboxContract,
+    MigratorContract,
     PlansContract,
     PrunerContract,
+    RemovalsContract,
     ResultsContract,
     SharedStoreContract,
     SnapshotsContract,
+    TenantListContract,
     VerifierContract,
 )
 
@@ -164,3 +169,38 @@ class TestPruner(PrunerContract):
     async def fresh(self) -> AsyncGenerator[Any, None]:
         async with two_stores() as (store, _):
             yield store
+
+
+class TestRemovals(RemovalsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with two_stores() as (store, _):
+            yield store
+
+
+class TestTenantList(TenantListContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        async with two_stores() as (store, _):
+            yield store
+
+
+class TestCopies(CopiesContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[Any, Any], None]:
+        async with two_stores() as (source, _), two_stores() as (target, _):
+            yield source, target
+
+
+class TestMigrator(MigratorContract):
+    path: Path
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[Any, None]:
+        with tempfile.TemporaryDirectory() as folder:
+            self.path = Path(folder, "turnloom.db")
+            yield lambda: SqliteStore(self.path, CODEC)
+
+    async def pretend(self, version: int) -> None:
+        with closing(sqlite3.connect(self.path)) as file:
+            file.execute(f"PRAGMA user_version = {version}")

@@ -16,8 +16,7 @@ from turnloom.adapters.sqlite.listing import chosen_ends
 from turnloom.errors import UnknownRun
 from turnloom.log.spec import RunFilter
 from turnloom.runtime.logic import codec
-from turnloom.testing.contracts.events import check_filters, write_runs
-from turnloom.testing.contracts.facts import CODEC, TENANT, events, key, started
+from turnloom.testing.contracts.facts import TENANT
 
 
 @artifact_type
@@ -69,47 +68,6 @@ async def test_ids_are_looked_for_by_their_index(path: Path) -> None:
     named = plan_of(path, queries.RUNS_NAMED, (TENANT, "ab", 10))
     assert "(tenant=? AND id>? AND id<?)" in named
     assert "TEMP B-TREE" not in named and "SCAN" not in named
-
-
-# What takes a store back to how the release before wrote it.
-# What makes a file of an earlier schema of one of the next.
-TO_12 = """
-    DROP TABLE branches; DROP VIEW log;
-    CREATE VIEW log AS SELECT runs.id AS run, batches.data AS data FROM runs
-        JOIN batches ON pos > n << 32 AND pos < (n + 1) << 32;
-    PRAGMA user_version = 12;
-"""
-TO_11 = """
-    DROP INDEX rare_runs;
-    ALTER TABLE runs DROP COLUMN workflow; ALTER TABLE runs DROP COLUMN user;
-    ALTER TABLE runs DROP COLUMN started; UPDATE runs SET status = NULL WHERE ended IS NULL;
-    PRAGMA user_version = 11;
-"""
-
-
-@pytest.mark.parametrize("earlier", [TO_12, TO_12 + TO_11], ids=["12", "11"])
-async def test_a_store_of_an_earlier_release_is_lifted(tmp_path: Path, earlier: str) -> None:
-    path, spoiled = tmp_path / "turnloom.db", key("spoiled")
-    async with aclosing(SqliteStore(path, CODEC)) as store:
-        await write_runs(store.log, 40)
-        await store.log.append(spoiled, events("spoiled", 1), 0)
-        before = await store.log.runs(TENANT, 100)
-    with closing(sqlite3.connect(path)) as file:
-        file.executescript(earlier)
-        file.execute("UPDATE batches SET data = x'7b' WHERE pos = (SELECT max(pos) FROM batches)")
-        file.commit()
-    async with aclosing(SqliteStore(path, CODEC)) as store:
-        await check_filters(store.log)
-        assert [*await store.log.runs(TENANT, 100)][1:] == [*before][1:]
-        (broken,) = await store.log.runs(TENANT, 9, which=RunFilter(frozenset({"broken"})))
-        assert broken[0].run == "spoiled"
-        await store.log.append(key("new"), [started("new", "shop", "ann", 0)], 0)
-        await store.log.branch(key("branch"), "new", 1, events("branch", 1, after=1))
-        await check_filters(store.log)
-    with closing(sqlite3.connect(path)) as file:
-        assert file.execute("PRAGMA user_version").fetchone() == (queries.VERSION,)
-        listed = file.execute("SELECT run, seq FROM log WHERE run IN ('new', 'branch')").fetchall()
-        assert listed == [("new", 1), ("branch", 1), ("branch", 2)]
 
 
 async def test_what_asks_for_some_runs_reads_no_others(path: Path) -> None:

@@ -145,7 +145,7 @@ async def test_what_is_kept_beside_the_log_counts_as_lost(tmp_path: Path) -> Non
     with closing(sqlite3.connect(path)) as file, file:
         file.execute("UPDATE plans SET plan = 'x'")
         file.execute("INSERT INTO beliefs VALUES ('local', 'w', '', 'a', 'many', -1)")
-        file.execute("INSERT INTO results VALUES ('local', 'key', NULL, X'ff')")
+        file.execute("INSERT INTO results VALUES ('local', 'key', NULL, X'ff', '')")
         for run in (whole, other):
             file.execute("INSERT INTO snapshots VALUES ('local', ?, 3, X'00')", (run,))
         n = file.execute("SELECT n FROM runs WHERE id = ?", (whole,)).fetchone()[0]

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from anyio import lowlevel
 
-from turnloom.board.logic.rows import is_same_content
+from turnloom.board.logic.rows import is_same_content, terms_of_run
 from turnloom.board.spec import Consumption
 from turnloom.board.spec.queries import (
     ArtifactCount,
@@ -21,6 +21,7 @@ from turnloom.board.spec.queries import (
     StoredArtifact,
 )
 from turnloom.errors import ArtifactExists
+from turnloom.log.spec import RunKey
 
 # Identifies a consumption of an artifact.
 Turn = tuple[str, str, int]
@@ -71,6 +72,32 @@ class MemoryIndex:
         for each in consumptions:
             turn = (each.subscription, each.run, each.turn)
             owner.taken[each.artifact].setdefault(turn, each)
+
+    def of_run(self, run: RunKey) -> list[str]:
+        """The ids of the artifacts of a run."""
+        terms, numbers = terms_of_run(*run), self._tenants.get(run.tenant, _NOTHING).numbers
+        found = {number for term in terms for _, number in self._entries.get(term, ())}
+        return [id for id, number in numbers.items() if number in found]
+
+    def remove(self, tenant: str, id: str) -> None:
+        """Remove an artifact of a tenant, and its consumptions."""
+        owner = self._tenants[tenant]
+        number = owner.numbers.pop(id)
+        row = self._rows[number - 1]
+        for term in row.terms:
+            self._entries[term].remove((row.at, number))
+        if row.shared:
+            self._shared[id].remove(number)
+        if row.opens is not None:
+            (self._shared_openings if row.shared else owner.openings).remove(row.opens)
+        self._rows[number - 1] = row._replace(data="", terms=())  # numbers are used once
+        owner.taken.pop(id, None)
+
+    def forget_turns(self, run: RunKey) -> None:
+        """Remove the consumptions of a run."""
+        for turns in self._tenants[run.tenant].taken.values():
+            for turn in [turn for turn in turns if turn[1] == run.id]:
+                del turns[turn]
 
     def openings(self, tenant: str, after: int) -> Iterator[int]:
         """The times after a given one at which artifacts open to a tenant, ascending and

@@ -3,8 +3,8 @@
 import asyncio
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
-from itertools import islice
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence, Set
+from itertools import islice, pairwise
 from operator import attrgetter
 
 import anyio
@@ -27,6 +27,7 @@ from turnloom.log.logic import (
     run_exists,
 )
 from turnloom.log.spec import EVERY_RUN, Event, Fact, RunFilter, RunKey
+from turnloom.runtime.spec import RunCopy
 
 
 def _never_closed() -> None:
@@ -63,6 +64,10 @@ class MemoryBeliefs:
             if seen not in self._seen:
                 self._seen.add(seen)
                 self._add(each)
+
+    def forget(self, run: RunKey) -> None:
+        """Drop the events of a removed run that beliefs are based on; the beliefs stay."""
+        self._seen = {seen for seen in self._seen if seen[:2] != run}
 
     def _add(self, seen: Observation) -> None:
         known = self._known.setdefault(seen.pool, {})
@@ -106,6 +111,15 @@ class _Run:
         # The origin may have recorded it after the cut.
         return is_known and any(event.id == id for event in islice(self.events, self.cut))
 
+    @property
+    def origins(self) -> "Iterator[_Run]":
+        """The runs that recorded its first events."""
+        origin, cut = self.origin, self.cut
+        while origin is not None:
+            if cut > origin.cut:
+                yield origin
+            origin, cut = origin.origin, min(cut, origin.cut)
+
     def recorder(self, seq: int) -> "_Run":
         """The run that recorded the event at a position."""
         return self if self.origin is None or seq > self.cut else self.origin.recorder(seq)
@@ -137,6 +151,13 @@ class _Tenant:
         self.begun.append(run)
         self.unfinished.append(run)
 
+    def remove(self, id: str) -> None:
+        run = self.runs.pop(id)
+        for runs in (self.begun, self.unfinished):
+            at = _index_of(runs, run)
+            if runs[at : at + 1] == [run]:
+                del runs[at]
+
     def note(self, run: _Run, kinds: Set[str]) -> None:
         """Update the list of unfinished runs: a run may end, and be retried. `kinds` are those of
         its newest events."""
@@ -152,6 +173,68 @@ def _index_of(runs: Sequence[_Run], run: _Run) -> int:
     return bisect_left(runs, run.n, key=attrgetter("n"))
 
 
+class HeldRuns:
+    """The runs of all tenants."""
+
+    def __init__(self) -> None:
+        self._tenants: defaultdict[str, _Tenant] = defaultdict(_Tenant)
+        self._last = 0
+
+    def get(self, run: RunKey) -> _Run | None:
+        """A run, if it exists."""
+        tenant = self._tenants.get(run.tenant)
+        return tenant.runs.get(run.id) if tenant else None
+
+    def existing(self, run: RunKey) -> _Run:
+        """A run.
+
+        Raises:
+            UnknownRun: it does not exist.
+        """
+        held = self.get(run)
+        if held is None:
+            raise UnknownRun(run.id)
+        return held
+
+    def of(self, tenant: str) -> _Tenant:
+        """The runs of a tenant, to be read."""
+        return self._tenants.get(tenant) or _Tenant()
+
+    def note(self, run: RunKey, held: _Run, kinds: Set[str]) -> None:
+        """Add a run if it is new, and update the list of unfinished runs."""
+        tenant = self._tenants[run.tenant]
+        if not held.n:
+            self._last += 1
+            held.n = self._last
+            tenant.add(run.id, held)
+        tenant.note(held, kinds)
+
+    def remove(self, run: RunKey) -> None:
+        """Remove a run."""
+        self._tenants[run.tenant].remove(run.id)
+        if not self._tenants[run.tenant].runs:
+            del self._tenants[run.tenant]
+
+    def branches_of(self, run: RunKey) -> list[str]:
+        """The runs that begin with events of a run."""
+        of = self.existing(run)
+        runs = self._tenants[run.tenant].runs.items()
+        return [id for id, each in runs if of in each.origins]
+
+    def tenants(self) -> list[str]:
+        """The tenants that have runs, sorted."""
+        return sorted(self._tenants)
+
+    def copy(self, run: RunKey) -> RunCopy | None:
+        """The events that a run recorded, by batches; None for an unknown run."""
+        held = self.get(run)
+        if held is None:
+            return None
+        begins = [held.cut, *held.batch_ends]
+        batches = (tuple(held.events[begin:end]) for begin, end in pairwise(begins))
+        return RunCopy(tuple(batches), held.events[held.cut - 1].run if held.cut else "")
+
+
 class MemoryLog:
     """Event log that keeps event objects, without encoding or I/O.
 
@@ -163,8 +246,7 @@ class MemoryLog:
         self._index = index
         self.beliefs = MemoryBeliefs(self.check_open, follows_log=True)
         self._known: dict[str, type[Fact]] = {}
-        self._tenants: defaultdict[str, _Tenant] = defaultdict(_Tenant)
-        self._last = 0
+        self.held = HeldRuns()
         self._bells: dict[RunKey, anyio.Event] = {}
         self._closed = False
         # The claims in force, by run.
@@ -194,7 +276,7 @@ class MemoryLog:
                 check_batch(id, events, expected)
         if fence is not None and self.fences.get(run) != fence:
             raise LeaseLost(id)
-        held = self._held(run) or _Run()
+        held = self.held.get(run) or _Run()
         if expected != len(held.events):
             return _stored_batch(id, held, events, expected)
         self._store(run, held, events)
@@ -209,7 +291,7 @@ class MemoryLog:
             UsageError: it has no event at this position, or the store is closed.
         """
         self.check_open()
-        return self._existing(run).batch_end(run.id, seq)
+        return self.held.existing(run).batch_end(run.id, seq)
 
     async def branch(
         self, run: RunKey, origin: str, at: int, events: Sequence[Event]
@@ -229,10 +311,10 @@ class MemoryLog:
         check_branch(run.id, events, at)
         for event in events:
             self._check_kind(event)
-        source = self._existing(RunKey(run.tenant, origin))
+        source = self.held.existing(RunKey(run.tenant, origin))
         check_cut(origin, at, source.batch_end(origin, at))
         recorder = source.recorder(at)
-        held = self._held(run)
+        held = self.held.get(run)
         if held is None:
             self._store(run, _Run(recorder, at), events)
             await asyncio.sleep(0)
@@ -241,17 +323,42 @@ class MemoryLog:
             raise run_exists(run.id)
         return _stored_batch(run.id, held, events, at)
 
+    def write(self, run: RunKey, copy: RunCopy) -> None:
+        """Append the batches of a copy, all or none.
+
+        Raises:
+            Conflict: the run is at another position, or contains one of the ids.
+            UnknownRun: the origin does not exist.
+            ArtifactExists: the board has an artifact with the same id and other content.
+            UsageError: an event has another run or position, or the store is closed.
+        """
+        self.check_open()
+        events = [event for batch in copy.batches for event in batch]
+        check_batch(run.id, events, copy.after)
+        for event in events:
+            self._check_kind(event)
+        held = self.held.get(run)
+        if held is None and copy.origin:
+            source = self.held.existing(RunKey(run.tenant, copy.origin))
+            check_cut(copy.origin, copy.after, source.batch_end(copy.origin, copy.after))
+            held = _Run(source.recorder(copy.after), copy.after)
+        held = held or _Run()
+        if len(held.events) != copy.after:
+            _stored_batch(run.id, held, events, copy.after)
+        else:
+            self._store(run, held, events, [len(batch) for batch in copy.batches])
+
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run after position `after`, in order; empty for an unknown run."""
         self.check_open()
-        held = self._held(run)
+        held = self.held.get(run)
         return tuple(held.events[after:]) if held else ()
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event after `after`, including future ones, each once and in order."""
         while True:
             self.check_open()
-            held = self._held(run)
+            held = self.held.get(run)
             if held and after < len(held.events):
                 after += 1
                 yield held.events[after - 1]
@@ -261,7 +368,7 @@ class MemoryLog:
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
         """The first and the last event of a run; None for an unknown run."""
         self.check_open()
-        held = self._held(run)
+        held = self.held.get(run)
         return (held.events[0], held.events[-1]) if held else None
 
     async def runs(
@@ -280,7 +387,7 @@ class MemoryLog:
             UnknownRun: run `before` does not exist.
         """
         self.check_open()
-        runs = self._tenants.get(tenant) or _Tenant()
+        runs = self.held.of(tenant)
         listed = runs.unfinished if unfinished or which.is_open else runs.begun
         end = len(listed)
         if before is not None:
@@ -294,17 +401,13 @@ class MemoryLog:
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
         """Up to `limit` run ids of a tenant that start with a prefix, sorted."""
-        return sorted(id for id in self.ids(tenant) if id.startswith(prefix))[:limit]
+        self.check_open()
+        return sorted(id for id in self.held.of(tenant).runs if id.startswith(prefix))[:limit]
 
     def holds(self, run: RunKey, id: str) -> bool:
         """Whether the run's log contains an event with this id."""
-        held = self._held(run)
+        held = self.held.get(run)
         return held is not None and held.holds(id)
-
-    def ids(self, tenant: str) -> list[str]:
-        """The run ids of a tenant, oldest first."""
-        self.check_open()
-        return [*self._tenants[tenant].runs] if tenant in self._tenants else []
 
     def check_open(self) -> None:
         """Raise if the store is closed."""
@@ -318,22 +421,15 @@ class MemoryLog:
             bell.set()
         self._bells.clear()
 
-    def _held(self, run: RunKey) -> _Run | None:
-        tenant = self._tenants.get(run.tenant)
-        return tenant.runs.get(run.id) if tenant else None
-
-    def _existing(self, run: RunKey) -> _Run:
-        held = self._held(run)
-        if held is None:
-            raise UnknownRun(run.id)
-        return held
-
     def _check_kind(self, event: Event) -> None:
         """Check once per kind that the codec knows it."""
         self._codec.encode(event)
         self._known[event.kind] = type(event.data)
 
-    def _store(self, run: RunKey, held: _Run, events: Sequence[Event]) -> None:
+    def _store(
+        self, run: RunKey, held: _Run, events: Sequence[Event], sizes: Sequence[int] = ()
+    ) -> None:
+        """Store events after the end of a run: one batch, or batches of some sizes."""
         ids, kinds = {event.id for event in events}, {event.kind for event in events}
         if len(ids) != len(events):
             raise Conflict(f"Two events for run {run.id!r} have the same id.")
@@ -345,15 +441,12 @@ class MemoryLog:
             self._index.keep(run.tenant, rows, projection.consumptions)
         if SelectionJudged.kind in kinds:
             self.beliefs.keep(observations(run.tenant, events))
-        tenant = self._tenants[run.tenant]
-        if not held.n:
-            self._last += 1
-            held.n = self._last
-            tenant.add(run.id, held)
         held.ids |= ids
+        for size in sizes or (len(events),):
+            end = (held.batch_ends[-1] if held.batch_ends else held.cut) + size
+            held.batch_ends.append(end)
         held.events.extend(events)
-        held.batch_ends.append(len(held.events))
-        tenant.note(held, kinds)
+        self.held.note(run, held, kinds)
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
 

@@ -10,6 +10,12 @@ from weakref import WeakSet
 import anyio
 
 from turnloom.adapters.memory.index import MemoryIndex
+from turnloom.adapters.memory.keeping import (
+    MemoryCopies,
+    MemoryPruner,
+    MemoryRemovals,
+    MemoryTenants,
+)
 from turnloom.adapters.memory.log import MemoryLog
 from turnloom.board.logic.rows import instant_of, microseconds, rows_of
 from turnloom.board.ports import ArtifactIndex
@@ -59,14 +65,15 @@ class MemoryResults:
     def __init__(self, check_open: Callable[[], None], limit: int = MAX_RESULTS) -> None:
         self._check_open = check_open
         self._limit = limit
-        self._kept: OrderedDict[tuple[str, str], tuple[Json, datetime | None]] = OrderedDict()
+        # Values by tenant and key, with their expiry and their user.
+        self._kept: OrderedDict[tuple[str, str], tuple[Json, datetime | None, str]] = OrderedDict()
 
     async def find(self, tenant: str, key: str, now: datetime) -> Json:
         """The result under a key, unless it has expired; it is valid up to and including its
         expiry."""
         self._check_open()
         place = (tenant, key)
-        value, until = self._kept.get(place, (None, None))
+        value, until, _ = self._kept.get(place, (None, None, ""))
         if until is not None and until < now:
             del self._kept[place]
             return None
@@ -75,14 +82,33 @@ class MemoryResults:
         return value
 
     async def keep(
-        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+        self,
+        tenant: str,
+        key: str,
+        value: Json,
+        now: datetime,
+        until: datetime | None,
+        *,
+        user: str = "",
     ) -> None:
         """Store a result under a key, replacing an earlier one."""
         self._check_open()
-        self._kept[tenant, key] = (value, until)
+        self._kept[tenant, key] = (value, until, user)
         self._kept.move_to_end((tenant, key))
         if len(self._kept) > self._limit:
             self._kept.popitem(last=False)
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove the results of a person, and return how many there were; a dry run counts them."""
+        self._check_open()
+        found = [
+            place
+            for place, (_, _, whose) in self._kept.items()
+            if user and (place[0], whose) == (tenant, user)
+        ]
+        for place in () if dry_run else found:
+            del self._kept[place]
+        return len(found)
 
 
 class MemoryInbox:
@@ -130,6 +156,10 @@ class MemoryInbox:
         reader = _Arrivals(self._log)
         self._readers.add(reader)
         return reader
+
+    def remove(self, run: RunKey) -> None:
+        """Remove the messages of a run."""
+        self._mail.pop(run, None)
 
     def close(self) -> None:
         """Wake readers, which then raise."""
@@ -291,6 +321,10 @@ class MemorySnapshots:
         self._log.check_open()
         return self._states.get(run)
 
+    def remove(self, run: RunKey) -> None:
+        """Remove the snapshot of a run."""
+        self._states.pop(run, None)
+
 
 class MemoryVerifier:
     """Counts the events of runs; events in memory cannot be damaged."""
@@ -302,7 +336,8 @@ class MemoryVerifier:
         self, tenant: str, run: str | None = None
     ) -> AsyncGenerator[VerifiedRun, None]:
         """The runs of a tenant, oldest first, or one of them."""
-        for id in self._log.ids(tenant) if run is None else (run,):
+        self._log.check_open()
+        for id in [*self._log.held.of(tenant).runs] if run is None else (run,):
             if ends := await self._log.ends(RunKey(tenant, id)):
                 yield VerifiedRun(id, ends[1].seq)
 
@@ -324,6 +359,12 @@ class MemoryStore:
         self.results = MemoryResults(self.log.check_open)
         self.plans = MemoryPlans(self.log.check_open)
         self.verifier = MemoryVerifier(self.log)
+        self.removals = MemoryRemovals(self.log)
+        self.pruner = MemoryPruner(
+            self.log, index, self.removals, (self.inbox.remove, self.snapshots.remove)
+        )
+        self.tenants = MemoryTenants(self.log)
+        self.copies = MemoryCopies(self.log)
 
     async def aclose(self) -> None:
         """Refuse all later calls. Idempotent."""

@@ -217,8 +217,11 @@ class PostgresClaims:
         """Renew the claims, and end the scopes of those that are lost."""
         loop = asyncio.get_running_loop()
         fences, until = set(self._held), loop.time() + self._lease
+        clock = self._database.clock
         try:
             renewed = {row[0] for row in await self._call(queries.RENEW, self._owner, self._lease)}
+            if clock is not None:
+                await self._database.attempt(clock.measure, self._database.timeout)
         except StoreUnavailable as error:
             _log.warning("Cannot renew claims; retrying: %s", error)
             return

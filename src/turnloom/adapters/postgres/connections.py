@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import anyio
 from psycopg import AsyncConnection, AsyncCursor, OperationalError
 from psycopg.abc import QueryNoTemplate as Query
-from psycopg.errors import TooManyConnections
 from psycopg.pq import TransactionStatus
+
+from turnloom.adapters.postgres.faults import is_crowded
 
 T = TypeVar("T")
 Session = AsyncConnection[tuple[Any, ...]]
@@ -100,9 +101,9 @@ class Connections:
         while True:
             try:
                 return await connect(self._url)
-            except TooManyConnections:
-                if self._slots.value == MAX_CONNECTIONS - 1:
-                    raise  # none of ours is in use, so none becomes free
+            except OperationalError as error:
+                if not is_crowded(error) or self._slots.value == MAX_CONNECTIONS - 1:
+                    raise  # or none of ours is in use, so none becomes free
                 await anyio.sleep(PAUSE)
                 if self._idle:
                     return self._idle.pop()

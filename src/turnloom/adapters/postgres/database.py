@@ -8,15 +8,16 @@ import anyio
 import psycopg
 from psycopg.abc import QueryNoTemplate as Query
 
+from turnloom.adapters.postgres.clock import PostgresClock
 from turnloom.adapters.postgres.connections import Connections, Rows, Session
 from turnloom.adapters.postgres.faults import PostgresServer, is_passing, locate
-from turnloom.adapters.postgres.schema import Schema, migrate, schema_of, version_of
+from turnloom.adapters.postgres.schema import Schema, schema_of, take_step, version_of
 from turnloom.errors import StoreUnavailable, UsageError
 
 T = TypeVar("T")
 
 # Seconds for which a statement is repeated while the server restarts or the network fails.
-PATIENCE = 10.0
+PATIENCE = 20.0
 # Seconds before the first repetition; each further one waits twice as long, up to a second.
 PAUSE = 0.05
 # Seconds that creating tables may take.
@@ -26,7 +27,10 @@ MIGRATING = 600.0
 class Database:
     """The tables of one part of a store in one PostgreSQL database, created on first use."""
 
-    def __init__(self, url: str, timeout: float, schema: Schema) -> None:
+    def __init__(
+        self, url: str, timeout: float, schema: Schema, clock: PostgresClock | None = None
+    ) -> None:
+        self.clock = clock
         self.server: PostgresServer = locate(url, "store")
         self.url = url
         self.timeout = timeout
@@ -55,7 +59,7 @@ class Database:
             return
         async with self._preparing:
             if not self._is_ready:
-                await self._attempt(self._prepare, MIGRATING)
+                await self.attempt(self._prepare, MIGRATING)
                 self._is_ready = True
 
     async def rows(self, statement: Query, *values: Any, **named: Any) -> Rows:
@@ -93,9 +97,14 @@ class Database:
             writing.exception()  # the caller may have been cancelled
 
     async def transact(
-        self, work: Callable[[Session], Awaitable[T]], limit: float | None = None
+        self,
+        work: Callable[[Session], Awaitable[T]],
+        limit: float | None = None,
+        *,
+        repeats: bool = True,
     ) -> T:
-        """The result of a function inside one transaction; it may be called again.
+        """The result of a function inside one transaction. If it `repeats`, it is called again
+        when the connection is lost.
 
         Raises:
             UsageError: the store is closed.
@@ -110,7 +119,22 @@ class Database:
             return await self._connections.use(act, self.timeout, limit or self.timeout)
 
         await self.ready()
-        return await self._repeat(run)
+        return await (self._repeat(run) if repeats else self._translated(run, self.timeout))
+
+    async def attempt(self, work: Callable[[Session], Awaitable[T]], limit: float) -> T:
+        """The result of a function that gets a connection, whatever the tables are.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: the server fails or does not answer in time.
+        """
+        if self._closed:
+            raise UsageError("This store is closed. Open a new one.")
+
+        async def run() -> T:
+            return await self._connections.use(work, self.timeout, limit)
+
+        return await self._translated(run, self.timeout)
 
     async def aclose(self) -> None:
         """Finish what is being written, close the connections and refuse all later calls."""
@@ -132,12 +156,6 @@ class Database:
             await anyio.sleep(pause)
             pause = min(2 * pause, 1.0)
 
-    async def _attempt(self, work: Callable[[Session], Awaitable[T]], limit: float) -> T:
-        async def run() -> T:
-            return await self._connections.use(work, self.timeout, limit)
-
-        return await self._translated(run, self.timeout)
-
     async def _translated(self, run: Callable[[], Awaitable[T]], limit: float) -> T:
         try:
             return await run()
@@ -154,10 +172,13 @@ class Database:
         """
         version = await version_of(session, self.schema)
         if version == 0:
-            await migrate(session, self.schema)
+            while await take_step(session, self.schema):
+                pass
             version = await version_of(session, self.schema)
         if version != self.schema.version:
             raise self.mismatch(version)
+        if self.clock is not None:
+            await self.clock.measure(session)
 
     def mismatch(self, version: int) -> StoreUnavailable:
         """The refusal of tables of another release."""

@@ -25,14 +25,25 @@ _REMEDIES: dict[type[psycopg.Error], str] = {
     errors.DiskFull: (
         "Free some space on its disk; then continue the run with `turnloom resume RUN`."
     ),
-    errors.TooManyConnections: (
-        "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in "
-        "between."
-    ),
     errors.ReadOnlySqlTransaction: (
         "It is a standby, or read-only. Use the URL of the primary server."
     ),
 }
+
+_CROWDED = (
+    "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in "
+    "between."
+)
+# What the server says when it has too many connections: of errors while connecting, libpq tells no
+# SQLSTATE.
+_TOO_MANY = ("too many connections", "too many clients", "remaining connection slots")
+
+
+def is_crowded(error: psycopg.Error) -> bool:
+    """Whether the server refuses a connection because it has too many."""
+    said = str(error)
+    return error.sqlstate == "53300" or any(words in said for words in _TOO_MANY)
+
 
 # Classes of SQLSTATE that pass: lost connections, deadlocks, shutdowns and starts; and single ones.
 _PASSING = ("08", "40", "57P", "53300")
@@ -99,6 +110,8 @@ class PostgresServer:
                 "URL the right to use and create tables in its schema: `GRANT USAGE, CREATE ON "
                 "SCHEMA public TO …`."
             )
+        if is_crowded(error):
+            return StoreUnavailable(f"{self} cannot be used: {reason}. {_CROWDED}")
         for kind, remedy in _REMEDIES.items():
             if isinstance(error, kind):
                 return StoreUnavailable(f"{self} cannot be used: {reason}. {remedy}")
@@ -136,6 +149,7 @@ class PostgresServer:
         message = error.diag.message_primary or str(error)
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         text = lines[0].rstrip(".") if lines else type(error).__name__
+        text = text.removeprefix("connection failed: ")
         return text.replace(self.password, "…") if self.password else text
 
 

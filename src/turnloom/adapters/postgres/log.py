@@ -82,6 +82,10 @@ def key_of(id: str) -> bytes:
     return blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+# A statement and its values.
+Call = tuple[Query, Sequence[Any]]
+
+
 class _Batch(NamedTuple):
     """The events of an append as the functions of the schema take them."""
 
@@ -126,17 +130,8 @@ class PostgresLog:
         if not events:
             await self._database.ready()
             return ()
-        check_batch(run.id, events, expected)
-        batch = self._batch(run, events)
-        begun = events[0].data
-        named = (begun.workflow, begun.user) if isinstance(begun, RunStarted) else (None, None)
-        outcome, reached = await self._write(
-            run,
-            events,
-            queries.APPEND,
-            *(*run, expected, fence, batch.keys, batch.data, *named, microseconds(events[0].at)),
-            *batch[2:],
-        )
+        statement, values = self.append_call(run, events, expected, fence)
+        outcome, reached = await self._write(run, events, statement, values)
         if outcome == "lost":
             raise LeaseLost(run.id)
         if outcome == "damaged":
@@ -161,20 +156,42 @@ class PostgresLog:
                 are no events, or the store is closed.
             StoreUnavailable: nothing was stored, or it is found by a retry.
         """
-        check_branch(run.id, events, at)
-        batch = self._batch(run, events)
-        outcome, reached = await self._write(
-            run,
-            events,
-            queries.BRANCH,
-            *(*run, origin, at, batch.keys, batch.data, microseconds(events[0].at), *batch[2:]),
-        )
+        statement, values = self.branch_call(run, origin, at, events)
+        outcome, reached = await self._write(run, events, statement, values)
         if outcome == "stored":
             self._signals.notify(run)
             return events
         if outcome == "elsewhere":
             return await self._stored_batch(run, events, at, reached)
-        raise _not_branched(outcome, run, RunKey(run.tenant, origin), at=at, reached=reached or 0)
+        raise not_branched(outcome, run, RunKey(run.tenant, origin), at=at, reached=reached or 0)
+
+    def append_call(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Call:
+        """The statement that appends events after a position.
+
+        Raises:
+            Conflict: two of them have the same id.
+            UsageError: one of them has another run or position.
+        """
+        check_batch(run.id, events, expected)
+        batch, begun = self._batch(run, events), events[0].data
+        named = (begun.workflow, begun.user) if isinstance(begun, RunStarted) else (None, None)
+        started = microseconds(events[0].at)
+        values = (*run, expected, fence, batch.keys, batch.data, *named, started, *batch[2:])
+        return queries.APPEND, values
+
+    def branch_call(self, run: RunKey, origin: str, at: int, events: Sequence[Event]) -> Call:
+        """The statement that starts a run as a branch.
+
+        Raises:
+            Conflict: two events have the same id.
+            UsageError: there are no events, or one of them has another run or position.
+        """
+        check_branch(run.id, events, at)
+        batch, started = self._batch(run, events), microseconds(events[0].at)
+        values = (*run, origin, at, batch.keys, batch.data, started, *batch[2:])
+        return queries.BRANCH, values
 
     def _batch(self, run: RunKey, events: Sequence[Event]) -> _Batch:
         """The events as one batch, with what belongs to them.
@@ -204,18 +221,12 @@ class PostgresLog:
         )
 
     async def _write(
-        self, run: RunKey, events: Sequence[Event], statement: Query, *values: Any
+        self, run: RunKey, events: Sequence[Event], statement: Query, values: Sequence[Any]
     ) -> tuple[str, int | None]:
         try:
             [(outcome, reached)] = await self._database.write(statement, *values)
         except StoreUnavailable as error:
-            code, said = refusal(error)
-            if code == queries.ARTIFACT_EXISTS:
-                raise ArtifactExists(said) from error
-            if code == queries.ID_TAKEN:
-                taken = events[int(said) - 1].id
-                raise Conflict(f"Run {run.id!r} already has an event {taken!r}.") from error
-            raise
+            raise refused_batch(run, events, error) or error from error.__cause__
         return outcome, reached
 
     async def _stored_batch(
@@ -362,6 +373,19 @@ class PostgresLog:
         raise UnknownRun(run)
 
 
+def refused_batch(
+    run: RunKey, events: Sequence[Event], error: StoreUnavailable
+) -> Conflict | ArtifactExists | None:
+    """Why the server refused events, if it did."""
+    code, said = refusal(error)
+    if code == queries.ARTIFACT_EXISTS:
+        return ArtifactExists(said)
+    if code == queries.ID_TAKEN:
+        taken = [event.id for event in events][int(said) - 1 : int(said)]
+        return Conflict(f"Run {run.id!r} already has an event {', '.join(map(repr, taken))}.")
+    return None
+
+
 def _statuses(which: RunFilter, *, unfinished: bool) -> list[str] | None:
     """The statuses that a filter may choose; None for all. A run that cannot be read may have had
     any status when it was written."""
@@ -387,7 +411,7 @@ def _no_event(run: RunKey, seq: int, end: int) -> Exception:
     return LogDamaged(run.id, seq) if 0 < seq <= end else no_position(run.id, seq, end)
 
 
-def _not_branched(outcome: str, run: RunKey, origin: RunKey, at: int, reached: int) -> Exception:
+def not_branched(outcome: str, run: RunKey, origin: RunKey, at: int, reached: int) -> Exception:
     """Why a run did not branch."""
     if outcome == "unknown":
         return UnknownRun(origin.id)

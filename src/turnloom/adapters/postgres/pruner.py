@@ -8,6 +8,7 @@ from typing import Any
 from turnloom.adapters.postgres import store_queries as queries
 from turnloom.adapters.postgres.connections import Session
 from turnloom.adapters.postgres.database import Database
+from turnloom.adapters.postgres.keeping import add_removal
 from turnloom.board.logic.rows import (
     instant_of,
     microseconds,
@@ -18,7 +19,7 @@ from turnloom.board.logic.rows import (
 )
 from turnloom.errors import InvalidArtifact
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import EndedRun, PrunedRun
+from turnloom.runtime.spec import EndedRun, PrunedRun, Removal
 
 # The number of runs per query.
 PAGE = 200
@@ -48,15 +49,20 @@ class PostgresPruner:
             last = rows[-1][:2]
 
     async def remove(
-        self, run: RunKey, *, without: Set[str] = frozenset(), dry_run: bool = False
+        self,
+        run: RunKey,
+        *,
+        without: Set[str] = frozenset(),
+        dry_run: bool = False,
+        record: Removal | None = None,
     ) -> PrunedRun | None:
-        """Remove a finished run and all its data; None if a run that stays consumed one of its
-        artifacts.
+        """Remove a finished run and all its data, and add that to the record; None if a run that
+        stays consumed one of its artifacts.
 
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        work = partial(_remove, run=run, without=without, dry_run=dry_run)
+        work = partial(_remove, run=run, without=without, dry_run=dry_run, record=record)
         return await self._database.transact(work, REMOVING)
 
     async def compact(self) -> None:
@@ -65,7 +71,7 @@ class PostgresPruner:
 
 
 async def _remove(
-    session: Session, run: RunKey, without: Set[str], dry_run: bool
+    session: Session, run: RunKey, without: Set[str], dry_run: bool, record: Removal | None
 ) -> PrunedRun | None:
     # Appends hold the claim of the run until they commit, so none is under way.
     await session.execute(queries.HOLD_CLAIM, run)
@@ -90,6 +96,9 @@ async def _remove(
             await session.execute(statement, (n,))
         for statement in queries.REMOVE_BY_RUN:
             await session.execute(statement, run)
+        if record is not None:
+            counts = {"runs": 1, "events": events, "artifacts": len(artifacts)}
+            await add_removal(session, run.tenant, record, counts)
     return PrunedRun(run.id, status, instant_of(ended), events, artifacts=len(artifacts))
 
 

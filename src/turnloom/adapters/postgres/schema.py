@@ -11,6 +11,7 @@ from importlib.resources import files
 from psycopg import errors
 
 from turnloom.adapters.postgres.connections import Session
+from turnloom.runtime.spec import Migration
 
 # One process at a time creates or changes tables, until its transaction ends.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('turnloom_schema'))"
@@ -24,15 +25,20 @@ _SET = """
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A part of the tables: its name, and the text of each version."""
+    """A part of the tables: its name, and the name and the text of each version."""
 
     part: str
-    steps: tuple[bytes, ...]
+    steps: tuple[tuple[str, bytes], ...]
 
     @property
     def version(self) -> int:
         """The version in this release."""
         return len(self.steps)
+
+    @property
+    def migrations(self) -> list[Migration]:
+        """The versions, in order."""
+        return [Migration(version, name) for version, (name, _) in enumerate(self.steps, 1)]
 
 
 @cache
@@ -41,7 +47,8 @@ def schema_of(part: str) -> Schema:
     folder = files("turnloom.adapters.postgres").joinpath("schema", part)
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     assert [int(name[:4]) for name in names] == [*range(1, len(names) + 1)]
-    return Schema(part, tuple(folder.joinpath(name).read_bytes() for name in names))
+    steps = [(name[5:-4], folder.joinpath(name).read_bytes()) for name in names]
+    return Schema(part, tuple(steps))
 
 
 async def version_of(session: Session, schema: Schema) -> int:
@@ -53,16 +60,16 @@ async def version_of(session: Session, schema: Schema) -> int:
     return found[0] if found else 0
 
 
-async def migrate(session: Session, schema: Schema) -> list[int]:
-    """Apply the versions that the database lacks; returns them. Another process may have been
-    faster."""
-    applied: list[int] = []
-    for version, step in enumerate(schema.steps, 1):
-        async with session.transaction():
-            await session.execute(_LOCK)
-            await session.execute(_TABLE)
-            if await version_of(session, schema) == version - 1:
-                await session.execute(step)
-                await session.execute(_SET, (schema.part, version))
-                applied.append(version)
-    return applied
+async def take_step(session: Session, schema: Schema) -> Migration | None:
+    """Take the first step that the database lacks, in a transaction; None if there is none.
+    Another process may have been faster."""
+    async with session.transaction():
+        await session.execute(_LOCK)
+        await session.execute(_TABLE)
+        version = await version_of(session, schema) + 1
+        if version > schema.version:
+            return None
+        name, text = schema.steps[version - 1]
+        await session.execute(text)
+        await session.execute(_SET, (schema.part, version))
+    return Migration(version, name)

@@ -65,7 +65,14 @@ class PostgresResults:
             return None
 
     async def keep(
-        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+        self,
+        tenant: str,
+        key: str,
+        value: Json,
+        now: datetime,
+        until: datetime | None,
+        *,
+        user: str = "",
     ) -> None:
         """Store a result under a key, replacing an earlier one, and delete the tenant's expired
         results.
@@ -75,9 +82,18 @@ class PostgresResults:
         """
         expiry = None if until is None else microseconds(until)
         written = msgspec.json.encode(value)
-        await self._database.write(
-            queries.KEEP_RESULT, tenant, microseconds(now), key, tenant, key, expiry, written
-        )
+        row = (tenant, key, expiry, written, user)
+        await self._database.write(queries.KEEP_RESULT, tenant, microseconds(now), key, *row)
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove the results of a person, and return how many there were; a dry run counts them.
+
+        Raises:
+            StoreUnavailable: nothing was removed, or a retry finds the rest.
+        """
+        statement = queries.COUNT_RESULTS if dry_run else queries.ERASE_RESULTS
+        [(count,)] = await self._database.write(statement, tenant, user)
+        return count
 
 
 class PostgresSnapshots:

@@ -135,8 +135,14 @@ FIND_PLAN = "SELECT plan FROM turnloom_plans WHERE tenant = %s AND digest = %s"
 KEEP_RESULT = """
     WITH gone AS (
         DELETE FROM turnloom_results WHERE tenant = %s AND until < %s AND key <> %s)
-    INSERT INTO turnloom_results VALUES (%s, %s, %s, %s)
-    ON CONFLICT (tenant, key) DO UPDATE SET until = excluded.until, value = excluded.value"""
+    INSERT INTO turnloom_results (tenant, key, until, value, user_name)
+    VALUES (%s, %s, %s, %s, %s) ON CONFLICT (tenant, key) DO UPDATE SET
+        until = excluded.until, value = excluded.value, user_name = excluded.user_name"""
+COUNT_RESULTS = "SELECT count(*) FROM turnloom_results WHERE tenant = %s AND user_name = %s"
+ERASE_RESULTS = """
+    WITH gone AS (
+        DELETE FROM turnloom_results WHERE tenant = %s AND user_name = %s RETURNING 1)
+    SELECT count(*) FROM gone"""
 FIND_RESULT = """
     SELECT value FROM turnloom_results
     WHERE tenant = %s AND key = %s AND (until IS NULL OR until >= %s)"""
@@ -201,3 +207,34 @@ REMOVE_BY_RUN = (
 EVIDENCE_OF = """
     SELECT agent, successes, failures FROM turnloom_beliefs
     WHERE tenant = %s AND workflow = %s AND category = %s AND agent = ANY (%s::text[])"""
+
+# Walks the index of runs from tenant to tenant.
+TENANTS = """
+    WITH RECURSIVE found (tenant) AS (
+        (SELECT tenant FROM turnloom_runs ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT r.tenant FROM turnloom_runs r WHERE r.tenant > found.tenant
+            ORDER BY r.tenant LIMIT 1)
+        FROM found WHERE found.tenant IS NOT NULL
+    )
+    SELECT tenant FROM found WHERE tenant IS NOT NULL"""
+ADD_REMOVAL = """
+    INSERT INTO turnloom_removals AS known VALUES (%s, %s, %s, %s, %s, %s)
+    ON CONFLICT (tenant, at, by_whom, what, kind) DO UPDATE SET
+        count = known.count + excluded.count"""
+REMOVALS_OF = """
+    SELECT at, by_whom, what, kind, count FROM turnloom_removals
+    WHERE tenant = %s AND (at, by_whom, what) IN (
+        SELECT DISTINCT at, by_whom, what FROM turnloom_removals
+        WHERE tenant = %s ORDER BY at DESC, by_whom, what LIMIT %s)
+    ORDER BY at DESC, by_whom, what"""
+REMEMBER_RUN = "INSERT INTO turnloom_removed_runs VALUES (%s, %s) ON CONFLICT DO NOTHING"
+IS_REMOVED = "SELECT 1 FROM turnloom_removed_runs WHERE tenant = %s AND run = %s"
+
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+# The run that recorded the last event before those of a branch.
+ORIGIN_OF = """
+    SELECT b.upto, r.id FROM turnloom_branches b JOIN turnloom_runs r ON r.n = b.source
+    WHERE b.n = %s ORDER BY b.above DESC LIMIT 1"""
+OWN_BATCHES = "SELECT first, last, data FROM turnloom_batches WHERE run = %s ORDER BY first"

@@ -1,14 +1,15 @@
-"""Open the SQLite file, and check that it is a store of this release."""
+"""Open the SQLite file, check that it is a store of this release, and update its schema."""
 
 import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from turnloom.adapters.sqlite import queries
-from turnloom.adapters.sqlite.listing import migrate
 from turnloom.errors import StoreUnavailable
+from turnloom.runtime.spec import Migration
 
 # Seconds between two checks that the WAL exists.
 WAL_INTERVAL = 0.1
@@ -106,10 +107,28 @@ def _is_there(file: str, identity: tuple[int, int] | None) -> bool:
 
 def prepare(path: Path) -> sqlite3.Connection:
     """A connection that does not wait for locks, to a store file; the file and its folder are
-    created if missing.
+    created if missing, and an empty file is set up.
 
     Raises:
         StoreUnavailable: the file cannot be created, is not a store, or is from another release.
+    """
+    create(path)
+    connection = connect_writer(path, 0.0)
+    try:
+        if not _is_ours(connection, path):
+            prepare_empty(connection)
+            _set_up(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def create(path: Path) -> None:
+    """Create the file and its folder, if missing.
+
+    Raises:
+        StoreUnavailable: they cannot be created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,26 +138,71 @@ def prepare(path: Path) -> sqlite3.Connection:
         raise StoreUnavailable(
             f"Cannot create {str(path)!r}: {error.strerror}. Choose another place for the store."
         ) from error
-    connection = connect_writer(path, 0.0)
-    try:
-        if _is_liftable(connection):
-            _lift(connection)
-        if not _is_ours(connection, path):
-            connection.execute(queries.CAN_SHRINK)
-            connection.execute(queries.USE_WAL)
-            _create_schema(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
-def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the schema, unless another process was faster."""
+def prepare_empty(connection: sqlite3.Connection) -> None:
+    """Choose how an empty file is stored, which cannot be changed in a transaction."""
+    connection.execute(queries.CAN_SHRINK)
+    connection.execute(queries.USE_WAL)
+
+
+def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Take all steps of the schema at once, unless another process was faster."""
     with _transaction(connection):
         if not _is_ours(connection, path):
-            for statement in queries.SCHEMA:
-                connection.execute(statement)
+            for migration in migrations():
+                _apply(connection, migration)
+
+
+# The files of the schema, one for each version since the first that can be migrated.
+_SCHEMA = Path(__file__).with_name("schema")
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """All steps of the schema, in order."""
+    named = (each.stem.partition("_") for each in _SCHEMA.glob("*.sql"))
+    return tuple(sorted(Migration(int(number), name) for number, _, name in named))
+
+
+def missing_steps(connection: sqlite3.Connection, path: Path) -> list[Migration]:
+    """The steps that lead from the schema of a file to that of this release; all of an empty file.
+
+    Raises:
+        StoreUnavailable: it is not a store, or no steps lead there.
+    """
+    if _is_empty(connection):
+        return [*migrations()]
+    version = _number(connection, queries.USER_VERSION)
+    if (problem := mismatch(connection, path)) and not _can_migrate(connection, version):
+        raise StoreUnavailable(problem)
+    return [each for each in migrations() if each.version > version]
+
+
+def take_step(connection: sqlite3.Connection, path: Path) -> Migration | None:
+    """Take the first missing step in a transaction; None if there is none.
+
+    Raises:
+        StoreUnavailable: the file is not a store, or no steps lead to this release.
+    """
+    with _transaction(connection):
+        for migration in missing_steps(connection, path):
+            _apply(connection, migration)
+            return migration
+    return None
+
+
+def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
+    """Execute the file of a step inside a transaction, and note its version."""
+    text = _SCHEMA.joinpath(f"{migration.version:04}_{migration.name}.sql").read_text("utf-8")
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+    connection.execute(queries.SET_APPLICATION)
+    connection.execute(queries.SET_VERSION.format(version=migration.version))
 
 
 @contextmanager
@@ -153,27 +217,24 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
     connection.execute(queries.COMMIT)
 
 
-def _lift(connection: sqlite3.Connection) -> None:
-    """Lift a file of an earlier release, unless another process was faster."""
-    with _transaction(connection):
-        if _is_liftable(connection):
-            migrate(connection)
-
-
-def _is_liftable(connection: sqlite3.Connection) -> bool:
-    is_ours = _number(connection, queries.APPLICATION_ID) == queries.APPLICATION
-    return is_ours and _number(connection, queries.USER_VERSION) in queries.LIFTED
-
-
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the file has our schema; False if it is empty, an error otherwise."""
-    application = _number(connection, queries.APPLICATION_ID)
-    version = _number(connection, queries.USER_VERSION)
-    if not (application or version) and _number(connection, queries.IS_EMPTY):
+    if _is_empty(connection):
         return False
     if problem := mismatch(connection, path):
         raise StoreUnavailable(problem)
     return True
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    application = _number(connection, queries.APPLICATION_ID)
+    version = _number(connection, queries.USER_VERSION)
+    return not (application or version) and bool(_number(connection, queries.IS_EMPTY))
+
+
+def _can_migrate(connection: sqlite3.Connection, version: int) -> bool:
+    is_ours = _number(connection, queries.APPLICATION_ID) == queries.APPLICATION
+    return is_ours and migrations()[0].version <= version <= queries.VERSION
 
 
 def mismatch(connection: sqlite3.Connection, path: Path) -> str:
@@ -181,14 +242,17 @@ def mismatch(connection: sqlite3.Connection, path: Path) -> str:
     version = _number(connection, queries.USER_VERSION)
     if _number(connection, queries.APPLICATION_ID) != queries.APPLICATION:
         return f"{str(path)!r} is a database of another program. Choose another file for the store."
-    if version != queries.VERSION:
-        when = "a later" if version > queries.VERSION else "an earlier"
-        return (
-            f"{str(path)!r} was written by {when} release of Turnloom (schema {version}; this "
-            f"release uses {queries.VERSION}). Use that release, or choose another file for the "
-            "store."
-        )
-    return ""
+    if version == queries.VERSION:
+        return ""
+    is_later = version > queries.VERSION
+    if _can_migrate(connection, version):
+        remedy = "Back it up, and update it with `turnloom store migrate`."
+    else:
+        remedy = "Use that release, or choose another file for the store."
+    return (
+        f"{str(path)!r} was written by {'a later' if is_later else 'an earlier'} release of "
+        f"Turnloom (schema {version}; this release uses {queries.VERSION}). {remedy}"
+    )
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

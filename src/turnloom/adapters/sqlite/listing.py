@@ -3,13 +3,11 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from turnloom.adapters.sqlite import queries
 from turnloom.board.logic.rows import EPOCH, TICK, microseconds
-from turnloom.log.events import ENDS, RunPaused, RunStarted
+from turnloom.log.events import ENDS, RunStarted
 from turnloom.log.logic import BROKEN, STATUSES, status_of
 from turnloom.log.spec import Event, RunFilter
 
@@ -108,61 +106,3 @@ def ends_of_row(row: tuple[int, str, bytes | None, bytes | None]) -> tuple[str, 
 
 def _instant(started: int) -> datetime:
     return EPOCH + started * TICK
-
-
-class _StoredEvent(msgspec.Struct):
-    at: Annotated[datetime, msgspec.Meta(tz=True)]
-    kind: str
-    data: dict[str, Any]
-
-
-_read = msgspec.json.Decoder(_StoredEvent).decode
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Lift a file of an earlier schema to that of this release, inside a transaction."""
-    (version,) = connection.execute(queries.USER_VERSION).fetchone()
-    for statement in queries.MIGRATE_12:
-        connection.execute(statement)
-    if version == 11:
-        _fill_columns(connection)
-    connection.execute(queries.SET_VERSION)
-
-
-def _fill_columns(connection: sqlite3.Connection) -> None:
-    """Add the columns that runs are found by."""
-    for statement in queries.MIGRATE_11:
-        connection.execute(statement)
-    after = 0
-    while rows := connection.execute(queries.ENDS_AFTER, (after, PAGE_RUNS)).fetchall():
-        connection.executemany(queries.FILL_RUN, [(*_found_by(row), row[0]) for row in rows])
-        after = rows[-1][0]
-
-
-def _found_by(row: Any) -> tuple[str | int | None, ...]:
-    """The searchable columns of a run, from its first and last events; unreadable ones are left
-    out."""
-    _, first, last = ends_of_row(row)
-    started, ending = _stored(first), _stored(last)
-    is_start = started is not None and started.kind == RunStarted.kind
-    said = started.data if started is not None and is_start else {}
-    names = [
-        name if isinstance(name := said.get(key), str) else None for key in ("workflow", "user")
-    ]
-    at = microseconds(started.at) if started else 0  # as it is listed
-    return *names, at, ending and _status(ending)
-
-
-def _stored(line: bytes) -> _StoredEvent | None:
-    try:
-        return _read(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _status(last: _StoredEvent) -> str:
-    if last.kind in ENDS:
-        return last.kind.removeprefix("run.")
-    if last.kind != RunPaused.kind:
-        return "unfinished"
-    return "waiting" if last.data.get("collected") is None else "collecting"

@@ -55,9 +55,14 @@ class SqliteLog:
         if not events:
             await self._database.ready()
             return ()
+        return await self._database.write(self.append_of(run, events, expected, fence))
+
+    def append_of(
+        self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
+    ) -> Append:
+        """The write that appends events, with what goes with them."""
         side_writes = self._side_writes(run, events)
-        append = Append(run, events, expected, fence, codec=self._codec, side_writes=side_writes)
-        return await self._database.write(append)
+        return Append(run, events, expected, fence, codec=self._codec, side_writes=side_writes)
 
     async def batch_end(self, run: RunKey, seq: int) -> int:
         """The position of the last event that was appended with the one at `seq`.
@@ -87,10 +92,13 @@ class SqliteLog:
                 are no events, or the store is closed.
             StoreUnavailable: nothing was stored; a retry may succeed later.
         """
+        return await self._database.write(self.branch_of(run, origin, at, events))
+
+    def branch_of(self, run: RunKey, origin: str, at: int, events: Sequence[Event]) -> BeginBranch:
+        """The write that begins a branch, with what goes with its events."""
         check_branch(run.id, events, at)
         side_writes = self._side_writes(run, events)
-        branch = BeginBranch(run, origin, at, events, codec=self._codec, side_writes=side_writes)
-        return await self._database.write(branch)
+        return BeginBranch(run, origin, at, events, codec=self._codec, side_writes=side_writes)
 
     def _side_writes(self, run: RunKey, events: Sequence[Event]) -> list[StoreWrite[None]]:
         """The writes to make together with the log. Those that may be refused come first."""

@@ -1,7 +1,7 @@
 """Remove finished runs from a SQLite file, each completely and in one transaction."""
 
 import sqlite3
-from collections.abc import AsyncGenerator, Collection, Set
+from collections.abc import AsyncGenerator, Collection, Sequence, Set
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.connections import connect
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.faults import unavailable
+from turnloom.adapters.sqlite.keeping import add_removal
 from turnloom.adapters.sqlite.writer import StoreWrite, Writer
 from turnloom.board.logic.rows import (
     instant_of,
@@ -23,7 +24,7 @@ from turnloom.board.logic.rows import (
 )
 from turnloom.errors import InvalidArtifact
 from turnloom.log.spec import RunKey
-from turnloom.runtime.spec import EndedRun, PrunedRun
+from turnloom.runtime.spec import EndedRun, PrunedRun, Removal
 
 # The number of runs per query, and of pages freed per transaction.
 PAGE = 200
@@ -34,13 +35,16 @@ _ArtifactRow = tuple[int, str, int, str, str]
 
 
 class _Remove(StoreWrite[PrunedRun | None]):
-    __slots__ = ("_dry_run", "_run", "_pruned_too")
+    __slots__ = ("_dry_run", "_pruned_too", "_record", "_run")
 
-    def __init__(self, run: RunKey, without: Set[str], dry_run: bool) -> None:
+    def __init__(
+        self, run: RunKey, without: Set[str], dry_run: bool, record: Removal | None
+    ) -> None:
         super().__init__(run)
         self._run = run
         self._pruned_too = without
         self._dry_run = dry_run
+        self._record = record
 
     def apply(self, writer: Writer) -> PrunedRun | None:
         found = writer.execute(queries.ENDED_RUN, self._run).fetchone()
@@ -56,14 +60,20 @@ class _Remove(StoreWrite[PrunedRun | None]):
         if any(self._is_used(writer, id) for _, id, *_ in artifacts):
             return None
         if not self._dry_run:
-            for artifact in artifacts:
-                self._remove_artifact(writer, artifact)
-            for statement in queries.REMOVE_BY_NUMBER:
-                writer.execute(statement, (n,))
-            for statement in queries.REMOVE_BY_RUN:
-                writer.execute(statement, self._run)
-            writer.run_ends.forget(self._run)
+            self._remove(writer, n, artifacts)
+            if self._record is not None:
+                counts = {"runs": 1, "events": events, "artifacts": len(artifacts)}
+                add_removal(writer, self._run.tenant, self._record, counts)
         return PrunedRun(self._run.id, status, instant_of(ended), events, artifacts=len(artifacts))
+
+    def _remove(self, writer: Writer, n: int, artifacts: Sequence[_ArtifactRow]) -> None:
+        for artifact in artifacts:
+            self._remove_artifact(writer, artifact)
+        for statement in queries.REMOVE_BY_NUMBER:
+            writer.execute(statement, (n,))
+        for statement in queries.REMOVE_BY_RUN:
+            writer.execute(statement, self._run)
+        writer.run_ends.forget(self._run)
 
     def _has_branches(self, writer: Writer, n: int) -> bool:
         """Whether a branch that stays begins with events of this run."""
@@ -113,15 +123,20 @@ class SqlitePruner:
             last = rows[-1][:2]
 
     async def remove(
-        self, run: RunKey, *, without: Set[str] = frozenset(), dry_run: bool = False
+        self,
+        run: RunKey,
+        *,
+        without: Set[str] = frozenset(),
+        dry_run: bool = False,
+        record: Removal | None = None,
     ) -> PrunedRun | None:
-        """Remove a finished run and all its data; None if a run that stays consumed one of its
-        artifacts.
+        """Remove a finished run and all its data, and add that to the record; None if a run that
+        stays consumed one of its artifacts.
 
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await self._database.write(_Remove(run, without, dry_run))
+        return await self._database.write(_Remove(run, without, dry_run, record))
 
     async def compact(self) -> None:
         """Return freed space to the file system, in small steps.

@@ -6,142 +6,14 @@ adjacent and ordered, and every position is found by the primary key. Event ids 
 writers cache them, and `ids` stores those of long runs up to a position.
 """
 
-# Marks a file as a store ("LOOM"), and the version of its schema.
+# Marks a file as a store ("LOOM"), and the version of its schema: the last one of `schema/`.
 APPLICATION = 0x4C4F4F4D
-VERSION = 13
-# Earlier schemas, which are lifted to this one when a file is opened.
-LIFTED = (11, 12)
-
-# Artifacts by number, and their index: each term with the artifact's time, number and opening time.
-# A term includes the tenant.
-_BOARD = (
-    """CREATE TABLE artifacts (
-        n INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
-        at INTEGER NOT NULL, opens INTEGER, shared INTEGER NOT NULL, visibility TEXT NOT NULL,
-        data TEXT NOT NULL, UNIQUE (tenant, id)
-    )""",
-    "CREATE INDEX openings ON artifacts (tenant, opens) WHERE opens IS NOT NULL",
-    "CREATE INDEX shared_openings ON artifacts (opens) WHERE shared = 1 AND opens IS NOT NULL",
-    "CREATE INDEX shared_ids ON artifacts (id) WHERE shared = 1",
-    """CREATE TABLE terms (
-        term INTEGER NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, opens INTEGER,
-        PRIMARY KEY (term, at, n)
-    ) WITHOUT ROWID""",
-)
-
-# Consumptions, clustered by artifact.
-_CONSUMPTIONS = (
-    """CREATE TABLE consumptions (
-        tenant TEXT NOT NULL, artifact TEXT NOT NULL, subscription TEXT NOT NULL,
-        run TEXT NOT NULL, turn INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL,
-        PRIMARY KEY (tenant, artifact, subscription, run, turn)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX consumptions_by ON consumptions (tenant, run)",
-)
-
-# Beliefs about agents, and the events that they are based on.
-_BELIEFS = (
-    """CREATE TABLE beliefs (
-        tenant TEXT NOT NULL, workflow TEXT NOT NULL, category TEXT NOT NULL, agent TEXT NOT NULL,
-        successes REAL NOT NULL, failures REAL NOT NULL,
-        PRIMARY KEY (tenant, workflow, category, agent)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE observations (
-        tenant TEXT NOT NULL, run TEXT NOT NULL, event TEXT NOT NULL,
-        PRIMARY KEY (tenant, run, event)
-    ) WITHOUT ROWID""",
-)
-
-# The cache of step results, with their expiry.
-_RESULTS = (
-    """CREATE TABLE results (
-        tenant TEXT NOT NULL, key TEXT NOT NULL, until INTEGER, value BLOB NOT NULL,
-        PRIMARY KEY (tenant, key)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX results_over ON results (tenant, until) WHERE until IS NOT NULL",
-)
-
-# Plans of boards and flows that runs are pinned to.
-_PLANS = (
-    """CREATE TABLE plans (
-        tenant TEXT NOT NULL, digest TEXT NOT NULL, plan BLOB NOT NULL,
-        PRIMARY KEY (tenant, digest)
-    ) WITHOUT ROWID""",
-)
-
-# Runs that stand as few do; SQLite ends every index with the number of the row. Most runs never
-# enter it: to begin and end one costs no more than without.
-_RARE_RUNS = """CREATE INDEX rare_runs ON runs (tenant, status) WHERE status = 'failed'
-    OR status = 'cancelled' OR status = 'waiting' OR status = 'collecting'"""
-
-# The positions of a branch that other runs recorded, and those runs. The runs have no gaps, so a
-# segment ends where the next one begins.
-_BRANCHES = (
-    """CREATE TABLE branches (
-        n INTEGER NOT NULL, above INTEGER NOT NULL, upto INTEGER NOT NULL, source INTEGER NOT NULL,
-        PRIMARY KEY (n, above)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX branches_of ON branches (source)",
-)
-
-# Events one by one, for people: those of a branch include what other runs recorded of it.
-_LOG = """CREATE VIEW log AS
-    SELECT held.tenant AS tenant, held.id AS run, json_extract(value, '$.seq') AS seq,
-        json_extract(value, '$.id') AS id, json_extract(value, '$.at') AS at,
-        json_extract(value, '$.kind') AS kind, json_extract(value, '$.actor') AS actor,
-        json_extract(value, '$.data') AS data
-    FROM (
-        SELECT n, tenant, id, n << 32 AS above, (n + 1) << 32 AS upto FROM runs
-        UNION ALL
-        SELECT runs.n, tenant, id, (source << 32) + above, (source << 32) + upto
-        FROM branches JOIN runs ON runs.n = branches.n
-    ) AS held
-    JOIN batches ON pos > held.above AND pos <= held.upto
-    JOIN json_each('[' || replace(CAST(batches.data AS TEXT), char(10), ',') || ']')
-    ORDER BY held.n, pos & 0xffffffff, key"""
-
-SCHEMA = (
-    # Numbers are used once: what is remembered of a run that was removed fits no other. The first
-    # event says `workflow`, `user` and `started`, the last one `status`, and of a run that ended
-    # `ended`.
-    """CREATE TABLE runs (
-        n INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL,
-        ended INTEGER, status TEXT, workflow TEXT, user TEXT, started INTEGER, UNIQUE (tenant, id)
-    )""",
-    "CREATE INDEX runs_of ON runs (tenant)",
-    "CREATE INDEX unfinished_runs ON runs (tenant) WHERE ended IS NULL",
-    "CREATE INDEX ended_runs ON runs (tenant, ended) WHERE ended IS NOT NULL",
-    _RARE_RUNS,
-    """CREATE TABLE batches (
-        pos INTEGER PRIMARY KEY, last INTEGER NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL
-    )""",
-    "CREATE TABLE ids (n INTEGER PRIMARY KEY, known INTEGER NOT NULL, data BLOB NOT NULL)",
-    """CREATE TABLE inbox (
-        n INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, run TEXT NOT NULL,
-        id TEXT NOT NULL, position INTEGER NOT NULL, message BLOB NOT NULL,
-        UNIQUE (tenant, run, id)
-    )""",
-    """CREATE TABLE claims (
-        fence INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, run TEXT NOT NULL,
-        owner TEXT NOT NULL, renewed REAL NOT NULL, until REAL NOT NULL, UNIQUE (tenant, run)
-    )""",
-    """CREATE TABLE snapshots (
-        tenant TEXT NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL,
-        PRIMARY KEY (tenant, run)
-    )""",
-    *_BRANCHES,
-    _LOG,
-    *_BOARD,
-    *_CONSUMPTIONS,
-    *_BELIEFS,
-    *_RESULTS,
-    *_PLANS,
-    f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
-)
+VERSION = 14
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
+SET_APPLICATION = f"PRAGMA application_id = {APPLICATION}"
+SET_VERSION = "PRAGMA user_version = {version:d}"
 DATA_VERSION = "PRAGMA data_version"
 USE_WAL = "PRAGMA journal_mode = WAL"
 # Allows the file to shrink when runs are removed. It must be set before the first table.
@@ -150,7 +22,7 @@ FREE_PAGES = "PRAGMA freelist_count"
 GIVE_BACK = "PRAGMA incremental_vacuum({pages})"
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 # A commit without changes: it pays for the sync of a restarted WAL.
-TOUCH = f"PRAGMA application_id = {APPLICATION}"
+TOUCH = SET_APPLICATION
 TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
 IS_EMPTY = "SELECT count(*) = 0 FROM sqlite_master"
 
@@ -173,6 +45,9 @@ ROLLBACK = "ROLLBACK"
 SAVEPOINT = "SAVEPOINT one"
 RELEASE = "RELEASE one"
 ROLLBACK_ONE = "ROLLBACK TO one"
+SAVEPOINT_COPY = "SAVEPOINT copy"
+RELEASE_COPY = "RELEASE copy"
+ROLLBACK_COPY = "ROLLBACK TO copy"
 
 LOCATE_RUN = """
     SELECT r.n, r.status, b.last, b.digest FROM runs r LEFT JOIN batches b ON b.pos = (
@@ -367,26 +242,34 @@ REMOVE_BY_RUN = tuple(
     for table in ("consumptions", "snapshots", "inbox", "claims", "observations")
 )
 
-# From schema 11, in which runs were found by their end only.
-MIGRATE_11 = (
-    "ALTER TABLE runs ADD COLUMN workflow TEXT",
-    "ALTER TABLE runs ADD COLUMN user TEXT",
-    "ALTER TABLE runs ADD COLUMN started INTEGER",
-    _RARE_RUNS,
-)
-# From schema 12, in which no run branched.
-MIGRATE_12 = (*_BRANCHES, "DROP VIEW log", _LOG)
-ENDS_AFTER = f"{_ENDS} WHERE r.n > ? ORDER BY r.n LIMIT ?"
-FILL_RUN = """
-    UPDATE runs SET workflow = ?, user = ?, started = ?, status = coalesce(?, status)
-    WHERE n = ?"""
-SET_VERSION = f"PRAGMA user_version = {VERSION}"
-
 KEEP_PLAN = "INSERT OR REPLACE INTO plans VALUES (?, ?, ?)"
 FIND_PLAN = "SELECT CAST(plan AS BLOB) FROM plans WHERE tenant = ? AND digest = ?"
 
-KEEP_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)"
+KEEP_RESULT = """
+    INSERT OR REPLACE INTO results (tenant, key, until, value, user) VALUES (?, ?, ?, ?, ?)"""
 DROP_RESULTS = "DELETE FROM results WHERE tenant = ? AND until < ?"
 FIND_RESULT = """
     SELECT CAST(value AS BLOB) FROM results
     WHERE tenant = ? AND key = ? AND (until IS NULL OR until >= ?)"""
+COUNT_RESULTS = "SELECT count(*) FROM results WHERE tenant = ?1 AND user = ?2 AND user <> ''"
+ERASE_RESULTS = "DELETE FROM results WHERE tenant = ?1 AND user = ?2 AND user <> ''"
+
+ADD_REMOVAL = """
+    INSERT INTO removals VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        count = count + excluded.count"""
+REMOVALS_OF = """
+    SELECT at, by, what, kind, count FROM removals WHERE tenant = ?1 AND (at, by, what) IN (
+        SELECT DISTINCT at, by, what FROM removals WHERE tenant = ?1
+        ORDER BY at DESC, by, what LIMIT ?2)
+    ORDER BY at DESC, by, what"""
+REMEMBER_RUN = "INSERT OR IGNORE INTO removed_runs VALUES (?, ?)"
+IS_REMOVED = "SELECT 1 FROM removed_runs WHERE tenant = ? AND run = ?"
+
+TENANTS = """
+    WITH RECURSIVE found (tenant) AS (
+        SELECT min(tenant) FROM runs
+        UNION ALL
+        SELECT (SELECT min(tenant) FROM runs WHERE tenant > found.tenant) FROM found
+        WHERE found.tenant IS NOT NULL
+    )
+    SELECT tenant FROM found WHERE tenant IS NOT NULL"""

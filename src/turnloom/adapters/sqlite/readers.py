@@ -1,13 +1,15 @@
 """Long reads in threads, each on its own connection, interrupted when the caller is cancelled."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
 import anyio.to_thread
 
+from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.connections import connect_reader
 from turnloom.adapters.sqlite.faults import unavailable
 
@@ -15,6 +17,16 @@ T = TypeVar("T")
 
 # SQLite instructions between two checks whether the caller still waits.
 STRIDE = 10_000
+
+
+@contextmanager
+def reading(reader: sqlite3.Connection) -> Generator[None]:
+    """All reads inside see the file as of one instant."""
+    reader.execute(queries.BEGIN_READING)
+    try:
+        yield
+    finally:
+        reader.execute(queries.ROLLBACK)
 
 
 class Readers:

@@ -63,14 +63,25 @@ class SqlitePlans:
 class _KeepResult(StoreWrite[None]):
     __slots__ = ("_expired", "_values")
 
-    def __init__(self, place: tuple[str, str], until: int | None, value: bytes, now: int) -> None:
+    def __init__(self, row: tuple[str, str, int | None, bytes, str], now: int) -> None:
         super().__init__()
-        self._values = (*place, until, value)
-        self._expired = (place[0], now)
+        self._values = row
+        self._expired = (row[0], now)
 
     def apply(self, writer: Writer) -> None:
         writer.execute(queries.DROP_RESULTS, self._expired)
         writer.execute(queries.KEEP_RESULT, self._values)
+
+
+class _EraseResults(StoreWrite[int]):
+    __slots__ = ("_of",)
+
+    def __init__(self, tenant: str, user: str) -> None:
+        super().__init__()
+        self._of = (tenant, user)
+
+    def apply(self, writer: Writer) -> int:
+        return writer.execute(queries.ERASE_RESULTS, self._of).rowcount
 
 
 class SqliteResults:
@@ -95,7 +106,14 @@ class SqliteResults:
             return None
 
     async def keep(
-        self, tenant: str, key: str, value: Json, now: datetime, until: datetime | None
+        self,
+        tenant: str,
+        key: str,
+        value: Json,
+        now: datetime,
+        until: datetime | None,
+        *,
+        user: str = "",
     ) -> None:
         """Store a result under a key, replacing an earlier one, and delete the tenant's expired
         results.
@@ -105,7 +123,19 @@ class SqliteResults:
         """
         expiry = _micros(until) if until is not None else None
         written = msgspec.json.encode(value)
-        await self._database.write(_KeepResult((tenant, key), expiry, written, _micros(now)))
+        row = (tenant, key, expiry, written, user)
+        await self._database.write(_KeepResult(row, _micros(now)))
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove the results of a person, and return how many there were; a dry run counts them.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        await self._database.ready()
+        if dry_run:
+            return self._database.rows(queries.COUNT_RESULTS, tenant, user)[0][0]
+        return await self._database.write(_EraseResults(tenant, user))
 
 
 def _micros(instant: datetime) -> int:

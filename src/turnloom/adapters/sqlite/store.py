@@ -6,6 +6,12 @@ from turnloom.adapters.sqlite.artifacts import SqliteArtifacts
 from turnloom.adapters.sqlite.claims import SqliteClaims
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import SqliteInbox
+from turnloom.adapters.sqlite.keeping import (
+    SqliteCopies,
+    SqliteMigrator,
+    SqliteRemovals,
+    SqliteTenants,
+)
 from turnloom.adapters.sqlite.log import SqliteLog
 from turnloom.adapters.sqlite.pruner import SqlitePruner
 from turnloom.adapters.sqlite.readers import Readers
@@ -53,6 +59,10 @@ class SqliteStore:
         self.plans = SqlitePlans(self._database)
         self.pruner = SqlitePruner(self._database, patience)
         self.verifier = SqliteVerifier(self._database, self._readers, codec)
+        self.removals = SqliteRemovals(self._database)
+        self.tenants = SqliteTenants(self._database)
+        self.copies = SqliteCopies(self._database, self._readers, self.log, codec)
+        self.migrator = SqliteMigrator(self._database.path, patience)
 
     async def aclose(self) -> None:
         """Finish pending writes and close the file. Idempotent."""

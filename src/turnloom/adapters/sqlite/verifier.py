@@ -1,15 +1,14 @@
 """Verify that a SQLite file still contains what was stored in it."""
 
 import sqlite3
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.batches import SEQ_MASK, digest_of
 from turnloom.adapters.sqlite.branches import segments_of
 from turnloom.adapters.sqlite.database import DatabaseFile
-from turnloom.adapters.sqlite.readers import Readers
+from turnloom.adapters.sqlite.readers import Readers, reading
 from turnloom.errors import StoreUnavailable, UnknownKind
 from turnloom.log.logic import Codec
 from turnloom.log.spec import RunKey
@@ -52,20 +51,11 @@ def _runs_of(reader: sqlite3.Connection, tenant: str, run: str | None) -> Sequen
     return reader.execute(queries.RUNS_OF, (tenant, run)).fetchall()
 
 
-@contextmanager
-def _snapshot(reader: sqlite3.Connection) -> Generator[None]:
-    reader.execute(queries.BEGIN_READING)
-    try:
-        yield
-    finally:
-        reader.execute(queries.ROLLBACK)
-
-
 def _verify(reader: sqlite3.Connection, key: RunKey, n: int, codec: Codec) -> VerifiedRun:
     """Check a run. What another run recorded of a branch is checked with both."""
     problems: list[str] = []
     count, wanted, digest = 0, 1, b""
-    with _snapshot(reader):
+    with reading(reader):
         for source, name, upto in _parts(reader, key, n):
             for first, last, data, stored in reader.execute(
                 queries.BATCHES_OF, (source, wanted, upto)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import msgspec
 import typer
@@ -182,8 +182,16 @@ class ShowCommand(Command):
         if self.name is not None:
             raise UsageError(f"`turnloom show config` takes no name. Leave {self.name!r} out.")
         for name, chosen in in_force({"store": self.store}).items():
-            value = json.dumps(masked(chosen.value), ensure_ascii=False)
+            value = _as_toml(masked(chosen.value))
             terminal.show(joined((name, "bold"), f" = {value}", (f"  # {chosen.origin}", "dim")))
+
+
+def _as_toml(value: Any) -> str:
+    """A value as turnloom.toml has it, on one line."""
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    table = cast("dict[str, Any]", value)
+    return f"{{{', '.join(f'{_as_toml(key)} = {_as_toml(each)}' for key, each in table.items())}}}"
 
 
 def _contexts(staff: Mapping[str, AgentRuntime]) -> str:

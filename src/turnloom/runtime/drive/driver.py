@@ -32,7 +32,7 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service import Selector
 from turnloom.kernel.threads import on_behalf_of
 from turnloom.kernel.values import as_data, writable
-from turnloom.log.events import RunResumed, RunRetried, RunStarted
+from turnloom.log.events import ENDS, RunResumed, RunRetried, RunStarted
 from turnloom.log.logic import repinned
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
@@ -51,6 +51,7 @@ from turnloom.runtime.ports import (
     Entropy,
     Inbox,
     Plans,
+    Removals,
     Snapshots,
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
@@ -123,6 +124,9 @@ def _instant(at: datetime) -> str:
 
 log = logging.getLogger("turnloom.observers")
 
+# Seconds that the drive which ended a run has to let go of it, and between two looks at it.
+LETTING_GO, PAUSE = 5.0, 0.02
+
 # Parked runs kept in memory, so that waking one need not read its log.
 WARM = 256
 
@@ -144,6 +148,7 @@ class Stores:
     per_turn: bool = False
     is_shared: bool = False
     limits: CallLimits | None = None
+    removals: Removals | None = None
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -333,11 +338,21 @@ class Driver:
     async def retry(self, run: RunKey, asked: RetryRequest) -> None:
         """Make an ended run continue; the next drive does again what failed, or what is asked for.
 
+        The drive that ended the run may still be letting go of it.
+
         Raises:
             RunBusy: another process holds the run.
             UsageError: the run has not ended, or there is nothing to do again.
         """
-        await self._hold(run, partial(self._retry, asked))
+        until = anyio.current_time() + LETTING_GO
+        while True:
+            try:
+                return await self._hold(run, partial(self._retry, asked))
+            except RunBusy:
+                _, last = await ends_of(self._stores.log, run)
+                if last.kind not in ENDS or anyio.current_time() > until:
+                    raise
+            await anyio.sleep(PAUSE)
 
     async def _retry(self, asked: RetryRequest, run: RunKey, fence: int) -> None:
         self._abandon(run)

@@ -30,6 +30,12 @@ from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.keeping import (
+    CopiesContract,
+    MigratorContract,
+    RemovalsContract,
+    TenantListContract,
+)
 from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
@@ -58,6 +64,7 @@ __all__ = [
     "BranchingContract",
     "CODEC",
     "ClaimsContract",
+    "CopiesContract",
     "DocumentStoreContract",
     "EmbedderContract",
     "EngineContract",
@@ -66,17 +73,20 @@ __all__ = [
     "FollowingContract",
     "InboxContract",
     "Measured",
+    "MigratorContract",
     "Noted",
     "PermitsContract",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
+    "RemovalsContract",
     "ResultsContract",
     "SchedulerContract",
     "SharedSchedulerContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",
+    "TenantListContract",
     "TokenCounterContract",
     "ToolServerContract",
     "VectorSearchContract",

@@ -177,6 +177,28 @@ class ResultsContract:
             assert await results.find(TENANT, "a", NOW) == "ours"
             assert await results.find(OTHER, "a", NOW) == "theirs"
 
+    async def test_results_of_a_person_are_erased(self) -> None:
+        """If results can be erased, those of a person are, and no others; a dry run counts them."""
+        async with self.fresh() as results:
+            erase = getattr(results, "erase", None)
+            if erase is None:
+                return
+            for tenant, result, user in (
+                (TENANT, "a", "ann"),
+                (TENANT, "b", "ann"),
+                (TENANT, "c", "%"),
+                (TENANT, "d", ""),
+                (OTHER, "a", "ann"),
+            ):
+                await results.keep(tenant, result, 1, now=NOW, until=None, user=user)
+            assert await erase(TENANT, "ann", dry_run=True) == 2
+            assert await results.find(TENANT, "a", NOW) == 1
+            assert await erase(TENANT, "ann") == 2
+            assert await erase(TENANT, "ann") == 0
+            found = [await results.find(TENANT, result, NOW) for result in "abcd"]
+            assert found == [None, None, 1, 1]
+            assert await results.find(OTHER, "a", NOW) == 1
+
 
 PLAN = StoredPlan("shop", '{"agents":["Bäcker"]}', "Bäcker: what was published")
 

@@ -1,0 +1,329 @@
+"""A store in PostgreSQL whose server, network or neighbours behave badly."""
+
+import logging
+import signal
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, asynccontextmanager
+from datetime import timedelta
+
+import anyio
+import psycopg
+import pytest
+from anyio import to_thread
+from anyio.abc import ByteStream
+from psycopg.sql import SQL, Literal
+
+from tests.adapters.postgres.test_trouble import execute
+from tests.support.loopback import listening, stay_silent
+from tests.support.pooler import pooled
+from tests.support.servers import PASSWORD, PostgresServer, free_port
+from turnloom.adapters.postgres import PostgresStore
+from turnloom.adapters.postgres.schema import schema_of
+from turnloom.errors import LeaseLost, StoreUnavailable
+from turnloom.runtime.spec import Stop
+from turnloom.testing import FakeClock
+from turnloom.testing.contracts import CODEC
+from turnloom.testing.contracts.facts import TENANT, events, key, until
+
+pytestmark = pytest.mark.doors
+
+PATIENCE = 60.0
+STOP = Stop("ann", "enough")
+
+
+@asynccontextmanager
+async def opened(url: str, **settings: float) -> AsyncGenerator[PostgresStore, None]:
+    async with aclosing(PostgresStore(url, CODEC, **settings)) as store:  # type: ignore[arg-type]
+        yield store
+
+
+@pytest.fixture
+def own_server() -> Generator[PostgresServer, None, None]:
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.discard()
+
+
+async def complaint(url: str, **settings: float) -> str:
+    """What a store says when it is used, in time and without a password."""
+    async with opened(url, **settings) as store:
+        with anyio.fail_after(PATIENCE), pytest.raises(StoreUnavailable) as raised:
+            await store.log.append(key("a"), events("a", 1), 0)
+        with anyio.fail_after(PATIENCE), pytest.raises(StoreUnavailable):
+            await store.log.runs(TENANT, 5)
+    said = str(raised.value)
+    assert PASSWORD not in said and "hunter2" not in said
+    return said
+
+
+async def role(url: str, name: str, rights: str = "") -> str:
+    """The URL of a user of the database."""
+    await execute(url, f"CREATE ROLE {name} LOGIN PASSWORD 'hunter2' {rights}")
+    return f"postgresql://{name}:hunter2@{url.rpartition('@')[2]}"
+
+
+async def test_what_is_wrong_is_said_with_a_remedy(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    server = postgres_server
+    port = free_port()
+    said = await complaint(f"postgresql://me:hunter2@127.0.0.1:{port}/db")
+    assert f"127.0.0.1:{port}" in said and "Check that the server runs" in said
+    said = await complaint(server.url(password="hunter2"))
+    assert "password authentication failed" in said and "in the URL" in said
+    assert 'database "nowhere" does not exist' in await complaint(server.url("nowhere"))
+    async with listening(stay_silent) as silent:
+        url = f"postgresql://me:hunter2@127.0.0.1:{silent}/db"
+        assert "0.3 s" in await complaint(url, timeout=0.3)
+    await execute(postgres_url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    said = await complaint(await role(postgres_url, "reader"))
+    assert "permission denied" in said and "GRANT" in said
+
+
+async def test_an_earlier_schema_is_refused_until_it_is_migrated(postgres_url: str) -> None:
+    first = schema_of("store").steps[0][1].decode()
+    made = "CREATE TABLE turnloom_schema (part text PRIMARY KEY, version integer NOT NULL)"
+    await execute(postgres_url, made)
+    await execute(postgres_url, first)
+    await execute(postgres_url, "INSERT INTO turnloom_schema VALUES ('store', 1)")
+    assert "turnloom store migrate" in await complaint(postgres_url)
+    async with opened(postgres_url) as store:
+        taken = [each.version async for each in store.migrator.migrate()]
+        assert taken == [*range(2, schema_of("store").version + 1)]
+        await store.log.append(key("a"), events("a", 1), 0)
+
+
+async def test_a_driver_stops_when_the_schema_changes_under_it(postgres_url: str) -> None:
+    async with opened(postgres_url) as store:
+        async with store.claims.claim(key("a")):
+            pass
+        await execute(postgres_url, "UPDATE turnloom_schema SET version = 99")
+        with pytest.raises(StoreUnavailable) as raised:
+            async with store.claims.claim(key("a")):
+                pass
+    assert "99" in str(raised.value)
+
+
+async def test_many_processes_set_a_database_up_at_once(postgres_url: str) -> None:
+    async with anyio.create_task_group() as tasks:
+
+        async def start(n: int) -> None:
+            async with opened(postgres_url) as store:
+                await store.log.append(key(f"run{n}"), events(f"run{n}", 1), 0)
+
+        for n in range(8):
+            tasks.start_soon(start, n)
+    async with opened(postgres_url) as store:
+        assert len(await store.log.runs(TENANT, 20)) == 8
+
+
+class Cut:
+    """Passes everything on, and cuts a connection at an append: before it reaches the server, or
+    before its answer comes back."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.before: bool | None = None
+        self.cuts = 0
+
+    async def __call__(self, client: ByteStream) -> None:
+        async with (
+            client,
+            await anyio.connect_tcp("127.0.0.1", self.port) as server,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(self._pump, server, client)
+            try:
+                async for data in client:
+                    is_append = b"turnloom_append" in data and self.before is not None
+                    if is_append and self.before:
+                        self.cut()
+                        break
+                    await server.send(data)
+                    if is_append:
+                        await anyio.sleep(0.2)  # the server commits, and its answer is dropped
+                        self.cut()
+                        break
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass
+            tasks.cancel_scope.cancel()
+
+    def cut(self) -> None:
+        self.cuts += 1
+        self.before = None
+
+    async def _pump(self, source: ByteStream, target: ByteStream) -> None:
+        try:
+            async for data in source:
+                if self.before is not False:
+                    await target.send(data)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_connection_is_cut_in_an_append(
+    postgres_server: PostgresServer, postgres_url: str, before: bool
+) -> None:
+    """It is stored once, whether the first attempt reached the server or not."""
+    cut = Cut(postgres_server.port)
+    async with listening(cut) as port:
+        url = postgres_url.replace(f":{postgres_server.port}/", f":{port}/")
+        async with opened(url) as store, store.claims.claim(key("a")) as fence:
+            await store.log.append(key("a"), events("a", 2), 0, fence)
+            cut.before = before
+            await store.log.append(key("a"), events("a", 2, 2), 2, fence)
+            assert cut.cuts == 1
+            await store.log.append(key("a"), events("a", 1, 4), 4, fence)
+            assert list(await store.log.read(key("a"))) == events("a", 5)
+
+
+async def test_a_server_that_restarts(own_server: PostgresServer) -> None:
+    """Drives and followers outlive it."""
+    seen: list[int] = []
+    async with opened(own_server.url()) as store, opened(own_server.url()) as other:
+
+        async def follow() -> None:
+            async with aclosing(other.log.subscribe(key("a"))) as followed:
+                async for event in followed:
+                    seen.append(event.seq)
+                    if event.seq == 3:
+                        return
+
+        async with store.claims.claim(key("a")) as fence:
+            await store.log.append(key("a"), events("a", 1), 0, fence)
+            assert await other.log.ends(key("a"))
+            with anyio.fail_after(PATIENCE):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(follow)
+                    for position, how in enumerate((signal.SIGINT, signal.SIGQUIT), 1):
+                        await to_thread.run_sync(own_server.stop, how)
+                        tasks.start_soon(to_thread.run_sync, own_server.start)
+                        batch = events("a", 1, position)
+                        await store.log.append(key("a"), batch, position, fence)
+    assert seen == [1, 2, 3]
+
+
+async def test_a_full_disk(postgres_url: str) -> None:
+    """Nothing is stored, and the next attempt works once there is space again."""
+    async with opened(postgres_url) as store:
+        await store.log.append(key("a"), events("a", 1), 0)
+        await execute(
+            postgres_url,
+            """CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file';
+            END $$;
+            CREATE TRIGGER full_disk BEFORE INSERT ON turnloom_ids
+            FOR EACH ROW EXECUTE FUNCTION full_disk()""",
+        )
+        with pytest.raises(StoreUnavailable) as raised:
+            await store.log.append(key("a"), events("a", 1, 1), 1)
+        assert "Free some space" in str(raised.value)
+        await execute(postgres_url, "DROP TRIGGER full_disk ON turnloom_ids")
+        assert len(await store.log.read(key("a"))) == 1
+        await store.log.append(key("a"), events("a", 1, 1), 1)
+
+
+async def test_too_many_connections(postgres_url: str) -> None:
+    await execute(postgres_url, "GRANT CREATE ON SCHEMA public TO PUBLIC")
+    url = await role(postgres_url, "narrow", "CONNECTION LIMIT 1")
+    async with opened(url) as store:
+        async with anyio.create_task_group() as tasks:
+            for n in range(20):  # they share the one connection that there is
+                tasks.start_soon(store.log.append, key(f"r{n}"), events(f"r{n}", 1), 0)
+        said = await complaint(url)
+        assert "too many connections" in said and "max_connections" in said
+
+
+async def test_a_pooler_in_transaction_mode(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing depends on a session but listening, for which `listen_url` is named."""
+    async with pooled(postgres_url) as (url, pooler), opened(url) as store, opened(url) as other:
+        with anyio.fail_after(PATIENCE), caplog.at_level(logging.WARNING, "turnloom.postgres"):
+            async with store.claims.claim(key("a")) as fence:
+                for n in range(10):
+                    await store.log.append(key("a"), events("a", 1, n), n, fence)
+                seen = 0
+                async with aclosing(other.log.subscribe(key("a"))) as followed:
+                    async for event in followed:
+                        seen = event.seq
+                        if seen == 10:
+                            await store.log.append(key("a"), events("a", 1, 10), 10, fence)
+                        if seen == 11:
+                            break
+                await until(lambda: "listen_url" in caplog.text)
+        assert pooler.transactions > 20
+    caplog.clear()
+    async with pooled(postgres_url) as (url, _):
+        direct = PostgresStore(url, CODEC, listen_url=postgres_url)
+        async with aclosing(direct), aclosing(direct.log.subscribe(key("a"))) as followed:
+            assert (await anext(followed)).seq == 1
+    assert "listen_url" not in caplog.text
+
+
+async def test_a_dropped_listener_is_found_out(postgres_url: str) -> None:
+    async with opened(postgres_url) as store, opened(postgres_url) as other:
+        await store.log.append(key("a"), events("a", 1), 0)
+        with anyio.fail_after(PATIENCE):
+            async with aclosing(other.log.subscribe(key("a"))) as followed:
+                assert (await anext(followed)).seq == 1
+                for n in range(1, 4):
+                    await execute(
+                        postgres_url,
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE query LIKE 'LISTEN%' AND datname = current_database()",
+                    )
+                    await store.log.append(key("a"), events("a", 1, n), n)
+                    assert (await anext(followed)).seq == n + 1
+
+
+async def test_mail_that_is_committed_late_arrives(postgres_url: str) -> None:
+    """Its number is lower than that of mail which arrived before."""
+    async with opened(postgres_url) as store:
+        arrivals = store.inbox.arrivals()
+        await store.log.ends(key("a"))
+        late = await psycopg.AsyncConnection.connect(postgres_url)
+        statement = SQL("SELECT turnloom_offer({}, {}, '\\x01', 'm', {}::bytea, NULL)").format(
+            Literal(TENANT), Literal("late"), Literal(b"{}")
+        )
+        await late.execute(statement)
+        await store.inbox.offer(key("early"), "1", STOP)
+        with anyio.fail_after(PATIENCE):
+            assert await anext(arrivals) == key("early")
+            await late.commit()
+            assert await anext(arrivals) == key("late")
+        await late.close()
+
+
+async def test_a_lease_that_is_over_stores_nothing(postgres_url: str) -> None:
+    """Even if no other process took the run, and whatever the clock of this machine says."""
+    async with opened(postgres_url, lease=60.0) as store:
+        with pytest.raises(LeaseLost):
+            async with store.claims.claim(key("a")) as fence:
+                await store.log.append(key("a"), events("a", 1), 0, fence)
+                await execute(postgres_url, "UPDATE turnloom_claims SET until = clock_timestamp()")
+                assert not await store.claims.held(key("a"))
+                await store.log.append(key("a"), events("a", 1, 1), 1, fence)
+        assert len(await store.log.read(key("a"))) == 1
+
+
+async def test_clocks_that_are_an_hour_apart(postgres_url: str) -> None:
+    """The time of the database counts, on whatever machine."""
+    early, late = FakeClock(), FakeClock()
+    late.time = early.time + timedelta(hours=1)
+    stores = [PostgresStore(postgres_url, CODEC, clock=clock) for clock in (early, late)]
+    try:
+        for store in stores:
+            await store.log.ends(key("a"))
+        clocks = [store.clock for store in stores if store.clock is not None]
+        assert abs(clocks[0].now() - clocks[1].now()) < timedelta(minutes=5)
+        async with stores[0].claims.claim(key("a")):
+            holder = await stores[1].claims.held(key("a"))
+            assert holder is not None and holder.seconds is not None and holder.seconds > 0
+    finally:
+        for store in stores:
+            await store.aclose()
