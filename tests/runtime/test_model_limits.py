@@ -29,14 +29,21 @@ async def limited(app: Loom, run: Run) -> list[str]:
 @pytest.mark.parametrize("name", ["fast", "*"])
 async def test_calls_at_once(folder: str, name: str) -> None:
     configure(f'[limits.models]\n"{name}" = {{ at_once = 1 }}\n')
-    load = ModelLoad()
+    load = ModelLoad(held=True)
     async with Loom(store="memory", engine=load) as app:
-        runs = [await app.start(folder) for _ in range(3)]
+        runs = [await app.start(folder)]
+        await load.begun.wait()
+        runs += [await app.start(folder) for _ in range(2)]
+        for run in runs[1:]:
+            async for event in run.events():
+                if event.kind == "model.limited":
+                    assert event.data.reason == "1 at once"
+                    break
+        load.release.set()
         for run in runs:
             assert (await run.finished()).kind == "run.finished"
-        assert load.most == 1
-        reasons = [each for run in runs for each in await limited(app, run)]
-        assert reasons and set(reasons) == {"1 at once"}
+        assert (load.calls, load.most) == (3, 1)
+        assert await limited(app, runs[0]) == []
         for run in runs:
             assert (await app.history.replay(run.id)).divergence is None
 

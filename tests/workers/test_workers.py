@@ -3,7 +3,11 @@
 import asyncio
 import os
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,10 @@ from tests.workers.crew import FOLDERS, all_ended, crew_of, lost, repeated, unti
 from tests.workers.effects import executions
 from tests.workers.limits import ModelLoad, limited_folder
 from tests.workers.shop import Order, Receipt, Ticket, declare, orders
-from turnloom import Loom
+from turnloom import Flow, Loom
+from turnloom.adapters.procrastinate import ProcrastinateScheduler
+from turnloom.errors import UsageError
+from turnloom.log.spec import RunKey
 
 pytestmark = pytest.mark.doors
 
@@ -132,12 +139,13 @@ async def test_limits_hold_over_all_workers(
     limits = "[limits.models]\nfast = { at_once = 1 }\n"
     Path("turnloom.toml").write_text(limits)  # noqa: ASYNC240 - nothing else runs yet
     monkeypatch.setenv("EFFECTS", str(tmp_path / "effects"))
+    monkeypatch.setenv("EFFECT_SECONDS", "0.3")
     folder, load = limited_folder(tmp_path), ModelLoad()
 
-    def shared() -> Loom:
-        return Loom(store=postgres_url, scheduler="procrastinate", lease=30.0, engine=load)
+    def opened() -> Loom:
+        return shared(postgres_url, engine=load)
 
-    async with shared() as one, shared() as other, shared() as app:
+    async with opened() as one, opened() as other, opened() as app:
         working = [asyncio.ensure_future(each.serving.work(4)) for each in (one, other)]
         for each in (one, other):
             declare(each)
@@ -150,7 +158,85 @@ async def test_limits_hold_over_all_workers(
         await board.run_until_idle(60)
         items, total = await board.query_artifacts(count=True)
         assert total == 18
-        assert shop.most_receipts == 2
+        assert 1 <= shop.most_receipts <= 2
         for each in working:
             each.cancel()
         await asyncio.wait(working)
+
+
+def shared(url: str, **settings: Any) -> Loom:
+    return Loom(store=url, scheduler="procrastinate", lease=30.0, **settings)
+
+
+@asynccontextmanager
+async def one_worker(url: str, *flows: Flow[Any], **settings: Any) -> AsyncGenerator[None]:
+    """A worker in this process."""
+    async with shared(url, **settings) as worker:
+        for flow in flows:
+            worker.register_flow(flow)
+        working = asyncio.ensure_future(worker.work(4))
+        try:
+            yield
+        finally:
+            working.cancel()
+            await asyncio.wait({working})
+
+
+async def test_answers_retries_and_forks_from_a_program_that_drives_nothing(
+    postgres_url: str,
+) -> None:
+    fails = [True]
+
+    def unsure(order: Order) -> dict[str, Any]:
+        if fails:
+            raise ValueError("not yet")
+        return {"number": order.number + 1}
+
+    flow = Flow("asks", Order).start_with(unsure).await_approval("local").finally_(same)
+    async with one_worker(postgres_url, flow), shared(postgres_url) as app:
+        app.register_flow(flow)
+        run = await app.start(flow, Order(number=1))
+        assert (await run.outcome()).status == "failed"
+        fails.clear()
+        await run.retry()
+        waiting = await run.outcome()
+        assert (waiting.status, waiting.state.number) == ("waiting", 2)
+        (question,) = await run.questions()
+        position = (await app.history.events(run.id))[-1].seq
+        assert await run.answer(question.id, "approve") is not None
+        assert (await run.outcome()).status == "finished"
+        fork = await run.fork(position)
+        assert (await fork.outcome()).status == "waiting"
+        assert await fork.cancel()
+        assert (await fork.finished()).kind == "run.cancelled"
+
+
+def same(order: Order) -> dict[str, Any]:
+    return {}
+
+
+class Forgetful(ProcrastinateScheduler):
+    """Misses every wake, as a program that dies right after its commit."""
+
+    async def wake(self, run: RunKey, at: datetime | None = None) -> None:
+        """Do nothing."""
+
+
+async def test_a_missed_wake_is_made_up_for(postgres_url: str) -> None:
+    quick = Flow("quick", Order).start_with(same).finally_(same, name="end")
+    scheduler = Forgetful(postgres_url)
+    async with Loom(store=postgres_url, scheduler=scheduler) as app:
+        run = await app.start(quick, Order())
+        assert await scheduler.status(RunKey("local", run.id)) == "idle"
+        async with one_worker(postgres_url, quick, sweep=0.2):
+            assert (await run.outcome()).status == "finished"
+    await scheduler.aclose()
+
+
+async def test_schedulers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        await Loom(store="memory").work()
+    assert caught.value.code == UsageError.code
+    with pytest.raises(UsageError) as caught:
+        await Loom(store=tmp_path / "runs.db", scheduler="procrastinate").runs()
+    assert caught.value.code == UsageError.code

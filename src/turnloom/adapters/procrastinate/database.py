@@ -204,7 +204,7 @@ class JobDatabase:
                 raise StoreUnavailable(
                     f"The tables of the scheduler in {self._address} are of another release of "
                     f"Turnloom (schema {found['version']}; this release uses {VERSION}). Use that "
-                    "release, or run `turnloom store migrate`."
+                    "release, or choose another database for the store."
                 )
 
     async def _create(self, connection: psycopg.AsyncConnection[dict[str, Any]]) -> None:
