@@ -76,7 +76,14 @@ class Site:
     def turnloom(self, *arguments: str) -> str:
         """The output of a command beside the server, on its store."""
         command = [sys.executable, "-m", "turnloom", *arguments]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -53,7 +53,7 @@ def told(site: Site) -> Told:
     site.turnloom("run", "workflows/Interview", "--quiet")
     site.turnloom("run", str(marathon(site.folder, 300)), "--quiet")
     listed = json.loads(site.turnloom("runs", "--json"))
-    ids = {each["workflow"]: each["run"] for each in listed}
+    ids = {each["workflow"]: each["run"] for each in reversed(listed)}  # the latest of each
     names = ("Interview", "research", "review", "orders", "Marathon")
     return Told(*(ids[name] for name in names))
 

@@ -102,7 +102,7 @@ def test_what_was_left_out_is_grouped_and_opens(visit: Visitor, told: Told) -> N
     page = visit().open(f"/runs/{told.research}/context")
     left = page.get_by_role("region", name="Left out")
     expect(left.locator(".group")).to_have_count(2)
-    expect(left.locator(".group").first.locator("li")).to_have_count(5)
+    expect(left.locator(".group").first.locator("li")).to_have_count(6)
     left.get_by_role("button", name="What if").click()
     left.get_by_role("spinbutton").fill("0.1")
     expect(left.locator("output")).to_contain_text("#")

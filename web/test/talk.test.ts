@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { ChatEvent } from '../src/api/events';
 import { folded } from '../src/api/log';
 import { makeTalk } from '../src/chat/talk';
-import { uiOf } from '../src/chat/ui';
+import { simplified, uiOf } from '../src/chat/ui';
 import { validator } from '../src/chat/validator';
 import { matches, parseListing, writeListing } from '../src/runs/filters';
 import { axisOf } from '../src/run/axis';
@@ -108,4 +108,10 @@ test('idle stretches are short, and the order of moments is kept', () => {
   expect(places[4]).toBe(1);
   expect((places[3] ?? 1) - (places[1] ?? 0)).toBeLessThan(0.1);
   expect(axisOf([])(3)).toBe(0);
+});
+
+test('what may be null may be left empty', () => {
+  const nullable = { anyOf: [{ type: 'string' }, { type: 'null' }], default: null };
+  const schema = { properties: { a: nullable, b: nullable }, required: ['b'] };
+  expect(simplified(schema as never).properties).toEqual({ a: { type: 'string' }, b: nullable });
 });

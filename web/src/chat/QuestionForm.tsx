@@ -4,7 +4,7 @@ import Form from '@rjsf/core';
 import type { RJSFSchema } from '@rjsf/utils';
 
 import type { Json, Question } from '../api/explanations';
-import { uiOf } from './ui';
+import { simplified, uiOf } from './ui';
 import { validator } from './validator';
 
 interface Props {
@@ -14,7 +14,7 @@ interface Props {
 }
 
 export default function QuestionForm({ question, isSending, send }: Props) {
-  const schema = (question.schema ?? ANYTHING) as RJSFSchema;
+  const schema = simplified(question.schema ?? ANYTHING);
   return (
     <Form
       className="question-form"

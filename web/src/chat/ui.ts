@@ -2,6 +2,28 @@
 
 import type { RJSFSchema, UiSchema } from '@rjsf/utils';
 
+/** A schema for people: what may be null may be left empty instead. */
+export function simplified(schema: RJSFSchema): RJSFSchema {
+  const properties: NonNullable<RJSFSchema['properties']> = {};
+  for (const [name, each] of Object.entries(schema.properties ?? {})) {
+    const isNeeded = schema.required?.includes(name) === true;
+    if (typeof each === 'boolean') properties[name] = each;
+    else properties[name] = isNeeded ? simplified(each) : withoutNull(each);
+  }
+  return schema.properties === undefined ? schema : { ...schema, properties };
+}
+
+function withoutNull(schema: RJSFSchema): RJSFSchema {
+  const { anyOf, default: given, ...rest } = schema;
+  const some = (anyOf ?? []).filter((each) => typeof each !== 'boolean' && each.type !== 'null');
+  const [only] = some;
+  if (anyOf === undefined || some.length !== 1 || typeof only !== 'object') {
+    return simplified(schema);
+  }
+  const kept = given === null || given === undefined ? {} : { default: given };
+  return simplified({ ...only, ...rest, ...kept });
+}
+
 const FEW = 6;
 
 /** Few choices are all in sight; long texts get room. */
