@@ -6,13 +6,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
 from tests.support.browsers import browser
 
@@ -32,6 +32,7 @@ ARGUMENTS = (
 
 # What a page may take on a busy machine, in milliseconds.
 PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 
 def make(verb: str) -> None:
@@ -62,25 +63,39 @@ class Site:
     folder: Path
     process: "subprocess.Popen[str]" = field(repr=False)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of programs that use the store of the server."""
+        return {**os.environ, "TURNLOOM_STORE": str(self.folder / ".turnloom/turnloom.db")}
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
+
     def turnloom(self, *arguments: str) -> str:
         """The output of a command beside the server, on its store."""
         command = [sys.executable, "-m", "turnloom", *arguments]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
 
 @contextmanager
-def serving(
-    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
-) -> Generator[Site]:
-    """Serve what is in a folder at a free port."""
+def serving(folder: Path, *arguments: str, port: int = 0) -> Generator[Site]:
+    """Serve what is in a folder, at a free port unless one is named."""
     make("web")
-    command = [sys.executable, "-u", "-m", "turnloom", "serve", "--port", "0", *arguments]
+    command = [sys.executable, "-u", "-m", "turnloom", "serve", "--port", str(port), *arguments]
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,9 +1,10 @@
 /** A question as a form, made from its JSON Schema. */
 
 import Form from '@rjsf/core';
-import type { RJSFSchema, UiSchema } from '@rjsf/utils';
+import type { RJSFSchema } from '@rjsf/utils';
 
 import type { Json, Question } from '../api/explanations';
+import { simplified, uiOf } from './ui';
 import { validator } from './validator';
 
 interface Props {
@@ -13,7 +14,7 @@ interface Props {
 }
 
 export default function QuestionForm({ question, isSending, send }: Props) {
-  const schema = (question.schema ?? ANYTHING) as RJSFSchema;
+  const schema = simplified(question.schema ?? ANYTHING);
   return (
     <Form
       className="question-form"
@@ -35,23 +36,3 @@ export default function QuestionForm({ question, isSending, send }: Props) {
 
 // A tool that says nothing about its answer takes any.
 const ANYTHING: RJSFSchema = { type: 'string', title: 'Answer' };
-
-const FEW = 6;
-
-/** Few choices are all in sight; long texts get room. */
-export function uiOf(schema: RJSFSchema): UiSchema {
-  const ui: UiSchema = {};
-  for (const [name, each] of Object.entries(schema.properties ?? {})) {
-    if (typeof each === 'boolean') continue;
-    ui[name] = each.type === 'object' ? uiOf(each) : widgetOf(each);
-  }
-  return { ...widgetOf(schema), ...ui };
-}
-
-function widgetOf(schema: RJSFSchema): UiSchema {
-  if (schema.type === 'boolean') return { 'ui:widget': 'radio' };
-  if (schema.enum !== undefined && schema.enum.length <= FEW) return { 'ui:widget': 'radio' };
-  const isLong =
-    schema.type === 'string' && schema.enum === undefined && schema.format === undefined;
-  return isLong && (schema.maxLength ?? 1000) > 80 ? { 'ui:widget': 'textarea' } : {};
-}

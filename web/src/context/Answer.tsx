@@ -37,6 +37,9 @@ export function Answer({ turn }: { turn: TurnExplained }) {
   );
 }
 
+/** A type without its module. */
+const bareType = (name: string): string => name.split('.').at(-1) ?? name;
+
 type Inner = Step | NonNullable<Extract<Step, { within?: unknown }>['within']>[number];
 
 function entriesOf(step: Inner): Entry[] {
@@ -57,7 +60,11 @@ function ownEntry(step: Inner): Entry | null {
         <Secrets text={step.text} />,
       );
     case 'output':
-      return entry(step.seq, `gave ${step.model}`, <Secrets text={preview(step.output, 600)} />);
+      return entry(
+        step.seq,
+        `gave ${bareType(step.model)}`,
+        <Secrets text={preview(step.output, 600)} />,
+      );
     case 'refused output':
       return entry(step.seq, 'was refused', <Secrets text={step.problem} />);
     case 'model call':
@@ -109,11 +116,7 @@ function ownEntry(step: Inner): Entry | null {
     case 'retry':
       return entry(step.seq, 'failed', <Secrets text={`attempt ${step.n}: ${step.message}`} />);
     case 'artifact':
-      return entry(
-        step.seq,
-        step.made ? 'made' : 'published',
-        step.artifact.type.split('.').at(-1),
-      );
+      return entry(step.seq, step.made ? 'made' : 'published', bareType(step.artifact.type));
     default:
       return null;
   }

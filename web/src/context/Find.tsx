@@ -81,7 +81,9 @@ export function Find({ run, text, found, isSearching, search, open }: Props) {
 
 function Entered(props: { run: string; found: BlameExplained; prompts: number }) {
   const { run, found, prompts } = props;
-  const first = found.entries[0];
+  // What prompts show came from there; the text may also stand where no prompt had it from.
+  const entered = found.places.find((each) => each.kind === 'frame.assembled')?.entered;
+  const first = found.entries.find((each) => each.seq === entered) ?? found.entries[0];
   if (first === undefined) return <p>It occurs nowhere in this run.</p>;
   return (
     <p>

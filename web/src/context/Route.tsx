@@ -23,7 +23,7 @@ export function Route({ turn, files }: Props) {
   const { data } = useRoute(turn.run, turn.onward?.seq ?? null);
   const published = turn.steps.filter((step) => step.type === 'artifact');
   return (
-    <footer className="route" aria-label="What came next">
+    <section className="route" aria-label="What came next">
       {turn.onward === null && published.length === 0 && (
         <span className="soft">
           {turn.status === 'open' ? 'The turn is not over yet.' : 'Nothing followed this turn.'}
@@ -39,7 +39,7 @@ export function Route({ turn, files }: Props) {
         ) : (
           <Explained route={data} turn={turn} files={files} />
         ))}
-    </footer>
+    </section>
   );
 }
 

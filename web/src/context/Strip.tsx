@@ -29,6 +29,8 @@ export function Strip({ frames, turn, hits, choose }: Props) {
     getScrollElement: () => scroller.current,
     estimateSize: () => width,
     overscan: 12,
+    scrollPaddingStart: 40,
+    scrollPaddingEnd: 40,
   });
   const selected = turn === null ? -1 : (frames.byTurn.get(turn) ?? -1);
   useEffect(() => {

@@ -12,10 +12,14 @@ export interface Interval {
 // The most that a stretch without work takes, as a part of all work.
 const IDLE = 0.04;
 
+const ENDS = new Set(['finished', 'failed', 'cancelled']);
+
 /** The interval of a row, in seconds since the first. */
 export function intervalOf(row: TimelineRow, first: number): Interval {
   const start = (Date.parse(row.at) - first) / 1000;
-  return { start, end: start + (row.seconds ?? 0), isBusy: row.what !== 'question' };
+  // The row of the end has the duration of the whole run.
+  const seconds = ENDS.has(row.what) ? 0 : (row.seconds ?? 0);
+  return { start, end: start + seconds, isBusy: row.what !== 'question' };
 }
 
 /** A function from seconds to a share between 0 and 1. */
