@@ -32,13 +32,20 @@ if TYPE_CHECKING:
     from turnloom.app.choosing import RunChoice as RunChoice
     from turnloom.app.feedback import Opinion as Opinion
     from turnloom.app.feedback import RunFeedback as RunFeedback
+    from turnloom.app.guards import AgentBelief as AgentBelief
+    from turnloom.app.guards import BudgetUse as BudgetUse
+    from turnloom.app.guards import GuardRecords as GuardRecords
     from turnloom.app.keys import ApiKeys as ApiKeys
     from turnloom.app.keys import AuditLog as AuditLog
     from turnloom.app.keys import Authentication as Authentication
     from turnloom.app.loom import LoomSettings as LoomSettings
     from turnloom.app.schedules import Schedules as Schedules
+    from turnloom.app.serving import Serving as Serving
     from turnloom.app.view import BoardView as BoardView
     from turnloom.app.view import LoomView as LoomView
+    from turnloom.app.workflows import ServedWorkflow as ServedWorkflow
+    from turnloom.app.workflows import ShownWorkflow as ShownWorkflow
+    from turnloom.app.workflows import Workflows as Workflows
     from turnloom.assembly.events import Withheld as Withheld
     from turnloom.assembly.logic.assembled import AssembledContext as AssembledContext
     from turnloom.assembly.ports import VectorSearch as VectorSearch
@@ -144,10 +151,12 @@ if TYPE_CHECKING:
     from turnloom.errors import StoreUnavailable as StoreUnavailable
     from turnloom.errors import ToolServerError as ToolServerError
     from turnloom.errors import TurnloomError as TurnloomError
+    from turnloom.errors import UnknownCollection as UnknownCollection
     from turnloom.errors import UnknownFlow as UnknownFlow
     from turnloom.errors import UnknownKind as UnknownKind
     from turnloom.errors import UnknownRun as UnknownRun
     from turnloom.errors import UnknownType as UnknownType
+    from turnloom.errors import UnknownWorkflow as UnknownWorkflow
     from turnloom.errors import UsageError as UsageError
     from turnloom.errors import WorkflowGone as WorkflowGone
     from turnloom.errors import WriteRefused as WriteRefused
@@ -260,11 +269,14 @@ _NAMES = {
         "Run",
     ),
     "turnloom.app.choosing": ("RunChoice",),
+    "turnloom.app.guards": ("AgentBelief", "BudgetUse", "GuardRecords"),
     "turnloom.app.loom": ("LoomSettings",),
+    "turnloom.app.serving": ("Serving",),
     "turnloom.app.view": (
         "BoardView",
         "LoomView",
     ),
+    "turnloom.app.workflows": ("ServedWorkflow", "ShownWorkflow", "Workflows"),
     "turnloom.assembly.events": ("Withheld",),
     "turnloom.assembly.logic.assembled": ("AssembledContext",),
     "turnloom.assembly.ports": ("VectorSearch",),
@@ -383,7 +395,9 @@ _NAMES = {
         "TurnloomError",
         "UnknownFlow",
         "UnknownKind",
+        "UnknownCollection",
         "UnknownRun",
+        "UnknownWorkflow",
         "UnknownType",
         "UsageError",
         "WorkflowGone",

@@ -98,7 +98,17 @@ async def test_runs_are_listed_in_pages(tmp_path: Path) -> None:
         then = (await client.get(f"/runs?limit=3&workflow=Short&cursor={first['next']}")).json
         listed = [each["run"] for page in (first, then) for each in page["items"]]
         assert listed == runs[::-1] and then["next"] is None
-        assert (await client.get("/runs?workflow=None")).json["items"] == []
+        await at.app.handle(runs[0]).finished()
+        for chosen, count in (
+            ("workflow=None", 0),
+            ("since=1h&status=finished&status=unfinished", 5),
+            ("since=2030-01-01T00:00:00Z", 0),
+            ("until=1h", 0),
+            ("feedback=quality", 0),
+        ):
+            assert len((await client.get(f"/runs?{chosen}")).json["items"]) == count, chosen
+        waiting = await started(client)
+        assert waiting in str((await client.get("/runs?unfinished=true")).json)
         assert (await client.get("/runs?status=odd")).code == "TURNLOOM-USAGE"
         events = (await client.get(f"/runs/{runs[0]}/events?limit=2")).json
         assert [each["seq"] for each in events["items"]] == [1, 2] and events["next"] == 2

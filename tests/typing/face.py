@@ -23,7 +23,7 @@ MODULES = (
 GIVEN = frozenset(
     {
         *("AgentBuilder", "Board", "BoardView", "Context", "Definition", "Explanations"),
-        *("History", "LoomView", "Run", "StepContext"),
+        *("GuardRecords", "History", "LoomView", "Run", "Serving", "StepContext", "Workflows"),
     }
 )
 

@@ -34,8 +34,38 @@ async def show(app: t.Loom) -> None:
     assert boss.explain and boss.history and boss.principal.may("keys")
 
 
+async def serve(app: t.Loom) -> None:
+    """A process serves workflows by name."""
+    app.register_flow(build())
+    served: list[t.ServedWorkflow] = app.workflows.served("acme")
+    assert_type(app.workflows, t.Workflows)
+    name = next(each.name for each in served if each.form == "flow")
+    assert_type(await app.workflows.show(name), t.ShownWorkflow)
+    assert await app.workflows.check(name) == [] and await app.workflows.graph(name)
+    flow = app.workflows.flow(name)
+    assert flow is not None and app.workflows.state(flow, {"topic": "x"})
+    try:
+        app.workflows.folder("none")
+    except t.UnknownWorkflow as error:
+        assert error.code
+    try:
+        app.as_principal(t.Principal("acme", "boss", "admin")).collection("none")
+    except t.UnknownCollection as error:
+        assert error.code
+    assert_type(app.serving, t.Serving)
+    assert await app.serving.pick_up() >= 0 and await app.serving.drain(60) == 0
+    assert (await app.serving.health())["store"] == "ok"
+    assert_type(app.guards, t.GuardRecords)
+    beliefs: list[t.AgentBelief] = await app.guards.beliefs("x", ["a"])
+    run = await app.start(build(), Draft(topic="x"), app_id="acme")
+    await run.outcome()
+    assert_type(await app.guards.budget(run.id, app_id="acme"), t.BudgetUse)
+    assert not beliefs
+
+
 async def main() -> None:
     """Do all of it."""
     async with t.Loom(store="memory", engine=answers) as app:
         app.board("shop", app_id="acme")
         await show(app)
+        await serve(app)

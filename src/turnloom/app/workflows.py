@@ -92,11 +92,11 @@ class Workflows:
             raise UnknownWorkflow(name)
         return self._folders[name]
 
-    def flow(self, name: str) -> "Flow[Any] | None":
+    def flow(self, name: str) -> "Flow[BaseModel] | None":
         """The flow of a name, if the program declares one."""
         return self._parts().flows.built().get(name)
 
-    def state(self, flow: "Flow[Any]", given: Json) -> "BaseModel":
+    def state(self, flow: "Flow[BaseModel]", given: Json) -> "BaseModel":
         """The state that a run of a flow begins with, from JSON.
 
         Raises:

@@ -1,11 +1,13 @@
 """Runs: start, list, read, resume, cancel, retry, fork."""
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, cast
 
 import msgspec
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from turnloom.app.choosing import RunChoice
 from turnloom.app.view import LoomView
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
@@ -103,22 +105,44 @@ async def start_run(
     return reply(found, 201, {"Location": f"/api/v1/runs/{run.id}"})
 
 
-@router.get("/runs", operation_id="list_runs", summary="List runs", **replies.of(RunPage))
-async def list_runs(
-    view: View,
-    limit: Limit = 50,
-    cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+def _chosen(
     status: Annotated[list[str] | None, Query(description="Only runs with this status.")] = None,
     workflow: Annotated[str | None, Query(description="Only runs of this workflow.")] = None,
     user: Annotated[str | None, Query(description="Only runs of this user.")] = None,
     since: Annotated[
         str | None, Query(description="Only runs begun since: an instant, or an age as `1h`.")
     ] = None,
+    until: Annotated[
+        str | None, Query(description="Only runs begun until: an instant, or an age as `1h`.")
+    ] = None,
+    feedback: Annotated[
+        str | None, Query(description="Only runs with this feedback, as `quality<0.5`.")
+    ] = None,
+) -> RunChoice:
+    """The filter that a request asks for."""
+    given: dict[str, Any] = {"status": status, "workflow": workflow, "user": user}
+    given |= {"since": _time(since), "until": _time(until), "feedback": feedback}
+    return cast(RunChoice, {name: value for name, value in given.items() if value is not None})
+
+
+def _time(word: str | None) -> datetime | str | None:
+    """An instant in ISO 8601, or an age."""
+    try:
+        return None if word is None else datetime.fromisoformat(word)
+    except ValueError:
+        return word
+
+
+@router.get("/runs", operation_id="list_runs", summary="List runs", **replies.of(RunPage))
+async def list_runs(
+    view: View,
+    which: Annotated[RunChoice, Depends(_chosen)],
+    limit: Limit = 50,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+    unfinished: Annotated[bool, Query(description="Only runs that have not ended.")] = False,
 ) -> Response:
     """The runs that you may see."""
-    which: dict[str, Any] = {"status": status, "workflow": workflow, "user": user, "since": since}
-    chosen = {name: value for name, value in which.items() if value is not None}
-    found = await view.runs(limit, before=cursor, **chosen)
+    found = await view.runs(limit, before=cursor, unfinished=unfinished, **which)
     return reply(RunPage(found, found[-1].run if len(found) == limit else None))
 
 
