@@ -174,7 +174,7 @@ async def one_worker(url: str, *flows: Flow[Any], **settings: Any) -> AsyncGener
     async with shared(url, **settings) as worker:
         for flow in flows:
             worker.register_flow(flow)
-        working = asyncio.ensure_future(worker.work(4))
+        working = asyncio.ensure_future(worker.serving.work(4))
         try:
             yield
         finally:
@@ -235,7 +235,7 @@ async def test_a_missed_wake_is_made_up_for(postgres_url: str) -> None:
 
 async def test_schedulers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        await Loom(store="memory").work()
+        await Loom(store="memory").serving.work()
     assert caught.value.code == UsageError.code
     with pytest.raises(UsageError) as caught:
         await Loom(store=tmp_path / "runs.db", scheduler="procrastinate").runs()
