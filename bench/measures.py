@@ -46,6 +46,9 @@ class Size(msgspec.Struct, frozen=True):
     call_rounds: int
     calls: int
     callers: int
+    drives: int
+    wakes: int
+    parked_elsewhere: int
 
 
 FULL = Size(
@@ -68,6 +71,9 @@ FULL = Size(
     call_rounds=3,
     calls=100,
     callers=100,
+    drives=1000,
+    wakes=200,
+    parked_elsewhere=10_000,
 )
 QUICK = Size(
     rounds=1,
@@ -89,6 +95,9 @@ QUICK = Size(
     call_rounds=1,
     calls=5,
     callers=5,
+    drives=40,
+    wakes=5,
+    parked_elsewhere=400,
 )
 
 # A scenario; it measures in its scratch folder.

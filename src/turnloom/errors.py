@@ -9,6 +9,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   ├── InboxFull         as many messages wait for a run as may
+│   ├── CodeMissing       a worker lacks the code of a run, and leaves it to others
 │   └── NotYours          a question belongs to another user or tenant
 ├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
 ├── MessageRejected       a message came in an open turn, and was to be rejected then
@@ -132,6 +133,16 @@ class InboxFull(UsageError):
     """As many messages wait for a run as may."""
 
     code = "TURNLOOM-INBOX-FULL"
+
+
+class CodeMissing(UsageError):
+    """A worker lacks the code of a run, and leaves the run to others. `needs` names the code."""
+
+    code = "TURNLOOM-CODE-MISSING"
+
+    def __init__(self, needs: str, reason: str) -> None:
+        self.needs = needs
+        super().__init__(reason)
 
 
 class NotYours(UsageError):

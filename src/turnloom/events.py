@@ -13,6 +13,7 @@ from turnloom.agents.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    ModelLimited,
     ModelRetried,
     OutputRefused,
     QuestionAnswered,
@@ -170,6 +171,7 @@ RunEvent: TypeAlias = (
     | Event[Literal["model.called"], ModelCalled]
     | Event[Literal["model.answered"], ModelAnswered]
     | Event[Literal["model.retried"], ModelRetried]
+    | Event[Literal["model.limited"], ModelLimited]
     | Event[Literal["model.failed"], ModelFailed]
     | Event[Literal["agent.text"], AgentText]
     | Event[Literal["agent.output"], AgentOutput]
@@ -302,6 +304,7 @@ __all__ = [
     "ModelAnswered",
     "ModelCalled",
     "ModelFailed",
+    "ModelLimited",
     "ModelRetried",
     "OutputRefused",
     "PathEnded",

@@ -35,13 +35,25 @@ def test_keys_for_another_system_are_warnings(turnloom: Call, tmp_path: Path) ->
             startup_mode: BackendOnly
             initial_agent: A
             attachments: {enabled: true}
+            metadata: {version: "1.0.0"}
+            triggers: [{type: scheduled, cron: "0 6 * * 1"}]
+            inputs: {scope: {type: string, required: true}}
+            outputs: {payload: {type: object}}
             """,
         "agents.yaml": """
             A: {image_generation_enabled: true}
             B: {image_generation_enabled: null}
             """,
-        "tools.yaml": "tools: [{agent: A, file: t.py, function: f, artifacts: [x]}]",
-        "ui_config.yaml": "{visual_agents: [A, B], themes: {dark: true}}",
+        "tools.yaml": """
+            tools: [{agent: A, file: t.py, function: f, artifacts: [x],
+            constraints: {read_only: true}, integration: Slack}]""",
+        "ui_config.yaml": """
+            ui_config:
+              visual_agents: [A, B]
+              themes: {dark: true}
+              icon: chart-bar
+              dashboard: {show_in_admin: true}
+            """,
         "t.py": "def f() -> str: return ''",
     }
     write_folder(tmp_path, files, "Talk")
@@ -50,6 +62,10 @@ def test_keys_for_another_system_are_warnings(turnloom: Call, tmp_path: Path) ->
         f"Talk/{part}.yaml" for part in ("agents", "orchestrator", "tools", "ui_config")
     ]
     assert all("W015" in line and "another system" in line for line in told)
+    assert all(f"'{key}'" in told[1] for key in ("metadata", "triggers", "inputs", "outputs"))
+    assert "'constraints' and 'integration'" in told[2] and "'icon' and 'dashboard'" in told[3]
+    write_folder(tmp_path, {"ui_config.yaml": "visual_agent: [A]"}, "Talk")
+    assert "W010 Unknown key 'visual_agent'" in turnloom("check", "Talk", code=2).out
 
 
 def test_a_null_is_the_same_as_no_key(tmp_path: Path) -> None:

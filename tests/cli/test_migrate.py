@@ -2,10 +2,15 @@
 
 import json
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
-from tests.support.folders import write_folder
+from tests.support.folders import contents, write_folder
+from turnloom.adapters.files import replace_files, undo_replacement
+from turnloom.errors import UsageError
 
 BEFORE = {
     "schema_overview": {"enabled": True},
@@ -81,6 +86,68 @@ def test_a_full_disk_leaves_everything_as_it_was(turnloom: Call, tmp_path: Path)
     )
     assert "context_variables.yaml" in done.err
     assert file.read_text("utf-8") == YAML and sorted(file.parent.iterdir()) == listed
+
+
+HANDOFFS = "handoffs: [{from: Poet, to: Critic}, {from: Critic, to: terminate}]"
+COMPUTED = YAML + "  - {name: lines, type: integer, source: {type: computed}, default: 0}\n"
+
+
+@pytest.mark.parametrize("written", range(4))
+def test_a_migration_that_was_killed_can_be_undone(
+    written: int, turnloom: Call, tmp_path: Path
+) -> None:
+    folder = write(tmp_path, "context_variables.yaml", COMPUTED).parent
+    (folder / "handoffs.yaml").unlink()
+    (folder / "data").mkdir()
+    (folder / "data" / "rules.yaml").write_text(HANDOFFS, "utf-8")
+    (folder / "handoffs.yaml").symlink_to("data/rules.yaml")
+    before = contents(folder)
+    turnloom("migrate", "Chat")
+    record = json.loads((folder / ".migration.json").read_text("utf-8"))
+    assert record["finished"] and len(record["digests"]) == 4
+    for file in list(record["digests"])[written:]:  # these were not written when it was killed
+        if file in record["backups"]:
+            former = (folder / record["backups"][file]).read_bytes()
+            (folder / file).write_bytes(former)
+        else:
+            (folder / file).unlink()
+    (folder / ".migration.json").write_text(json.dumps({**record, "finished": False}), "utf-8")
+    assert "--undo" in turnloom("migrate", "Chat", code=2).err
+    turnloom("migrate", "Chat", "--undo")
+    assert contents(folder) == before and (folder / "handoffs.yaml").is_symlink()
+    turnloom("migrate", "Chat")
+    assert "def derive_lines" in (folder / "derivations.py").read_text("utf-8")
+
+
+def test_a_migration_that_was_killed_at_once_replaced_nothing(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    folder = write(tmp_path, "context_variables.yaml", YAML).parent
+    before = contents(folder)
+    (folder / ".migration.json").write_text("", "utf-8")
+    assert "under way" in turnloom("migrate", "Chat", code=2).err
+    turnloom("migrate", "Chat", "--undo")
+    assert contents(folder) == before
+
+
+def test_migrations_at_once_lose_nothing(tmp_path: Path) -> None:
+    folder = write(tmp_path, "context_variables.yaml", YAML).parent
+    before = contents(folder)
+
+    def attempt(number: int) -> bool:
+        try:
+            replace_files(str(folder), {"context_variables.yaml": "{}", "new.py": "x"}, "report")
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        done = [*pool.map(attempt, range(16))]
+    assert any(done)
+    assert len(list(folder.glob("*.bak*"))) >= done.count(True)
+    for _ in range(done.count(True)):
+        undo_replacement(str(folder))
+    assert contents(folder) == before
 
 
 def test_what_cannot_be_read_is_left_alone(turnloom: Call, tmp_path: Path) -> None:

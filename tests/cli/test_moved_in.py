@@ -308,7 +308,7 @@ def test_a_refused_condition_comes_with_the_variable_that_does_it(
     files["context_variables.yaml"] += f"  {pasted[0]}\n"
     files["handoffs.yaml"] = rules.replace("CONDITION", pasted[-1])
     if kind == "function":
-        files["derivations.py"] = f"import turnloom\n\n{pasted[2]}\n"
+        files["derivations.py"] = f"{pasted[2]}\n"
     out = ran(turnloom, tmp_path, files)
     assert "A: Two." in out and "A: Three." not in out and "B: Bye." in out
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cli.conftest import Call
 from tests.support.documents import into_sqlite
-from tests.support.folders import write_folder
+from tests.support.folders import contents, write_folder
 
 # 2025: JSON, with the lists of the first formats.
 JSON_FOLDER: dict[str, Any] = {
@@ -154,15 +154,6 @@ YAML_FOLDER = {
 }
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder by its path."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-
-
 def codes(checked: str) -> list[str]:
     """The codes in a check's output, in order."""
     return [word for line in checked.splitlines() for word in line.split()[1:2] if word[0] == "W"]
@@ -221,7 +212,8 @@ def test_the_yaml_generation(turnloom: Call, tmp_path: Path) -> None:
         assert said in done.out, said
     assert not turnloom("check", "Advisor").out
     run = ("run", "Advisor", "--app-id", "acme", "--user", "ann")
-    assert "Take the bus." in turnloom(*run).out
+    out = turnloom(*run).out
+    assert "Take the bus." in out and out.count("Write derive_word_count") == 1
     log = turnloom("log", "last", "--app-id", "acme", "--json").out
     found = values(log)
     assert (found["tier"], found["open_order"]) == ("basic", "17")

@@ -39,6 +39,7 @@ def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: 
         "observer_queue = 10000  # default",
         "observer_drain = 5.0  # default",
         "lease = 30.0  # default",
+        "sweep = 60.0  # default",
         "window = 0  # default",
         'durability = "effect"  # default',
         'synchronous = "normal"  # default',

@@ -26,6 +26,7 @@ WARNINGS = {
     "W034",
     "W038",
     "W046",
+    "W047",
     "W054",
     "W064",
     "W065",
@@ -199,13 +200,15 @@ def test_an_older_shape_is_one_problem() -> None:
 def test_older_sources_are_one_problem() -> None:
     variables = """
         definitions:
-          done: {type: boolean, source: {type: state, default: false, triggers: [{trigger: x}]}}
+          done:
+            type: boolean
+            source: {type: state, persist: true, transitions: [{to: true, trigger: WHEN}]}
           tier: {type: string, source: {type: config, env_var: TIER, default: 3}}
           stage: {type: string, source: {type: computed, inputs: [tier]}}
         agents: {A: {variables: [done, tier]}, B: {variables: [stage]}}
-        """
+        """.replace("WHEN", "{type: agent_text, agent: A, match: {equals: x}, ui_hidden: true}")
     (problem,) = examine({**RIGHT, "context_variables.yaml": variables})[1]
-    assert (problem.code, problem.line) == ("W014", 2)
+    assert (problem.code, problem.line) == ("W014", 4)
     assert "turnloom migrate" in problem.remedy and "static" not in str(problem)
     for word in ("'done'", "'tier'", "'stage'", "'state'", "'config'", "'computed'"):
         assert word in problem.message

@@ -22,6 +22,30 @@ def marked(files: dict[str, str]) -> set[tuple[str, int, str]]:
 
 
 ENTRIES = {
+    "an agent without a name, which is one of several that are missing": {
+        "agents.yaml": """
+            agents:
+            - {name: A, system_message: x}
+            - {system_message: y}           # W011
+            """,
+        "handoffs.yaml": """
+            - {source_agent: A, target_agent: B, handoff_type: after_work}          # W020
+            - {source_agent: C, target_agent: terminate, handoff_type: after_work}  # W020
+            """,
+        "context_variables.yaml": """
+            definitions:
+            - {type: boolean, source: {type: derived}}      # W011
+            agents:
+              A: {variables: [x, y]}                        # W021
+            """,
+    },
+    "a handoff of an older guide": {
+        "handoffs.yaml": """
+            handoffs:
+            - {from: A, to: B}                         # W014
+            - {from: B, to: terminate, trigger: done}  # W010
+            """,
+    },
     "a tool": {
         "tools.yaml": """
             tools:
@@ -57,6 +81,37 @@ ENTRIES = {
                   - type: tool_response
                     tool: nothing           # W045
                     staus: any              # W010
+                  - type: agent_text
+                    agent: A
+                    match:
+                      regex: (              # W025
+                  - type: agent_text
+                    agent: A
+                    match: {equals: x}
+                    value: maybe            # W024
+            """,
+    },
+    "an older source": {
+        "context_variables.yaml": """
+            definitions:
+            - name: done
+              type: boolean
+              source:
+                type: state                 # W014
+                defualt: false              # W010
+                triggers:
+                - type: agent_text          # W011
+                  agnt: A                   # W010
+                  match: {equals: x}
+                - {type: wat, agent: A}     # W012
+                - {type: agent_text, agent: A, regex: (}      # W025
+                - {type: agent_text, agent: A}                # W011
+                - {type: ui_response, tool: f, ui_hiden: 1}   # W010 W011 W045
+                transitions: []
+                persist: true
+            - name: stored
+              source: {type: data_reference, fields: [x]}     # W011
+            agents: [{agent_name: A, variables: [done, stored]}]
             """,
     },
     "a variable": {
@@ -107,12 +162,12 @@ ENTRIES = {
             - trigger: sometimes            # W012
               agent: Noone                  # W020
               file: a.py
-              function: f
+              function: missing             # W043
             """,
         "hooks.yaml": """
             - hook_type: sometimes          # W012
               hook_agent: Nobody            # W020
-              filename: a.py
+              filename: gone.py
               function: f
             """,
         "a.py": "def f() -> None: ...\n",
@@ -135,7 +190,10 @@ ENTRIES = {
 }
 
 # Files that are missing are reported at the first line of their entry.
-GONE = {"a tool": [("Flow/tools.yaml", 2, "W040")], "a hook": [("Flow/tools.yaml", 2, "W040")]}
+GONE = {
+    "a tool": [("Flow/tools.yaml", 2, "W040")],
+    "a hook": [("Flow/tools.yaml", 2, "W040"), ("Flow/hooks.yaml", 1, "W040")],
+}
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

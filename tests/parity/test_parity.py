@@ -28,6 +28,7 @@ from tests.parity.observer_effects import OBSERVER_SETTINGS
 from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
+from tests.parity.sweep_effects import SWEEP_SETTINGS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.parity.upkeep_effects import UPKEEP_SETTINGS
 from tests.parity.window_effects import WINDOW_SETTINGS
@@ -43,7 +44,6 @@ from turnloom import (
     Weights,
     wiring,
 )
-from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
 from turnloom.agents.spec import DeclaredServer, ProviderChoice
 from turnloom.app.loom import LoomSettings
@@ -522,20 +522,6 @@ async def environment_of_the_app(folder: str) -> None:
         assert "mine" in str(explained)
 
 
-async def scheduler_of_the_app(folder: str) -> None:
-    woken: list[str] = []
-
-    class Waking(InlineScheduler):
-        async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-            woken.append(run.id)
-            await super().wake(run, at)
-
-    async with Loom(store="memory", engine=quiet, scheduler=Waking(FakeClock())) as app:
-        run = await app.start(folder)
-        await run.finished()
-        assert woken == [run.id]
-
-
 async def connection_of_the_app(folder: str) -> None:
     declare_server(folder)
     server, asked = FakeToolServer(), list[str]()
@@ -558,7 +544,7 @@ APP: dict[str, Callable[[str], Any]] = {
     "Loom.clock": clock_of_the_app,
     "Loom.entropy": entropy_of_the_app,
     "Loom.environment": environment_of_the_app,
-    "Loom.scheduler": scheduler_of_the_app,
+    **SWEEP_SETTINGS,
     **OBSERVER_SETTINGS,
     **WINDOW_SETTINGS,
     **DURABILITY_SETTINGS,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.doors.forms import answer
+from tests.parity.sweep_effects import SWEEP_SETTINGS
 from turnloom import Loom, TurnloomError
 from turnloom.testing import FakeClock
 
@@ -66,6 +67,7 @@ async def tenants_of_a_file(folder: str) -> None:
 
 
 UPKEEP_SETTINGS: dict[str, Callable[[str], Any]] = {
+    **SWEEP_SETTINGS,
     "Loom.retention": retention_of_the_app,
     "Settings.retention": retention_of_a_file,
     "Loom.keep_failed": keep_failed_of_the_app,

@@ -132,3 +132,12 @@ def as_json(files: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _json(text: str) -> str:
     return json.dumps(YAML(typ="safe").load(dedent(text)))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder by its path."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }

@@ -36,6 +36,9 @@ class HandScheduler:
     async def cancel(self, run: RunKey) -> None:
         """Nothing runs that could be interrupted."""
 
+    async def drain(self) -> None:
+        """Nothing runs that could be waited for."""
+
     async def status(self, run: RunKey) -> Status:
         """No run waits for a slot."""
         return "idle"

@@ -82,8 +82,9 @@ def test_the_allowed_forms_are_read(text: str, terms: list[tuple[str, Json]]) ->
         "a.b == true",
         "a[0] == true",
         "a == b",
-        "a == null",
-        "a == None",
+        "a == nothing",
+        "a == NoneType",
+        "not true",
         "true == a",
         "a is truely",
         "a is trueAND b is true",
@@ -119,7 +120,10 @@ def test_no_text_is_read_as_something_else(text: str) -> None:
     except ValueError as error:
         assert FORM in str(error)
         return
-    assert 1 <= len(read.terms) <= 2
+    if not read.terms:
+        assert text.strip().lower() == "true"
+        return
+    assert len(read.terms) <= 2
     assert parse_condition(" AND ".join(written(term) for term in read.terms)) == read
 
 
@@ -128,6 +132,13 @@ def written(term: Term) -> str:
         quote = "'" if '"' in term.value else '"'
         return f"${{{term.name}}} == {quote}{term.value}{quote}"
     return f"${{{term.name}}} == {term.value!r}"
+
+
+def test_a_condition_may_always_hold_or_ask_for_no_value() -> None:
+    assert judge(parse_condition(" True "), {}, {}) == ConditionVerdict(True, {})
+    for text in ("${a} == None", "a is null"):
+        assert judge(parse_condition(text), {"a": None}, {}).holds
+        assert not judge(parse_condition(text), {"a": {}}, {}).holds
 
 
 def test_a_condition_holds_if_every_term_does() -> None:

@@ -78,6 +78,16 @@ class ModelRetried(Fact, frozen=True):
     pause: float
 
 
+class ModelLimited(Fact, frozen=True):
+    """A model call waits for a limit of all runs together; `reason` says which."""
+
+    kind: ClassVar[str] = "model.limited"
+    turn: int
+    agent: str
+    model: str
+    reason: str
+
+
 class ModelFailed(Fact, frozen=True):
     """An engine failed; `stack` is the traceback in user code."""
 

@@ -200,20 +200,16 @@ class Board(Readable):
         raise_errors: bool = True,
     ) -> "ExceptionGroup[Exception] | None":
         """Wait until the runs that this program started here are idle, and no batch is about to
-        time out.
+        time out. Where workers drive the runs, wait until all runs of the board are idle.
 
         Raises:
             ExceptionGroup: what failed since the last call, unless `raise_errors` is false; then
                 the failures are returned.
             TimeoutError: it is not idle in time; the runs continue.
         """
-        activity, seconds = self._runs.activity, as_seconds(timeout, "`timeout`")
-
-        async def is_idle() -> bool:
-            return activity.is_idle
-
-        await activity.until(is_idle, seconds)
-        failures = activity.take_failures()
+        idleness = self._runs.idleness
+        await idleness.until(idleness.is_idle, as_seconds(timeout, "`timeout`"))
+        failures = await idleness.take_failures()
         if not failures:
             return None
         group = ExceptionGroup(f"On board {self.name!r}, not everything went well", failures)
@@ -227,7 +223,7 @@ class Board(Readable):
         timeout: float | None = None,  # noqa: ASYNC109 - the field's name for it
     ) -> None:
         """Wait until a condition holds: a function, plain or async, that is called again after each
-        stored event.
+        stored event, or every tenth of a second where workers drive the runs.
 
         Raises:
             TimeoutError: it does not hold in time.
@@ -241,7 +237,7 @@ class Board(Readable):
                 raise UsageError("The condition gives nothing. Return True or False.")
             return bool(held)
 
-        await self._runs.activity.until(holds, as_seconds(timeout, "`timeout`"))
+        await self._runs.idleness.until(holds, as_seconds(timeout, "`timeout`"))
 
     async def retry(self, failed: "ReactionFailed | Artifact | str", agent: str = "") -> int:
         """Retry failed turns: one failure, or all of a run or an artifact, optionally of one agent.
@@ -262,7 +258,7 @@ class Board(Readable):
         """Cancel a run of the board, or all that are open in this program; returns how many."""
         runs = self._go()
         reason = as_string(reason, "`reason`")
-        ids = [as_name(run, "`run`")] if run is not None else self._runs.activity.runs
+        ids = [as_name(run, "`run`")] if run is not None else self._runs.idleness.runs
         by, keys = self._runs.user, [self._runs.key(each) for each in ids]
         return sum([await runs.cancel(key, by=by, reason=reason) for key in keys])
 

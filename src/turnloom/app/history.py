@@ -159,8 +159,8 @@ class History:
         now = parts.clock.now()
         until, wanted = _until(older_than, before, now), _statuses(statuses)
         what = f"{', '.join(sorted(wanted))} before {until.isoformat()}"
-        person = self._access.person(by, "`by`") or LOCAL
-        record = Removal(now, as_name(person, "`by`"), what)
+        person = self._access.person(by, "`by`")
+        record = Removal(now, as_name(LOCAL if person is None else person, "`by`"), what)
         ports = pruning_ports(parts)
         runs = prune(ports, tenant, until, statuses=wanted, record=record, dry_run=dry_run)
         async with self._access.noting("run.pruned", what), aclosing(runs):

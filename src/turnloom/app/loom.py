@@ -74,6 +74,7 @@ class LoomSettings(TypedDict, total=False):
     observer_queue: int | None
     observer_drain: float | None
     lease: float | None
+    sweep: float | None
     window: int | None
     durability: Literal["effect", "turn"] | None
     synchronous: Literal["normal", "full"] | None
@@ -89,7 +90,8 @@ class LoomSettings(TypedDict, total=False):
 
 
 class Loom:
-    """An app: runs in one store, driven in this process. It opens nothing before it is used.
+    """An app: runs in one store, driven in this process, or by workers if the scheduler spreads
+    drives over processes. It opens nothing before it is used.
 
     `store` keeps runs and `documents` holds the data of database variables. `artifacts` and
     `beliefs` are stored beside the runs unless given, `vectors` stores collections, and `scheduler`
@@ -187,8 +189,9 @@ class Loom:
         at: "datetime | str | None" = None,
     ) -> "Run[S] | Run[BaseModel]":
         """Start a run of the workflow in a folder, or of a flow with a state, and drive it in this
-        process. With `at`, an instant or a time from now such as `1h`, it is planned: a process
-        that serves `schedules` starts it then, and until then there is no such run.
+        process, or leave that to workers. With `at`, an instant or a time from now such as `1h`,
+        it is planned: a process that serves `schedules` starts it then, and until then there is no
+        such run.
 
         Raises:
             DefinitionError: the workflow does not pass its check; nothing was started.
@@ -205,7 +208,7 @@ class Loom:
         return Run(await start_run(parts, workflow, state, user, tenant=tenant), runs, self._serve)
 
     async def resume(self, run: str, *, app_id: str | None = None) -> "Run[BaseModel]":
-        """Continue a run of a tenant where its log ends, in this process.
+        """Continue a run of a tenant where its log ends, in this process or by workers.
 
         Raises:
             UnknownRun: there is no such run.
@@ -407,10 +410,10 @@ class Loom:
         return parts
 
     def _serve(self) -> "Runs":
-        """Drive runs in this process from now on."""
+        """Drive runs in this process from now on, unless workers do."""
         parts = self._open()
-        if self._serving is None:
+        if self._serving is None and not parts.runs.is_shared:
             self._serving = asyncio.create_task(
-                parts.runs.serve(parts.settings.slots, parts.settings.tenant_slots)
+                parts.runs.serve(parts.settings.slots, parts.limits.tenants)
             )
         return parts.runs

@@ -100,7 +100,7 @@ class Run(Generic[S_co]):
         Raises:
             UnknownRun: there is no such run.
         """
-        from turnloom.runtime.runs import summary_of
+        from turnloom.runtime.summaries import summary_of
 
         self._access.need("runs:read")
         await self._access.own(self._runs.log, self._key)
@@ -169,8 +169,8 @@ class Run(Generic[S_co]):
             RunBusy: the process that drives it does not take the message in.
             UsageError: it is not a conversation.
         """
-        from turnloom.runtime.runs import summary_of
         from turnloom.runtime.spec import Say, as_if_busy
+        from turnloom.runtime.summaries import summary_of
 
         self._access.need("runs:write")
         await self._access.own(self._runs.log, self._key)

@@ -5,10 +5,14 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from turnloom.errors import PlanChanged, RunBusy, TurnloomError
+from turnloom.app.arguments import as_path
+from turnloom.errors import PlanChanged, RunBusy, TurnloomError, UsageError
+from turnloom.kernel.arguments import as_count, as_seconds
 from turnloom.log.spec import LOCAL, RunKey
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from turnloom.app.board import Board
     from turnloom.app.workflows import Workflows
     from turnloom.log.events import RunStarted
@@ -42,11 +46,43 @@ class Serving:
         self._boards = boards
         self._is_driving = is_driving
 
+    async def work(
+        self,
+        slots: int | None = None,
+        *,
+        workflows: "str | PathLike[str] | None" = None,
+        grace: float = 30.0,
+    ) -> None:
+        """Be a worker: drive the runs that programs hand over, at most `slots` at once (by default
+        as the setting says), until cancelled. Then take nothing new, and give back what neither
+        ends nor parks within `grace` seconds.
+
+        The code of runs comes from the flows and boards that are declared here, and from
+        `workflows`: a folder with workflow folders and code files, found by their names.
+
+        Raises:
+            UsageError: the scheduler drives runs where they are started, or there is no folder
+                `workflows`.
+        """
+        most = None if slots is None else as_count(slots, "`slots`")
+        seconds = as_seconds(grace, "`grace`") or 0.0
+        parts = self._parts()
+        if workflows is not None:
+            parts.definitions.look_in(as_path(workflows, "`workflows`"))
+        if not parts.runs.is_shared:
+            raise UsageError(
+                f"Scheduler {parts.settings.scheduler!r} drives runs in the process that starts "
+                'them, and has no workers. Set `scheduler = "procrastinate"`.'
+            )
+        await parts.runs.serve(most or parts.settings.slots, parts.limits.tenants, seconds)
+
     async def pick_up(self) -> int:
         """Continue the unfinished runs of the served workflows, of all tenants, and drive such runs
         from now on when other processes send them messages or give them back. Returns how many are
-        continued."""
+        continued: none if workers drive."""
         runs = self._serve()
+        if runs.is_shared:
+            return 0
         runs.also_serves = self._workflows.serves
         count = 0
         for board in self._boards():
@@ -84,14 +120,19 @@ class Serving:
                 before = ends[-1][1].run
 
     async def health(self) -> Mapping[str, str]:
-        """Whether the store can be read, and whether runs are driven here, or what is wrong."""
+        """Whether the store can be read, and whether runs are driven here or can be handed to
+        workers, or what is wrong."""
+        scheduler = OK if self._is_driving() else "stopped"
         try:
-            await self._parts().store.log.runs(LOCAL, 1)
-            store = OK
+            parts = self._parts()
+            await parts.store.log.runs(LOCAL, 1)
+            if parts.runs.is_shared:
+                await parts.world.scheduler.status(RunKey(LOCAL, "health"))
+                scheduler = OK
         except TurnloomError as error:
             log.warning("the store is not ready: %s", error)
-            store = error.code
-        return {"store": store, "scheduler": OK if self._is_driving() else "stopped"}
+            return {"store": error.code, "scheduler": scheduler}
+        return {"store": OK, "scheduler": scheduler}
 
     async def drain(self, seconds: float) -> int:
         """Wait until no run is driven here, at most so long; returns how many still are."""

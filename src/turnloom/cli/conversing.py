@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, runtime_checkable
 
@@ -17,7 +18,7 @@ from turnloom.cli.narration import JsonLines, Narration, Story
 from turnloom.cli.person import Person, is_attended
 from turnloom.cli.questions import addressee, example, gist, tidy
 from turnloom.cli.session import ScriptedUser, Session
-from turnloom.cli.stored import Json, StoredRunsCommand, present_store
+from turnloom.cli.stored import Json, StoredRunsCommand, present_store, telling_of_workers
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.conversation.events import RouteDecided
 from turnloom.errors import TurnloomError, UsageError
@@ -71,7 +72,9 @@ class ConversingCommand(StoredRunsCommand):
         session.recall(before)
         if isinstance(narration, Story) and before:
             narration.recap()
-        end = await self._attend(session, run.id, terminal)
+        telling = telling_of_workers(run, terminal) if self.is_handed_over else nullcontext()
+        async with telling:
+            end = await self._attend(session, run.id, terminal)
         events = await app.history.events(run.id, app_id=run.app_id)
         if end is not None and end.kind == RunFinished.kind and is_flow(events) and not self.json:
             state: BaseModel = (await run.outcome()).state
@@ -107,6 +110,8 @@ class ConversingCommand(StoredRunsCommand):
 
     async def _attend(self, session: Session, run: str, terminal: Terminal) -> Event | None:
         onward = f"Run {run} can be resumed: {self._resuming(run)}"
+        if self.is_handed_over:
+            onward = f"Workers continue run {run}. To follow it: {self._resuming(run)}"
         if not self.is_kept:
             onward = f"Run {run} was kept in memory only, and is gone."
         try:

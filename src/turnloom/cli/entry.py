@@ -74,6 +74,7 @@ COMMANDS = {
     "store verify": "StoreVerifyCommand",
     "store prune": "StorePruneCommand",
     "store removals": "StoreRemovalsCommand",
+    "worker": "WorkerCommand",
     "completion": "Completion",
 }
 

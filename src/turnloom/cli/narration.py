@@ -212,6 +212,7 @@ class Story:
         self._colours: dict[str, str] = {}
         self._open: dict[str, Question] = {}
         self._shown = ""
+        self._refused: set[str] = set()
         self._page = OutputPage(terminal)
         self._stream = AnswerStream(self._page, self._label)
 
@@ -292,9 +293,18 @@ class Story:
             case StepCompleted() | StepFailed() | StepRetried() | StepCompensated() as fact:
                 self._end(f"s{fact.number}", fact, style)
             case fact if is_told(fact):
-                self._aside(describe(fact), style)
+                self._note(fact, style)
             case _:
                 pass
+
+    def _note(self, fact: Fact, style: str) -> None:
+        """Show a fact; a refused write once, as a function that fails does so at every event."""
+        text = describe(fact)
+        if isinstance(fact, ContextRefused):
+            if text in self._refused:
+                return
+            self._refused.add(text)
+        self._aside(text, style)
 
     def _end(self, key: str, fact: Fact, style: str) -> None:
         """Show how a call or a step ended, on its line if that is still open."""

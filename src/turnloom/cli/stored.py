@@ -89,6 +89,11 @@ class StoredRunsCommand(Command):
         """Whether other processes find what this one stores."""
         return settings({"store": self.store}).store != "memory"
 
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether workers drive the runs, and not this process."""
+        return settings({"store": self.store}).scheduler == "procrastinate"
+
     def again(self, *words: str) -> str:
         """A command line that works on the same store and tenant from the same folder; a password
         in it is left to be filled in."""
@@ -131,6 +136,26 @@ async def _tell_of_waits(run: Run, terminal: Terminal) -> None:
         if (holder := await run.holder()) is not None:
             terminal.tell(safe(f"Waiting for {holder}.", "yellow"))
         await asyncio.sleep(LATER)
+
+
+@asynccontextmanager
+async def telling_of_workers(run: Run, terminal: Terminal) -> AsyncGenerator[None]:
+    """Note that no worker drives a run, if that is so for a while."""
+    telling = asyncio.ensure_future(_tell_of_workers(run, terminal))
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait({telling})
+
+
+async def _tell_of_workers(run: Run, terminal: Terminal) -> None:
+    while True:
+        await asyncio.sleep(LATER / 2)
+        if await run.holder() or await run.questions():
+            return
+        notice = "No worker drives the run. `turnloom worker` starts one."
+        terminal.tell(safe(notice, "yellow"))
 
 
 async def find_run(app: Loom, word: str, app_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BeforeValidator, Field
@@ -27,11 +27,21 @@ FOREIGN = (
     *("theme", "themes", "general_chat"),
 )
 
-# The same, for agents and for the orchestrator.
-FOREIGN_SETUP = (*FOREIGN, "description", "display_name", "human_input_mode", "llm_config")
-
-# The keys of a handoff in an older guide, and the current ones.
-OLDER_HANDOFF = {"from": "source_agent", "to": "target_agent"}
+# The same, for agents and for the orchestrator, for the orchestrator alone, and for tools.
+FOREIGN_SETUP = (
+    *(*FOREIGN, "description", "display_name", "human_input_mode", "llm_config"),
+    *("multimodal_inputs_enabled", "image_generation", "sandbox_shell"),
+    *("web_search", "web_fetch", "duck_search"),
+)
+FOREIGN_START = (*FOREIGN_SETUP, "metadata", "triggers", "inputs", "outputs")
+FOREIGN_TOOL = (
+    *(*FOREIGN, "constraints", "integration"),
+    *("ui_contract", "outcome", "bind_to_agent"),
+)
+FOREIGN_UI = ("workflow_primitive", "realization")
+FOREIGN_RULE = ("termination_reason",)
+# The version of a file's format, which its later releases write.
+FOREIGN_VERSION = ("schema_version",)
 
 # Synonyms in workflows from other systems.
 _ALIASES = {
@@ -42,7 +52,13 @@ _ALIASES = {
     "immediate": "pre",
     "context_pre": "pre",
     "AgentNameTarget": "AgentTarget",
+    "ag2_network": "DefaultPattern",
+    "UI_Surface": "UI_Tool",
 }
+# Synonyms of keys: of agents, of the orchestrator, and of tools.
+AGENT_WORDS = {"structured_output": "structured_outputs"}
+START_WORDS = {"workflow_startup_mode": "startup_mode"}
+TOOL_WORDS = {"auto_tool_call": "auto_invoke"}
 _PARTIES = {
     **dict.fromkeys(("user", "user_proxy", "userproxy", "human"), USER),
     **dict.fromkeys(("terminate", "termination", "end", "exit"), TERMINATE),
@@ -54,8 +70,17 @@ def usual(word: Json) -> Json:
     return _ALIASES.get(word, word) if isinstance(word, str) else word
 
 
+def in_our_words(value: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
+    """An entry with our keys for their synonyms, unless it has ours, too."""
+    if not value.keys().isdisjoint(words.values()):
+        return {**value}
+    return {words.get(key, key): said for key, said in value.items()}
+
+
 def _said(text: Json) -> Json:
-    """None for an empty text."""
+    """None for an empty text; the text of a truth value, as YAML reads it."""
+    if isinstance(text, bool):
+        return str(text)
     return None if isinstance(text, str) and not text.strip() else text
 
 
@@ -80,7 +105,7 @@ class Orchestrator(Declared):
 
     workflow_name: str | None = None
     version: Annotated[str, BeforeValidator(_written)] = "1"
-    orchestration_pattern: Pattern = "DefaultPattern"
+    orchestration_pattern: Annotated[Pattern, BeforeValidator(usual)] = "DefaultPattern"
     startup_mode: Startup = "AgentDriven"
     initial_agent: str | None = None
     initial_message: str | None = None

@@ -11,7 +11,13 @@ from turnloom.variables.logic.conditions import Condition, judge
 from turnloom.variables.logic.cycles import cycle_of
 
 # Keys of hooks in workflows of MozaiksAI, whose interface reads them.
-FOREIGN = ("tool_type", "auto_invoke", "ui")
+FOREIGN = ("tool_type", "auto_invoke", "ui", "ui_contract")
+# The triggers of its later releases in our words.
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "on_start": {"trigger": "before_chat"},
+    "on_complete": {"trigger": "after_chat"},
+    "on_fail": {"trigger": "after_chat", "on": "failure"},
+}
 
 # The `on` of hooks after the chat, by the status of the run.
 ENDINGS = {"finished": "success", "failed": "failure", "cancelled": "failure"}
@@ -63,11 +69,19 @@ def read_hooks(
     found: list[CheckedHook] = []
     for number, value in enumerate(items):
         path = (*entry.path, number)
-        own = report.foreign(document, DocumentEntry(path, value), FOREIGN)
+        own = _in_our_words(report.foreign(document, DocumentEntry(path, value), FOREIGN))
         declared = report.model(document, own, LifecycleTool) or readable(own.value, LifecycleTool)
         if declared is not None:
             found.append(CheckedHook(path, declared))
     return found
+
+
+def _in_our_words(entry: DocumentEntry) -> DocumentEntry:
+    """A hook whose trigger is one of ours."""
+    value = as_object(entry.value) or {}
+    said = value.get("trigger")
+    words = _WORDS.get(said) if isinstance(said, str) else None
+    return DocumentEntry(entry.path, {**value, **words}) if words else entry
 
 
 def order_hooks(

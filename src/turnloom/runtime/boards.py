@@ -31,6 +31,7 @@ from turnloom.runtime.activity import Activity
 from turnloom.runtime.drive.intake import already, is_same, mail_of, resting
 from turnloom.runtime.drive.live import LiveRun
 from turnloom.runtime.drive.plans import PLAN, pin
+from turnloom.runtime.idleness import Idleness
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Plans, Removals
 from turnloom.runtime.spec import Close, Deliver, LoadedWorkflow, Message, Publish, RetryTurn
@@ -150,7 +151,7 @@ class Starter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BoardPorts:
-    """The ports and services that the runs of a board use."""
+    """The ports and services that the runs of a board use. `is_shared`: workers drive them."""
 
     log: EventLog
     plans: Plans
@@ -162,6 +163,7 @@ class BoardPorts:
     mail: Mail
     activities: dict[RunKey, Activity]
     removals: Removals | None = None
+    is_shared: bool = False
 
 
 class BoardRuns:
@@ -182,6 +184,14 @@ class BoardRuns:
         self._load = load
         self.user = user
         self.tenant = tenant
+        self.idleness = Idleness(
+            self.activity,
+            place.log,
+            place.inbox,
+            tenant,
+            has=self.has,
+            is_shared=place.is_shared,
+        )
         self._correlations = Correlations(name, tenant, place.log, place.removals)
         self._pinned: set[str] = set()
         self._collectors: set[str] = set()
@@ -303,7 +313,7 @@ class BoardRuns:
         batched = [s for member in members for s in member.subscriptions if s.batch is not None]
         if not batched:
             return
-        await self.activity.until(self._is_collected, seconds)
+        await self.idleness.until(self._is_collected, seconds)
         for each in batched:
             run = await self._collector(each.id)
             self._want(run)
@@ -312,7 +322,7 @@ class BoardRuns:
 
     async def _is_collected(self) -> bool:
         """Whether only collecting runs are busy."""
-        return all(run in self._collectors for run in self.activity.runs)
+        return all(run in self._collectors for run in await self.idleness.busy())
 
     async def retry(self, of: str, agent: str, turn: int = 0) -> int:
         """Retry failed turns: of a run, or of those that took an artifact.
@@ -479,10 +489,14 @@ class BoardRuns:
     def _want(self, run: str) -> None:
         """Note that a run is about to be driven."""
         self._attend(run)
-        self.activity.want(run)
+        if not self._place.is_shared:
+            self.activity.want(run)
 
     def _attend(self, run: str) -> None:
-        self._place.activities[self.key(run)] = self.activity
+        if self._place.is_shared:
+            self.idleness.remember(run)
+        else:
+            self._place.activities[self.key(run)] = self.activity
 
     async def _collector(self, id: str) -> str:
         """The run that collects for a subscription; started if none is open."""

@@ -20,7 +20,7 @@ from turnloom.agents.events import (
 from turnloom.agents.spec import RunState
 from turnloom.assembly.logic import View
 from turnloom.board.events import ArtifactPublished
-from turnloom.errors import Conflict
+from turnloom.errors import Conflict, LeaseLost
 from turnloom.guards.spec import NO_GUARDS, Guards
 from turnloom.kernel.deadlines import uninterrupted
 from turnloom.kernel.values import preview
@@ -32,7 +32,7 @@ from turnloom.runs.retries import RETRY
 from turnloom.runtime.logic import ENDED, derive, evolve, scope_of
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.runtime.user_code import ask_function
-from turnloom.runtime.world import PRESENT, RunOrigin, World
+from turnloom.runtime.world import PRESENT, UNLIMITED, CallLimiter, RunOrigin, World
 from turnloom.variables.events import ContextChanged, TimerSet
 from turnloom.variables.logic.derivation import Change
 from turnloom.variables.logic.secrets import NO_SECRETS, PLAIN, Secrets, received_fact
@@ -156,6 +156,8 @@ class Journal:
         self.run = RunKey(state.tenant, state.run)
         # The fence of the claim under which the run is driven; None while a run is being started.
         self.fence: int | None = None
+        # Whether the lease of that claim lasts; None where claims have no clock.
+        self.is_held: Callable[[], bool] | None = None
         self.secrets = NO_SECRETS if secrets is None else secrets
         self.has_secrets = bool(secrets)
         self._receives = secrets is not None
@@ -169,6 +171,7 @@ class Journal:
         self.clock = clock
         self.time = BatchTime(clock)
         self.world: World = PRESENT
+        self.limits: CallLimiter = UNLIMITED
         self.origin: RunOrigin | None = None
         # Whether the run was forked or retried, and nothing happened since.
         self.is_begun_anew = False
@@ -290,6 +293,7 @@ class Journal:
         waits = intent is None or (self.per_turn and is_model and not self._has_results)
         if self._is_published or not waits:
             await self.commit()
+        self._check_held()
         facts = await self.world.perform(key, effect, key)
         self.time.pass_on()  # even if nothing was stored meanwhile
         if intent is None or is_model:
@@ -303,9 +307,19 @@ class Journal:
             Parked: it asked a person.
             CallFailed: a step failed.
         """
+        self._check_held()
         facts = await self.world.perform(key, effect, scope or key)
         self.time.pass_on()
         return facts
+
+    def _check_held(self) -> None:
+        """Refuse to act for a run that another process may drive by now.
+
+        Raises:
+            LeaseLost: the lease is over.
+        """
+        if self.is_held is not None and not self.is_held():
+            raise LeaseLost(self.run.id)
 
     def outcome(self, key: str) -> list[Fact]:
         """The facts recorded under a key; empty if the effect was not completed."""

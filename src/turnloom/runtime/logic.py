@@ -54,6 +54,7 @@ FACTS = (
     agents.ModelCalled,
     agents.ModelAnswered,
     agents.ModelRetried,
+    agents.ModelLimited,
     agents.ModelFailed,
     agents.AgentText,
     agents.AgentOutput,

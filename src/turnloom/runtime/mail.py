@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.service.rebuilding import index
-from turnloom.errors import RunBusy, StoreUnavailable, UnknownKind
+from turnloom.errors import CodeMissing, RunBusy, StoreUnavailable, UnknownKind
 from turnloom.log.events import ENDS, RunPaused, RunStarted
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey
@@ -17,7 +17,7 @@ from turnloom.runtime.activity import NOTED, Activity
 from turnloom.runtime.boards import BoardRuns
 from turnloom.runtime.drive.driver import Driver, Stores
 from turnloom.runtime.journal import Tell
-from turnloom.runtime.ports import Scheduler
+from turnloom.runtime.ports import Scheduler, is_shared
 from turnloom.runtime.spec import INTERRUPT, Delivery, Message, Say, Stop, Wake
 
 # Seconds that a message waits for the driver of the run before it is recorded here.
@@ -36,7 +36,8 @@ log = logging.getLogger("turnloom.runs")
 class MailDelivery:
     """Delivers messages to the runs of a store, and wakes the runs that this program drives: those
     started or resumed here, and those it `serves`. `declares` says whether this program could
-    continue a run."""
+    continue a run. With a scheduler that drives elsewhere, every run is woken, and this program
+    attends to those that it drives at the moment."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class MailDelivery:
         self._driver = driver
         self._declares = declares
         self._serves = serves
+        self._is_shared = is_shared(scheduler)
         self._attended: set[RunKey] = set()
         self._woken: dict[RunKey, int] = {}
 
@@ -75,15 +77,17 @@ class MailDelivery:
         self._driver.rouse(run)
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
-        """Drive a run here, now or at an instant; from now on this program drives it."""
-        self._attended.add(run)
-        if at is None:
-            self._woken[run] = self._woken.get(run, 0) + 1
+        """Drive a run, now or at an instant; from now on this program drives it, unless the
+        scheduler drives elsewhere."""
+        if not self._is_shared:
+            self._attended.add(run)
+            if at is None:
+                self._woken[run] = self._woken.get(run, 0) + 1
         await self._scheduler.wake(run, at)
 
     def begin(self, run: RunKey) -> int:
         """Note that a drive begins; pass the result to `rest`."""
-        return self._woken.setdefault(run, 1)
+        return 0 if self._is_shared else self._woken.setdefault(run, 1)
 
     def rest(self, run: RunKey, begun: int, *, is_over: bool) -> None:
         """Note that a drive ended, and the run with it if `is_over`."""
@@ -105,6 +109,8 @@ class MailDelivery:
         Raises:
             RunBusy: the process that drives the run does not take the message in.
         """
+        if self._is_shared:
+            await self.wake(run)  # whichever process drives it hears of the message by itself
         await self.rouse(run)
         for _ in range(PATIENCE):
             try:
@@ -121,6 +127,8 @@ class MailDelivery:
                 return Delivery.RECORDED
             except RunBusy:
                 continue
+            except CodeMissing:
+                return Delivery.KEPT
         holder = await self._stores.claims.held(run)
         raise RunBusy(
             f"Run {run.id!r} is being driven by {holder or 'another process'}. The message is "
@@ -167,7 +175,7 @@ class MailDelivery:
         if not await self._attends(run):
             return
         pending = await self._stores.inbox.pending(run)
-        if not pending and not await self._is_behind(run):
+        if not pending and (self._is_shared or not await self._is_behind(run)):
             return
         is_told = self._driver.heeds(run)  # it stops by itself, in its own order
         if not is_told and any(_interrupts(message) for _, message in pending):
@@ -183,6 +191,8 @@ class MailDelivery:
         return self._driver.is_behind(run, last.seq)
 
     async def _attends(self, run: RunKey) -> bool:
+        if self._is_shared:
+            return self._driver.heeds(run) is not None
         if run in self._attended:
             return True
         ends = await self._stores.log.ends(run)

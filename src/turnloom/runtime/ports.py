@@ -12,7 +12,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeGuard
 
 from turnloom.board.ports import ArtifactStore
 from turnloom.board.spec import Consumption
@@ -24,6 +24,7 @@ from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import (
     EndedRun,
     Holder,
+    Limit,
     LoadedWorkflow,
     Message,
     Migration,
@@ -63,7 +64,9 @@ class Claims(Protocol):
     """Which process drives which run.
 
     A claim ends with its process, at once. Where claims have a lease, a process renews its own on
-    its event loop; a process whose loop is blocked for longer than the lease can lose its runs.
+    its event loop; a process whose loop is blocked for longer than the lease can lose its runs. If
+    they have `is_held(fence) -> bool`, it says without waiting whether the lease of a claim lasts,
+    and is asked before every effect.
     """
 
     def claim(self, run: RunKey) -> AbstractAsyncContextManager[int]:
@@ -333,7 +336,8 @@ EVERY_TENANT = "*"
 
 class Scheduler(Protocol):
     """Decides when and where runs are driven. Each wake leads to at least one drive; a wake during
-    a drive is never lost."""
+    a drive is never lost. One that spreads drives over several processes says so as
+    `drives_elsewhere`."""
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at an instant: a run has one timer. Idempotent."""
@@ -347,12 +351,69 @@ class Scheduler(Protocol):
         """Drive what is woken, at most `slots` runs at once, until cancelled.
 
         Tenants take turns. `limits` gives the number of runs of a tenant that are driven at once,
-        by tenant; `*` stands for all others.
+        by tenant; `*` stands for all others. A drive that raises `CodeMissing` is left to other
+        processes, where there are any.
         """
+        ...
+
+    async def drain(self) -> None:
+        """Begin no drive in this process from now on, and wait for the end of those that run."""
         ...
 
     async def status(self, run: RunKey) -> Status:
         """The status of the run in this scheduler."""
+        ...
+
+
+class SharedScheduler(Scheduler, Protocol):
+    """A scheduler that spreads drives over several processes."""
+
+    @property
+    def drives_elsewhere(self) -> bool:
+        """Whether it does."""
+        ...
+
+    async def stranded(self, tenant: str) -> Mapping[str, str]:
+        """The runs of a tenant that processes refused with `CodeMissing`, and that none with their
+        code took for a while; each with the code that it needs."""
+        ...
+
+
+def is_shared(scheduler: Scheduler) -> TypeGuard[SharedScheduler]:
+    """Whether a scheduler spreads drives over several processes, so that this one may drive
+    none."""
+    return getattr(scheduler, "drives_elsewhere", False)
+
+
+class Permits(Protocol):
+    """Places of limits that hold for all processes which share them. A scheduler may have them, as
+    `permits`."""
+
+    async def acquire(self, limit: Limit, place: str) -> float:
+        """Take a place, under a name of its own; 0, or the seconds until it is worth asking again.
+        Places of a process that dies are free after a while.
+
+        Raises:
+            StoreUnavailable: nothing was taken.
+        """
+        ...
+
+    async def release(self, limit: Limit, place: str) -> None:
+        """Give a place back; what was taken per minute stays taken."""
+        ...
+
+
+class Backlog(Protocol):
+    """Finds runs that should be driven, and whose wake was missed. A store that several processes
+    share may have one, as `backlog`."""
+
+    async def overdue(self, seconds: float, limit: int) -> Sequence[RunKey]:
+        """At most `limit` runs of all tenants that no process holds, and that were started or got
+        mail this long ago, and neither rest nor ended since.
+
+        Raises:
+            StoreUnavailable: the store cannot be read.
+        """
         ...
 
 

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import anyio
@@ -14,10 +14,13 @@ from pydantic import BaseModel
 from turnloom.agents.events import AnswerRefused, QuestionAnswered, UserText
 from turnloom.agents.spec import WORKFLOW, Component, RunState
 from turnloom.errors import (
+    CodeMissing,
     Conflict,
     DefinitionError,
+    LeaseLost,
     PlanChanged,
     RunBusy,
+    StoreUnavailable,
     TurnloomError,
     UsageError,
     WorkflowGone,
@@ -34,15 +37,13 @@ from turnloom.log.events import (
     ENDS,
     CancelRequested,
     RunCancelled,
-    RunPaused,
     RunRetried,
     RunStarted,
 )
-from turnloom.log.logic import BROKEN, LIFE, in_life, standing, started_of, status_of
-from turnloom.log.ports import Clock, EventLog
+from turnloom.log.logic import LIFE, in_life, standing, started_of
+from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
-from turnloom.log.spec import Event, Fact, RunFilter, RunKey, Unreadable
-from turnloom.runs.chat import TALK
+from turnloom.log.spec import Event, Fact, RunFilter, RunKey
 from turnloom.runtime.activity import ActiveDrives
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
@@ -55,7 +56,14 @@ from turnloom.runtime.logic import ENDED
 from turnloom.runtime.mail import GRACE, RETRY, BoardRegistry, MailDelivery
 from turnloom.runtime.messages import Messages
 from turnloom.runtime.observers import Observers
-from turnloom.runtime.ports import EVERY_TENANT, Definitions, Entropy, Plans, Scheduler
+from turnloom.runtime.ports import (
+    Backlog,
+    Definitions,
+    Entropy,
+    Plans,
+    Scheduler,
+    is_shared,
+)
 from turnloom.runtime.questions import Questions
 from turnloom.runtime.retrying import replacement, undriven
 from turnloom.runtime.spec import (
@@ -65,8 +73,8 @@ from turnloom.runtime.spec import (
     RunSummary,
     Stop,
     StoredPlan,
-    continued_by,
 )
+from turnloom.runtime.summaries import as_stranded, summarise
 from turnloom.variables.events import TimerSet
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
@@ -154,12 +162,19 @@ def _flowing(loaded: LoadedWorkflow) -> FlowForm:
 # Seconds after the end of a lease until the run is taken over.
 MARGIN = 0.01
 
+# Delay before a worker drives a run again that the store did not let it drive.
+AGAIN = timedelta(seconds=1)
+
+# The most runs that are woken at once because their wake was missed.
+SWEPT = 1000
+
 log = logging.getLogger("turnloom.runs")
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimePorts:
-    """The ports that runs need."""
+    """The ports that runs need. A wake that was missed for `sweep` seconds is made up for, as
+    `backlog` finds it."""
 
     stores: Stores
     clock: Clock
@@ -172,6 +187,8 @@ class RuntimePorts:
     observers: Observers = field(default_factory=Observers)
     components: tuple[Component, ...] = ()
     window: int = 0
+    backlog: Backlog | None = None
+    sweep: float = 60.0
 
 
 class Runs:
@@ -179,11 +196,13 @@ class Runs:
     `claims` say which process drives a run, `questions` are those that are open, `forks` begins
     forks, `drives` are those of this process, and `messages` sends what users say by themselves. It
     drives the runs that were started or resumed here, and those that `also_serves` chooses when
-    they get mail or are given back."""
+    they get mail or are given back. If it `is_shared`, workers drive the runs, and this process
+    drives some only while it serves."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
         self.log = world.stores.log
+        self.is_shared = is_shared(world.scheduler)
         self.claims = world.stores.claims
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
@@ -214,16 +233,36 @@ class Runs:
         self.messages = Messages(world.stores.log, world.entropy, self._mailing, self.forks)
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
-    async def serve(self, slots: int, tenant_slots: int = 0) -> None:
-        """Drive what is woken here, and wake runs of this program that get mail, until cancelled;
-        unfinished drives are then given back. A tenant gets at most `tenant_slots` of the slots, if
-        given."""
-        scheduler = self._world.scheduler
-        limits = {EVERY_TENANT: tenant_slots} if tenant_slots else {}
+    async def serve(self, slots: int, limits: Mapping[str, int], grace: float = 0.0) -> None:
+        """Drive what is woken here, and wake runs of this program that get mail, until cancelled.
+        Then begin no drive, and give back those that neither end nor park within `grace` seconds.
+        `limits` gives the number of runs of a tenant that are driven at once, as for a
+        scheduler."""
+        if not grace:
+            await self._serve(slots, limits)
+            return
+        serving = asyncio.ensure_future(self._serve(slots, limits))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            with anyio.move_on_after(grace, shield=True):
+                await self._world.scheduler.drain()
+            raise
+        finally:
+            serving.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({serving})
+            if not serving.cancelled():
+                serving.result()
+
+    async def _serve(self, slots: int, limits: Mapping[str, int]) -> None:
+        world = self._world
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(scheduler.serve(self._drive, slots=slots, limits=limits))
+                group.create_task(world.scheduler.serve(self._drive, slots=slots, limits=limits))
                 group.create_task(self._mailing.watch())
+                if self.is_shared and world.backlog is not None:
+                    group.create_task(self._sweep(world.backlog))
         finally:
             self._posting.stop()
             self.following.stop()
@@ -231,6 +270,16 @@ class Runs:
 
     def _serves(self, started: RunStarted) -> bool:
         return self._posting.serves(started) or self.also_serves(started)
+
+    async def _sweep(self, backlog: Backlog) -> None:
+        """Wake runs whose wake was missed: a process died between its commit and the wake."""
+        while True:
+            await asyncio.sleep(self._world.sweep)
+            try:
+                for run in await backlog.overdue(self._world.sweep, SWEPT):
+                    await self._mailing.wake(run)
+            except StoreUnavailable as error:
+                log.warning("missed wakes are looked for later: %s", error)
 
     async def _give_back(self) -> None:
         """Wake other processes for unfinished drives, while the store allows."""
@@ -241,7 +290,8 @@ class Runs:
             log.warning("other processes were not notified of released runs: %s", error)
 
     async def _drive(self, run: RunKey) -> datetime | None:
-        """Drive a run; its error is raised in its followers only."""
+        """Drive a run; its error is raised in its followers only, or the run is driven again, where
+        others may have better luck."""
         self.following.clear_error(run)
         self.drives.begin(run)
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
@@ -251,16 +301,28 @@ class Runs:
             state = live.journal.state
             self.following.rest(run, state)
             self._mailing.rest(run, begun, is_over=state.status in ENDED)
-            return due(live.journal.workflow, state)
+            return _earliest(due(live.journal.workflow, state), live.congested)
         except RunBusy:
             return self._world.clock.now() + RETRY
+        except CodeMissing:
+            raise  # other workers may have it
+        except (Conflict, LeaseLost, StoreUnavailable) as error:
+            if not self.is_shared:
+                return self._fail(run, begun, error, log_it=not is_told)
+            log.warning("run %s is driven again soon: %s", run.id, error)
+            return self._world.clock.now() + AGAIN
         except Exception as error:  # noqa: BLE001 - raised in the followers of the run
-            self._mailing.rest(run, begun, is_over=False)
-            self.following.fail(run, error, self._driver.trace(run, error), log_it=not is_told)
+            return self._fail(run, begun, error, log_it=not is_told)
         finally:
             self.drives.end(run)
             self.following.drop_deltas(run)
-        return None
+
+    def _fail(self, run: RunKey, begun: int, error: Exception, *, log_it: bool) -> None:
+        """Raise the error of a drive in its followers."""
+        self._mailing.rest(run, begun, is_over=False)
+        self.following.fail(run, error, self._driver.trace(run, error), log_it=log_it)
+        if self.is_shared:  # the next drive may be elsewhere
+            self.following.clear_error(run)
 
     def board(
         self, name: str, load: Callable[[], LoadedWorkflow], *, user: str, tenant: str
@@ -279,6 +341,7 @@ class Runs:
             mail=self._mailing,
             activities=self._posting.activities,
             removals=stores.removals,
+            is_shared=self.is_shared,
         )
         return self._posting.add(BoardRuns(name, place, load, user, tenant=tenant))
 
@@ -338,6 +401,8 @@ class Runs:
         Raises:
             TurnloomError: the run cannot be driven here, as when the disk is full.
         """
+        if self.is_shared:
+            return None
         status = self._world.scheduler.status
         while await status(run) == "driving" and run not in self.drives:  # noqa: ASYNC110
             # Its drive is over; the scheduler learns of it in the next iteration of the loop.
@@ -374,7 +439,8 @@ class Runs:
         """
         _, last = await self._ends(run)
         if last.kind not in ENDS:
-            await self._check_free(run)
+            if not self.is_shared:
+                await self._check_free(run)
             self.following.clear_error(run)
             await self._mailing.wake(run)
 
@@ -431,6 +497,8 @@ class Runs:
         await self._world.stores.inbox.offer(run, id, Stop(by, reason))
         try:
             delivery = await self._mailing.deliver(run, id, last.seq)
+            if self.is_shared:
+                return True  # a worker ends it
         except (PlanChanged, DefinitionError, WorkflowGone):
             return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:
@@ -462,7 +530,12 @@ class Runs:
         """
         log = self._world.stores.log
         ends = await log.runs(tenant, limit, before=before, unfinished=unfinished, which=which)
-        return [_summary(tenant, first, last) for first, last in ends]
+        found = [summarise(tenant, first, last) for first, last in ends]
+        scheduler = self._world.scheduler
+        if not (found and is_shared(scheduler)):
+            return found
+        stranded = await scheduler.stranded(tenant)
+        return [as_stranded(each, stranded) for each in found]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)
@@ -484,6 +557,10 @@ def _none(started: RunStarted) -> bool:
     return False
 
 
+def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min(one, other) if one and other else one or other
+
+
 def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
     return RunStarted(
         loaded.workflow.name,
@@ -496,45 +573,4 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         user=user,
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
-    )
-
-
-async def summary_of(log: EventLog, run: RunKey) -> RunSummary:
-    """A run in one line.
-
-    Raises:
-        UnknownRun: there is no such run.
-    """
-    return _summary(run.tenant, *await ends_of(log, run))
-
-
-def _summary(tenant: str, first: Event, last: Event) -> RunSummary:
-    started: RunStarted | Unreadable = first.data
-    if isinstance(started, Unreadable):
-        return RunSummary(
-            last.run,
-            "",
-            BROKEN,
-            tenant,
-            user="",
-            started=first.at,
-            latest=last.at,
-            events=last.seq,
-            reason=started.reason,
-        )
-    rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
-    reason = last.data.reason if isinstance(last.data, Unreadable) else ""
-    return RunSummary(
-        last.run,
-        started.workflow,
-        status_of(last),
-        started.tenant,
-        user=started.user,
-        started=first.at,
-        latest=last.at,
-        events=last.seq,
-        reason=reason,
-        collected=rest.collected,
-        wanted=rest.wanted,
-        continues=continued_by(last.run) if started.form == TALK else "",
     )

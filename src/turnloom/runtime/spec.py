@@ -231,6 +231,23 @@ class ForkRequest:
         return self.answer is None and not self.values and self.loaded is None
 
 
+class Limit(NamedTuple):
+    """A limit of all runs together: at most so many at once, and so many per minute; 0: any
+    number."""
+
+    name: str
+    at_once: int = 0
+    per_minute: int = 0
+
+    def __str__(self) -> str:
+        """What it allows."""
+        parts = (
+            (self.at_once and f"{self.at_once} at once"),
+            (self.per_minute and f"{self.per_minute} per minute"),
+        )
+        return " and ".join(part for part in parts if part)
+
+
 class Renewal(NamedTuple):
     """A workflow whose plan has changed: as it was, to fold logs and not to act, and as it is;
     `changed` names what differs."""
@@ -443,8 +460,9 @@ class RunCopy:
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is
-    `broken`, for a `reason`; one that is `collecting` says how much it has of what is wanted. It
-    `continues` a conversation that had ended, if one is named."""
+    `broken`, and one whose code no worker has is `stranded`, for a `reason`; one that is
+    `collecting` says how much it has of what is wanted. It `continues` a conversation that had
+    ended, if one is named."""
 
     run: str
     workflow: str

@@ -2,10 +2,11 @@
 
 from asyncio import timeout
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from turnloom.agents.events import QuestionAnswered, QuestionAsked
+from turnloom.agents.spec import Task
 from turnloom.board.ports import ArtifactStore
 from turnloom.kernel.contained import NamedError
 from turnloom.kernel.interruption import Interrupted
@@ -98,6 +99,18 @@ class RunOrigin(Protocol):
         ...
 
 
+class CallLimiter(Protocol):
+    """Limits model calls of all runs together."""
+
+    def hold(self, journal: Any, key: str, task: Task) -> AbstractAsyncContextManager[None]:
+        """Make a model call of a journal's run while the context is open, once its limit allows it.
+
+        Raises:
+            Waiting: it takes longer than a moment, and the run is parked.
+        """
+        ...
+
+
 class World(Protocol):
     """Everything that a journal's run does outside its own log passes here."""
 
@@ -137,6 +150,14 @@ class World(Protocol):
         ...
 
 
+class Unlimited:
+    """Limits no call."""
+
+    def hold(self, journal: Any, key: str, task: Task) -> AbstractAsyncContextManager[None]:
+        """Make a model call now."""
+        return nullcontext()
+
+
 class PresentWorld:
     """The world as it is: effects are performed, and nothing waits."""
 
@@ -167,3 +188,4 @@ class PresentWorld:
 
 
 PRESENT = PresentWorld()
+UNLIMITED = Unlimited()

@@ -14,6 +14,7 @@ from turnloom.conversation.logic.rosters import (
     declared_hooks,
     declared_message_hooks,
     declared_tools,
+    unread_functions,
 )
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.guards.spec import Category, Guards
@@ -81,6 +82,8 @@ class Code:
             callee = function and self._callee(function, hook.title, hook.description, place)
             if callee is not None:
                 found[number] = self._unasked(callee, hook.title, place)
+        for each in unread_functions(self._folder, self._broken):
+            self._declared(each.file, each.function, each.place)  # reports its missing code
         return found
 
     def message_hooks(self) -> dict[int, Callable[..., Awaitable[Any]]]:

@@ -19,6 +19,7 @@ from turnloom.kernel.values import preview
 from turnloom.log.ports import Clock, EventLog
 from turnloom.runtime.ports import (
     Artifacts,
+    Backlog,
     Claims,
     Copies,
     Entropy,
@@ -97,7 +98,8 @@ DOORS: dict[str, Door] = {
 # Ports of a store. The optional ones may be missing; features that need them are then refused.
 # `clock` is for stores shared by several machines; `verifier` checks stored logs; `pruner` removes
 # runs, and `removals` is the record of that; `tenants` lists tenants; `copies` copies whole runs;
-# `migrator` updates the schema; `keys`, `audit`, `feedback` and `schedules` stand beside runs.
+# `migrator` updates the schema; `keys`, `audit`, `feedback` and `schedules` stand beside runs;
+# `backlog` finds runs whose wake was missed.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -118,6 +120,7 @@ STORE_PORTS: dict[str, type] = {
     "audit": Audit,
     "feedback": FeedbackStore,
     "schedules": ScheduleStore,
+    "backlog": Backlog,
 }
 # Ports that keep data of persons outside of runs, if they are a `PersonalData`.
 PERSONAL_PORTS = ("results", "feedback")

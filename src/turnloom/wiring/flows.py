@@ -83,6 +83,12 @@ class Flows:
         self._search = search
         self._known: dict[tuple[str, str], LoadedWorkflow] = {}
         self._built: dict[tuple[str, str], Flow[Any]] = {}
+        self._library: FilePath | None = None
+
+    def look_in(self, library: str) -> None:
+        """Find the entry files of runs in this folder, by their names, before the place where they
+        were when the runs started."""
+        self._library = FilePath(library)
 
     def declare(self, flow: Flow[Any], entry: str = "") -> LoadedWorkflow:
         """Register a flow and return it as a workflow.
@@ -185,11 +191,13 @@ class Flows:
 
     def _read(self, started: RunStarted) -> None:
         """Register the flow of a run from its entry file, if the file exists."""
-        file = started.root.removeprefix(ENTRY)
-        if FilePath(file).is_file():
-            for flow in flows_in(file):
+        file = FilePath(started.root.removeprefix(ENTRY))
+        if self._library and (self._library / file.name).is_file():
+            file = self._library / file.name
+        if file.is_file():
+            for flow in flows_in(str(file)):
                 if flow.name == started.workflow:
-                    self.declare(flow, entry=file)
+                    self.declare(flow, entry=str(file))
 
     def _make(self, flow: Flow[Any], plan: FlowPlan, root: str) -> LoadedWorkflow:
         self._can.need_for_steps(steps_of(plan.paths))

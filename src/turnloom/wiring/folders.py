@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from pathlib import Path as FilePath
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 
 from turnloom.agents.spec import SELECTOR, DeclaredServer, Engine, ToolServer
@@ -75,6 +76,7 @@ class Folders:
         self._parse: Any = lru_cache(PARSED)(adapter("files").parse)
         self._checked = CheckedFolders()
         self._restored: dict[tuple[Any, ...], LoadedWorkflow] = {}
+        self._library: FilePath | None = None
         # Connections to tool servers: those of tenants, and spare ones for the next tenant.
         self._used: dict[tuple[str, str], dict[str, ToolServer]] = {}
         self._unused: dict[tuple[str, str], ToolServer] = {}
@@ -95,8 +97,15 @@ class Folders:
         )
         return loaded
 
+    def look_in(self, library: str) -> None:
+        """Find the folders of runs below this one, by their names, before the place where they were
+        when the runs started."""
+        self._library = FilePath(library)
+
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """Return the workflow as it was when the run started, with the current code."""
+        if self._library and (here := self._library / FilePath(started.root).name).is_dir():
+            started = msgspec.structs.replace(started, root=str(here))
         key = _identity(started.root, started.definition, started.set_aside, started.code)
         if key not in self._restored:
             self._restored[key] = await to_thread.run_sync(

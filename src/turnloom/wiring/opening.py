@@ -5,6 +5,7 @@ from typing import Any
 
 from turnloom.assembly.ports import Vectors, VectorStore
 from turnloom.assembly.spec.retrieval import Space
+from turnloom.errors import UsageError
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import Clock
 from turnloom.runtime.logic import codec
@@ -29,7 +30,12 @@ def open_store(chosen: Settings) -> Store:
         return adapter("memory").MemoryStore(codec(), board=beside)
     if there.scheme in POSTGRES:
         return adapter("postgres").PostgresStore(
-            there.url, codec(), board=beside, lease=chosen.lease, listen_url=chosen.listen_url
+            there.url,
+            codec(),
+            lease=chosen.lease,
+            listen_url=chosen.listen_url,
+            clock=adapter("system").SystemClock(),
+            board=beside,
         )
     return adapter("sqlite").SqliteStore(
         there.rest,
@@ -98,10 +104,22 @@ def open_scheduler(chosen: Settings, clock: Clock) -> Scheduler:
     """Open the scheduler of runs.
 
     Raises:
-        UsageError: the name is unknown.
+        UsageError: the name is unknown, or the scheduler does not fit the store.
     """
     there = place("scheduler", chosen.scheduler)
-    return there.make(there.url) if there.make else adapter("inline").InlineScheduler(clock)
+    if there.make is not None:
+        return there.make(there.url)
+    if there.scheme == "procrastinate":
+        store = place("store", chosen.store)
+        if store.scheme not in POSTGRES:
+            raise UsageError(
+                "Scheduler 'procrastinate' works on the PostgreSQL database of the store. Set "
+                '`store = "postgresql://…"`, or leave out `scheduler`.'
+            )
+        return adapter("procrastinate").ProcrastinateScheduler(
+            store.url, listen_url=chosen.listen_url, lease=chosen.lease
+        )
+    return adapter("inline").InlineScheduler(clock)
 
 
 def open_vectors(chosen: Settings) -> Vectors:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from os.path import isdir
 from typing import Any, Protocol, cast
 
 from anyio import to_thread
@@ -12,7 +13,6 @@ from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.checking import deciding, unreadable
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import RunDeclarations
-from turnloom.feedback.ports import FeedbackStore
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards
@@ -25,8 +25,9 @@ from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runs.undriven import CHAT
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
+from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.observers import ObserverQueue, Observers
-from turnloom.runtime.ports import Artifacts, Plans, Store
+from turnloom.runtime.ports import Artifacts, Permits, Plans, Scheduler, Store, is_shared
 from turnloom.runtime.runs import Runs, RuntimePorts, pin_flow
 from turnloom.runtime.spec import LoadedWorkflow, Renewal
 from turnloom.variables.logic.checking import describe, domains
@@ -37,6 +38,7 @@ from turnloom.wiring.collections import Collections
 from turnloom.wiring.doors import Capabilities, Doors, lacking_in, port_of, sort_out
 from turnloom.wiring.flows import Flows
 from turnloom.wiring.folders import Folders
+from turnloom.wiring.limits import DeclaredLimits, read_limits
 from turnloom.wiring.models import ModelEngines, check_engine
 from turnloom.wiring.opening import (
     open_artifacts,
@@ -79,6 +81,7 @@ class Parts:
     runs: Runs
     world: RuntimePorts
     collections: Collections
+    limits: DeclaredLimits
 
     def declare_board(
         self,
@@ -127,6 +130,7 @@ class Setup:
     doors: Doors
     given: Sequence[str]
     observers: Sequence[ObserverQueue]
+    limits: DeclaredLimits = field(default_factory=DeclaredLimits)
 
 
 def set_up(asked: Mapping[str, Any]) -> Setup:
@@ -142,7 +146,7 @@ def set_up(asked: Mapping[str, Any]) -> Setup:
     _check_followed(doors)
     queues = tuple(ObserverQueue(each, chosen.observer_queue) for each in doors.observers)
     given = [name for name in ("model", "engine") if values.get(name)]
-    return Setup(chosen, doors, given, queues)
+    return Setup(chosen, doors, given, queues, limits=read_limits(chosen))
 
 
 def _check_followed(doors: Doors) -> None:
@@ -158,8 +162,7 @@ def _check_followed(doors: Doors) -> None:
 
 def assemble(setup: Setup) -> Parts:
     """Create the parts of an app. They connect on first use."""
-    chosen, doors = setup.settings, setup.doors
-    engine = doors.engine
+    chosen, doors, engine = setup.settings, setup.doors, setup.doors.engine
     store = doors.store or open_store(chosen)
     documents = doors.documents or open_documents(chosen)
     artifacts = doors.artifacts or open_artifacts(chosen, store)
@@ -180,6 +183,8 @@ def assemble(setup: Setup) -> Parts:
         models=models,
     )
     definitions = AppDefinitions(folders, boards, flows, store.plans, models=models, can=can)
+    clock = _clock(store, doors)
+    scheduler = doors.scheduler or open_scheduler(chosen, clock)
     stores = Stores(
         store.log,
         store.inbox,
@@ -191,27 +196,27 @@ def assemble(setup: Setup) -> Parts:
         plans=store.plans,
         per_turn=chosen.durability == "turn",
         removals=getattr(store, "removals", None),
+        is_shared=is_shared(scheduler),
+        limits=_call_limits(scheduler, setup.limits),
     )
-    observers = Observers(setup.observers, chosen.observer_drain)
-    clock = _clock(store, doors)
     world = _world(
         stores,
-        documents,
-        definitions,
+        store,
         setup,
-        observers=observers,
+        documents=documents,
+        definitions=definitions,
+        scheduler=scheduler,
         clock=clock,
-        feedback=port_of(store, "feedback"),
     )
     opened = [
-        (observers, True),
+        (world.observers, True),
         (definitions, True),
         (artifacts, _is_ours(artifacts, doors, "artifacts")),
         (beliefs, _is_ours(beliefs, doors, "beliefs")),
         (store, doors.store is None),
         (documents, doors.documents is None),
         (collections, True),
-        (world.scheduler, doors.scheduler is None and hasattr(world.scheduler, "aclose")),
+        (scheduler, doors.scheduler is None and hasattr(scheduler, "aclose")),
     ]
     return Parts(
         chosen,
@@ -228,7 +233,28 @@ def assemble(setup: Setup) -> Parts:
         runs=Runs(world),
         world=world,
         collections=collections,
+        limits=setup.limits,
     )
+
+
+def _call_limits(scheduler: Scheduler, declared: DeclaredLimits) -> CallLimits | None:
+    """The limits of model calls: of all processes where the scheduler spreads drives, else of this
+    one.
+
+    Raises:
+        UsageError: the scheduler spreads drives, and cannot limit them together.
+    """
+    permits: Permits | None = getattr(scheduler, "permits", None)
+    if permits is None and is_shared(scheduler):
+        if declared.models:
+            raise UsageError(
+                "`limits.models` in turnloom.toml needs a scheduler with `permits`, which hold for "
+                f"all processes, and {type(scheduler).__name__} has none. Leave out the limits."
+            )
+        return None
+    if permits is None and not declared.models:
+        return None
+    return CallLimits(permits or adapter("inline").InlinePermits(), declared.models)
 
 
 def _is_ours(given: object, doors: Doors, name: str) -> bool:
@@ -264,6 +290,17 @@ class AppDefinitions:
         loaded = await self._folders.load(source)
         self._can.need_for_guards(loaded.guards)
         return loaded
+
+    def look_in(self, library: str) -> None:
+        """Find the code of runs in this folder first, by the names of their folders and files.
+
+        Raises:
+            UsageError: there is no such folder.
+        """
+        if not isdir(library):
+            raise UsageError(f"There is no folder {library!r} with workflows. Correct the path.")
+        self._folders.look_in(library)
+        self._flows.look_in(library)
 
     async def restore(self, started: RunStarted) -> LoadedWorkflow:
         """Return the workflow as it was when the run started."""
@@ -316,15 +353,16 @@ def _clock(store: Store, doors: Doors) -> Clock:
 
 def _world(
     stores: Stores,
+    store: Store,
+    setup: Setup,
+    *,
     documents: DocumentStore,
     definitions: AppDefinitions,
-    setup: Setup,
-    observers: Observers,
+    scheduler: Scheduler,
     clock: Clock,
-    feedback: FeedbackStore,
 ) -> RuntimePorts:
     """Ports of the runtime, from the program, the settings or the system."""
-    system, doors = adapter("system"), setup.doors
+    system, doors, chosen = adapter("system"), setup.doors, setup.settings
     return RuntimePorts(
         stores,
         clock,
@@ -332,11 +370,13 @@ def _world(
         doors.environment or system.SystemEnvironment(),
         documents=documents,
         definitions=definitions,
-        scheduler=doors.scheduler or open_scheduler(setup.settings, clock),
-        observers=observers,
+        scheduler=scheduler,
+        observers=Observers(setup.observers, chosen.observer_drain),
         components=doors.components,
-        window=setup.settings.window,
-        feedback=feedback,
+        window=chosen.window,
+        feedback=port_of(store, "feedback"),
+        backlog=getattr(store, "backlog", None),
+        sweep=chosen.sweep,
     )
 
 

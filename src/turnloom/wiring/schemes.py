@@ -108,7 +108,7 @@ KNOWN: dict[str, KnownSchemes] = {
         }
     ),
     "vectors": KnownSchemes({SQLITE: "sqlite:FILE", **_POSTGRES, "memory": "memory"}),
-    "scheduler": KnownSchemes({"inline": "inline"}),
+    "scheduler": KnownSchemes({"inline": "inline", "procrastinate": "procrastinate"}),
 }
 
 

@@ -52,6 +52,8 @@ class Settings:
     observer_drain: float = 5.0
     # Seconds until a run of an unresponsive process may be taken over.
     lease: float = 30.0
+    # Seconds after which a worker wakes runs whose wake was missed.
+    sweep: float = 60.0
     # Context window of all models in tokens; 0: known by the engine.
     window: int = 0
     # When model answers are stored: after each `effect`, or at the end of a `turn`.
@@ -69,7 +71,7 @@ class Settings:
 FILE = "turnloom.toml"
 
 # Tables of the file that are read by the features that use them.
-TABLES = ("auth", "schedule", "server")
+TABLES = ("auth", "limits", "schedule", "server")
 
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}

@@ -45,6 +45,8 @@ def test_a_folder_holds_documents_by_part_and_digests_of_its_code(tmp_path: Path
             "tools/._greet.py": b"\x00\xff",
             "tools/prompt.yaml": "not a part: [",
             "tools/deep/more.py": "c = 1\n",
+            "tools/no-package/x.py": "d = 1\n",
+            "node_modules/x/y.py": "e = 1\n",
         },
     )
     found, all_problems = read_folder(path)
@@ -58,6 +60,7 @@ def test_a_folder_holds_documents_by_part_and_digests_of_its_code(tmp_path: Path
     assert found.documents["orchestrator"].value == {"workflow_name": "W"}
     assert found.code == {
         "setup.py": fingerprint("a = 1\n"),
+        "tools/deep/more.py": fingerprint("c = 1\n"),
         "tools/greet.py": fingerprint("b = 'é'\n"),
     }
 

@@ -138,13 +138,15 @@ def test_a_missing_file_lists_what_there_is(tmp_path: Path, file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["", ".", "tools", "agents.json", "tools/deep/x.py", "tools\\a.py"]
+    "file", ["", ".", "tools", "agents.json", "tools/no-package/x.py", "tools\\a.py"]
 )
-def test_only_code_files_of_the_root_and_of_tools_are_found(tmp_path: Path, file: str) -> None:
+def test_only_code_files_of_the_root_of_tools_and_of_packages_are_found(
+    tmp_path: Path, file: str
+) -> None:
     path = folder(tmp_path, tools__a="def f(): ...")
     (path / "agents.json").write_text("{}")
-    (path / "tools" / "deep").mkdir()
-    (path / "tools" / "deep" / "x.py").write_text("def f(): ...")
+    (path / "tools" / "no-package").mkdir()
+    (path / "tools" / "no-package" / "x.py").write_text("def f(): ...")
     assert refused(path, file).code == "W040"
 
 
@@ -287,6 +289,47 @@ def test_code_files_import_each_other(imports: str, late: bool, tmp_path: Path) 
     again = Modules(tmp_path)
     assert again.function("code.py", "f")() == "a", "all files are loaded again together"
     assert modules.function("code.py", "f")() == "abc"
+
+
+PACKAGE = {
+    "tools/context/__init__.py": "from .shapes import LIMIT\nloads = []\n",
+    "tools/context/shapes.py": "LIMIT = 3\n",
+    "tools/context/clips.py": (
+        "from . import loads\nfrom .shapes import LIMIT\nfrom ..words import WORD\n"
+        "loads.append(WORD)\ndef clip(text): return text[:LIMIT]\n"
+    ),
+    "tools/platform/boxes.py": "raise RuntimeError('the library has a module of this name')\n",
+    "tools/words.py": "WORD = 'w'\n",
+    "plain/deep/clips.py": "def clip(text): return text[:3]\n",
+}
+PACKAGED = {
+    "from .context.clips import clip": "clip",
+    "from context.clips import clip": "clip",
+    "from .context import LIMIT, clips": "clips.clip",
+    "from context import clips": "clips.clip",
+    "import context.clips as c": "c.clip",
+    "import platform, tools.context.clips": "tools.context.clips.clip",
+    "from plain.deep.clips import clip": "clip",
+    "from workflows.Shop.tools.context.clips import clip": "clip",
+    "from workflows.Shop.tools.context import clips": "clips.clip",
+    "import workflows.Shop.tools.context.clips as c": "c.clip",
+}
+
+
+@pytest.mark.parametrize("imports", PACKAGED)
+def test_code_files_import_packages_of_the_folder(imports: str, tmp_path: Path) -> None:
+    root = tmp_path / "Shop"
+    for file, text in PACKAGE.items():
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text(text)
+    used = PACKAGED[imports]
+    (root / "tools/code.py").write_text(f"{imports}\ndef f(): return {used}('abcdef')\n")
+    modules = Modules(root)
+    assert modules.function("code.py", "f")() == "abc"
+    assert modules.members("tools/context/__init__.py")["LIMIT"] == 3
+    assert modules.function("context/clips.py", "clip")("uvwxyz") == "uvw"
+    loads = modules.members("tools/context/__init__.py")["loads"]
+    assert loads == ["w"], "each file runs once"
 
 
 def test_imports_from_the_root_and_in_a_circle(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnloom.adapters.files import dump, parse, read_part, replace_text
+from turnloom.adapters.files import back_up, dump, parse, read_part, replace_text
 from turnloom.errors import UsageError
 
 AWKWARD = [
@@ -52,7 +52,10 @@ def test_the_former_file_is_kept_under_a_free_name(tmp_path: Path) -> None:
     file.chmod(0o640)
     link = tmp_path / "link.json"
     link.symlink_to("a.json")
-    kept = [replace_text(str(path), f"{n}\n") for n, path in enumerate((file, file, link), 1)]
+    kept: list[str] = []
+    for number, path in enumerate((file, file, link), 1):
+        kept.append(back_up(str(path)))
+        replace_text(str(path), f"{number}\n")
     assert [os.path.basename(each) for each in kept] == [
         "a.json.bak",
         "a.json.bak.1",

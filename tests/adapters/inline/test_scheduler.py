@@ -11,11 +11,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from turnloom.adapters.inline import InlineScheduler
+from turnloom.adapters.inline import InlinePermits, InlineScheduler
 from turnloom.adapters.inline.scheduler import SPARSE, Timers
 from turnloom.adapters.system import SystemClock
 from turnloom.errors import UsageError
-from turnloom.testing.contracts import SchedulerContract, facts
+from turnloom.testing.contracts import PermitsContract, SchedulerContract, facts
 from turnloom.testing.contracts.facts import key
 from turnloom.testing.contracts.scheduler import served, until, wait_begun
 
@@ -36,6 +36,12 @@ class TestScheduler(SchedulerContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[InlineScheduler, None]:
         yield InlineScheduler(SystemClock())
+
+
+class TestPermits(PermitsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[InlinePermits, None]:
+        yield InlinePermits()
 
 
 async def test_a_drive_does_not_inherit_the_context_of_who_woke_it() -> None:

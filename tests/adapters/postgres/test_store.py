@@ -13,9 +13,10 @@ from turnloom.adapters.postgres.log import PostgresLog
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.log.ports import EventLog
-from turnloom.runtime.ports import Plans
+from turnloom.runtime.ports import Backlog, Plans
 from turnloom.testing.contracts import (
     CODEC,
+    BacklogContract,
     BeliefStoreContract,
     BranchingContract,
     ClaimsContract,
@@ -224,3 +225,10 @@ class TestMigrator(_Fresh, MigratorContract):
 
     async def pretend(self, version: int) -> None:
         await execute(self.url, f"UPDATE turnloom_schema SET version = {version}")
+
+
+class TestBacklog(_Fresh, BacklogContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[tuple[PostgresStore, Backlog], None]:
+        async with self.stores() as (store, _):
+            yield store, store.backlog

@@ -4,6 +4,7 @@ import logging
 import signal
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, asynccontextmanager
+from datetime import timedelta
 
 import anyio
 import psycopg
@@ -20,6 +21,7 @@ from turnloom.adapters.postgres import PostgresStore
 from turnloom.adapters.postgres.schema import schema_of
 from turnloom.errors import LeaseLost, StoreUnavailable
 from turnloom.runtime.spec import Stop
+from turnloom.testing import FakeClock
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import TENANT, events, key, until
 
@@ -307,3 +309,21 @@ async def test_a_lease_that_is_over_stores_nothing(postgres_url: str) -> None:
                 assert not await store.claims.held(key("a"))
                 await store.log.append(key("a"), events("a", 1, 1), 1, fence)
         assert len(await store.log.read(key("a"))) == 1
+
+
+async def test_clocks_that_are_an_hour_apart(postgres_url: str) -> None:
+    """The time of the database counts, on whatever machine."""
+    early, late = FakeClock(), FakeClock()
+    late.time = early.time + timedelta(hours=1)
+    stores = [PostgresStore(postgres_url, CODEC, clock=clock) for clock in (early, late)]
+    try:
+        for store in stores:
+            await store.log.ends(key("a"))
+        clocks = [store.clock for store in stores if store.clock is not None]
+        assert abs(clocks[0].now() - clocks[1].now()) < timedelta(minutes=5)
+        async with stores[0].claims.claim(key("a")):
+            holder = await stores[1].claims.held(key("a"))
+            assert holder is not None and holder.seconds is not None and holder.seconds > 0
+    finally:
+        for store in stores:
+            await store.aclose()

@@ -1,6 +1,7 @@
 """The option `--store`, and what it does to a test run."""
 
 import os
+import sys
 from pathlib import Path
 
 import psycopg
@@ -43,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[stands.PLACE] = f"postgresql://fast:fast@127.0.0.1:{server.port}/postgres"
     folders = [Path(__file__).parent, ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, folders))
+    sys.path.insert(0, str(folders[0]))  # tests start programs with the path that they have
     # Tests need not close a store in memory.
     config.addinivalue_line("filterwarnings", "ignore:<psycopg.AsyncConnection:ResourceWarning")
     stands.install()

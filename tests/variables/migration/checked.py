@@ -52,7 +52,9 @@ def _trimmed(
     kept = {key: said for key, said in entry.items() if key in model.model_fields}
     if "triggers" in kept.get("source", {}):
         triggers = [
-            each for each in kept["source"]["triggers"] if f'"const": "{each["type"]}"' in _SCHEMA
+            each
+            for each in kept["source"]["triggers"]
+            if f'"const": "{each.get("type")}"' in _SCHEMA
         ]
         kept["source"] = {**kept["source"], "triggers": triggers}
     return kept

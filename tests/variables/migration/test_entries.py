@@ -142,7 +142,6 @@ def test_another_query_is_lost_and_a_hook_is_named(query):
         ({"fields": []}, "It names no field"),
         ({"fields": None}, "It names no field"),
         ({"fields": ["a", 3]}, "It names no field"),
-        ({"collection": ""}, "It has no `collection`."),
         ({"search_by": "owner"}, "Its `search_by` 'owner' is not an id of the run."),
         ({"search_by": ["app_id"]}, "Its `search_by` ['app_id']"),
     ],
@@ -151,6 +150,18 @@ def test_what_a_database_cannot_be_asked_is_lost(said, lost):
     found = declare(reference(**said))
     assert entry_of(found) is None
     assert note_of(found).lost[0].startswith(lost)
+
+
+def test_what_is_missing_in_a_source_stays_missing():
+    found = declare(reference(collection="", query_template={"kind": "memo"}, fields=["a"]))
+    assert entry_of(found)["source"] == {
+        "type": "database",
+        "filter": {"kind": "memo"},
+        "field": "a",
+    }
+    assert note_of(found).left and not note_of(found).lost
+    again = migrate(found.value)
+    assert (again.value, again.changed) == (found.value, False)
 
 
 @pytest.mark.parametrize("type", ["object", "string", None])
@@ -178,13 +189,20 @@ def test_what_a_source_says_beyond_today_is_named():
         ({"type": "static", "value": 3, "default": None}, {"type": "static", "value": 3}),
         ({"type": "static"}, {"type": "static", "value": None}),
         ({"type": "declarative", "value": 3}, {"type": "static", "value": 3}),
-        ({"type": "config"}, None),
-        ({"type": "content"}, None),
+        ({"type": "config"}, {"type": "environment"}),
+        ({"type": "content", "index": 1}, {"type": "content", "index": 1}),
     ],
 )
 def test_constants(source, became):
     found = entry_of(declare({"type": "integer", "source": source}))
     assert found == (became and {"type": "integer", "source": became})
+
+
+def test_an_object_that_starts_as_a_list_is_an_array():
+    found = declare({"type": "object", "source": {"type": "state", "default": []}})
+    entry = entry_of(found)
+    assert (entry["type"], entry["source"]["default"]) == ("array", [])
+    assert note_of(found).assumed and not note_of(found).lost
 
 
 def test_a_required_setting_is_a_required_variable():
@@ -228,26 +246,45 @@ def test_triggers(trigger, became):
 
 
 @pytest.mark.parametrize(
-    ("trigger", "lost"),
+    ("trigger", "why"),
     [
-        (says("", "NEXT"), "it has no `agent`"),
+        ({"type": "agent_text", "match": {"equals": "NEXT"}}, "it has no `agent`"),
         ({"type": "agent_text", "agent": "A"}, "it has no `equals`, `contains` or `regex`"),
         (
             {"type": "agent_text", "agent": "A", "match": {"regex": "(?=x)"}},
             "RE2 does not support the regular expression '(?=x)'",
         ),
         (says("A", "NEXT", value="open"), "'x' must be boolean, but 'open' is string"),
-        (answers("", "verdict"), "it has no `tool`"),
-        (answers("plan", ""), "it has no `response_key`"),
+        ({"type": "ui_response", "response_key": "verdict"}, "it has no `tool`"),
+        ({"type": "ui_response", "tool": "plan"}, "it has no `response_key`"),
         ({"type": "full_moon"}, "type 'full_moon' is unknown"),
-        ("NEXT", "'NEXT' is not an object"),
     ],
 )
-def test_a_trigger_that_cannot_be_is_dropped_with_the_reason(trigger, lost):
+def test_a_trigger_that_cannot_be_stays_and_the_check_names_it(trigger, why):
     found = declare(state(triggers=[trigger]))
+    assert entry_of(found) == derived("boolean", False, trigger)
+    (sentence,) = note_of(found).left
+    assert why in sentence and note_of(found).lost == ()
+    assert len(problems(found.value)) == 1
+    assert not migrate(found.value).changed
+
+
+def test_a_trigger_that_is_none_is_dropped_with_the_reason():
+    found = declare(state(triggers=["NEXT"]))
     assert entry_of(found) == derived("boolean", False)
-    (sentence,) = note_of(found).lost
-    assert lost in sentence
+    assert tells(note_of(found).lost, ("'NEXT' is not an object",))
+
+
+def test_misspelt_keys_stay_and_the_check_names_them():
+    said = {"defualt": True, "trigers": [says("A", "NEXT", ui_hiden=True)], "db_type": "mongodb"}
+    found = declare({"type": "boolean", "descripton": "x", "source": {"type": "state", **said}})
+    assert tells(note_of(found).left, ("'defualt'",), ("'trigers'",), ("'descripton'",))
+    assert tells(note_of(found).lost, ("'db_type'",))
+    assert len(problems(found.value)) == 3
+    trigger = says("A", "NEXT", ui_hiden=True)
+    found = declare(state(triggers=[trigger]))
+    assert entry_of(found)["source"]["triggers"] == [trigger]
+    assert tells(note_of(found).left, ("'ui_hiden'", "'ui_hidden'"))
 
 
 def test_what_a_trigger_says_beyond_today_is_named():
@@ -262,11 +299,11 @@ def test_what_a_trigger_says_beyond_today_is_named():
     )
 
 
-def test_a_trigger_that_set_true_where_a_text_belongs_is_dropped():
+def test_a_trigger_that_set_true_where_a_text_belongs_stays():
     source = {"type": "state", "default": "pending", "triggers": [says("A", "NEXT")]}
     found = declare({"type": "string", "source": source})
-    assert entry_of(found)["source"]["triggers"] == []
-    assert "'x' must be string, but True is boolean" in note_of(found).lost[0]
+    assert entry_of(found)["source"]["triggers"] == [says("A", "NEXT")]
+    assert "'x' must be string, but True is boolean" in note_of(found).left[0]
 
 
 def test_a_transition_loses_where_it_comes_from():
@@ -376,6 +413,28 @@ def test_what_cannot_be_read_is_a_note(value, lost):
     (note,) = found.notes
     assert note.became == "lost"
     assert note.lost[0].startswith(lost)
+
+
+def test_a_misspelt_section_stays_for_the_check_to_name():
+    found = migrate({"definitions": {}, "agent": {"A": {"variables": ["x"]}}})
+    assert found.value["context_variables"]["agent"] == {"A": {"variables": ["x"]}}
+    (note,) = found.notes
+    assert (note.became, note.lost) == ("left", ()) and note.left
+    again = migrate(found.value)
+    assert (again.value, again.changed) == (found.value, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ("workflows/_pack/x.json", "_pack/x.json"),
+        ("./workflows/_shared/a/x.json", "_shared/a/x.json"),
+        ("workflows/Sales/x.json", "x.json"),
+    ],
+)
+def test_a_path_from_the_root_keeps_what_workflows_share(said, path):
+    found = declare({"type": "object", "source": {"type": "file", "path": said}})
+    assert entry_of(found)["source"]["path"] == path
 
 
 def test_a_file_nested_beyond_reading_is_a_note():
@@ -507,11 +566,11 @@ def test_what_a_view_cannot_say_is_named():
     assert tells(note.lost, ("'A'",), ("3",), ("'placement'", "'middle'"), ("'ui'", "1"))
 
 
-def test_a_view_keeps_undeclared_variables_but_not_lost_ones():
+def test_a_view_keeps_undeclared_variables_and_lost_ones():
     lost = {"y": {"type": "string", "source": {"type": "external"}}}
     found = migrate({"definitions": lost, "agents": {"A": {"variables": ["y", "z"]}}})
-    assert found.value["context_variables"]["agents"] == {"A": {"variables": ["z"]}}
-    assert tells(found.notes[1].lost, ("'y'",))
+    assert found.value["context_variables"]["agents"] == {"A": {"variables": ["y", "z"]}}
+    assert tells(found.notes[0].lost, ("'external'",))
 
 
 def test_exposures_beside_agents_are_joined_in_either_order():

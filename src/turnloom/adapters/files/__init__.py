@@ -13,9 +13,10 @@ from turnloom.adapters.files.migrating import read_sources, replace_files, undo_
 from turnloom.adapters.files.modules import Modules, may_exit, program, source
 from turnloom.adapters.files.parsing import parse
 from turnloom.adapters.files.prose import read_text, texts_below
-from turnloom.adapters.files.writing import dump, replace_text
+from turnloom.adapters.files.writing import back_up, dump, replace_text
 
 __all__ = [
+    "back_up",
     "Modules",
     "dump",
     "may_exit",

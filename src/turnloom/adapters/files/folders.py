@@ -75,8 +75,15 @@ PARTS = (
     "script",
 )
 SUFFIXES = (".json", ".yaml", ".yml")
+# The files of later releases of MozaiksAI, by the part that they replace.
+_OTHER_NAMES = {"transition_graph": "handoffs"}
 
 _IN_TOOLS = ("tools", "lifecycle_tools", "mcp_servers")
+
+# Deeper directories, those of other tools and environments of Python have no code of a workflow.
+_MAX_DEPTH = 8
+_NO_PACKAGES = ("__pycache__", "node_modules")
+_ENVIRONMENT = "pyvenv.cfg"
 
 # A folder without any of these parts is not a workflow folder.
 ESSENTIAL = ("orchestrator", "agents")
@@ -98,7 +105,7 @@ def read_folder(
         return Folder(name, root, {}, {}), [Diagnostic(name, 1, "W000", message, remedy=remedy)]
     problems: list[Diagnostic] = []
     names = [file for file in _listing(root, name, "", problems) if file.lower().endswith(SUFFIXES)]
-    known = _read(root, name, (file for file in names if _part(file)), problems)
+    known = _read(root, name, (file for file in names if _part(file, names)), problems)
     sources = _read(root, name, _code_files(root, name, problems), problems)
     documents = _documents(name, known, problems, parse)
     problems += _name_problems(name, names)
@@ -154,7 +161,7 @@ def restore_folder(
     """The folder that stored texts describe, regardless of the files on disk. `parse` may cache its
     results."""
     problems = _name_problems(name, texts)
-    known = {file: text for file, text in texts.items() if _part(file)}
+    known = {file: text for file, text in texts.items() if _part(file, texts)}
     documents = _documents(name, known, problems, parse)
     return Folder(name, root, documents, dict(code)), sorted(set(problems))
 
@@ -166,15 +173,32 @@ def texts(folder: Folder) -> dict[str, str]:
 
 
 def code_files(root: str) -> list[str]:
-    """The code files of a folder: each `*.py` in its root and in `tools`."""
+    """The code files of a folder: each `*.py` in its root, in `tools`, and in packages below."""
     return list(_code_files(root, os.path.basename(root), []))
 
 
 def _code_files(root: str, name: str, problems: list[Diagnostic]) -> Iterator[str]:
     for below in ("", "tools/"):
         if os.path.isdir(os.path.join(root, below)):
-            files = _listing(root, name, below, problems)
-            yield from (below + file for file in files if file.endswith(".py"))
+            listed = _listing(root, name, below, problems)
+            yield from (below + file for file in listed if file.endswith(".py"))
+            for package in (below + each for each in listed if below + each != "tools"):
+                yield from _packaged(root, package, _MAX_DEPTH)
+
+
+def _packaged(root: str, package: str, depth: int) -> Iterator[str]:
+    """The code files of a package; none if its name cannot be imported, or if it is a link."""
+    path = os.path.join(root, package)
+    if not os.path.basename(path).isidentifier() or path.endswith(_NO_PACKAGES):
+        return
+    if depth == 0 or os.path.islink(path) or not os.path.isdir(path):
+        return
+    listed = _listing(root, "", f"{package}/", [])
+    if _ENVIRONMENT in listed:
+        return
+    yield from (f"{package}/{file}" for file in listed if file.endswith(".py"))
+    for each in listed:
+        yield from _packaged(root, f"{package}/{each}", depth - 1)
 
 
 def _listing(root: str, name: str, below: str, problems: list[Diagnostic]) -> list[str]:
@@ -213,9 +237,13 @@ def _read(root: str, name: str, files: Iterable[str], problems: list[Diagnostic]
     return found
 
 
-def _part(file: str) -> str | None:
-    """The part of a workflow that a file declares."""
+def _part(file: str, files: Collection[str] = ()) -> str | None:
+    """The part of a workflow that a file declares; one of another release stands in for a part
+    that no other file declares."""
     part, suffix = os.path.splitext(file)
+    meant = _OTHER_NAMES.get(part)
+    if meant and suffix in SUFFIXES and not any(meant + each in files for each in SUFFIXES):
+        return meant
     return part if part in PARTS and suffix in SUFFIXES else None
 
 
@@ -228,10 +256,8 @@ def _documents(
         document, more = parse(f"{name}/{file}", texts[file])
         problems += more
         if document:
-            part = os.path.splitext(file)[0]
-            found.setdefault(
-                part, document.below(part) if _is_wrapped(document, part) else document
-            )
+            own, part = os.path.splitext(file)[0], _part(file, texts) or ""
+            found.setdefault(part, document.below(own) if _is_wrapped(document, own) else document)
     return found
 
 
@@ -248,7 +274,7 @@ def _name_problems(name: str, files: Collection[str]) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     first: dict[str, str] = {}
     for file in sorted(files):
-        part = _part(file)
+        part = _part(file, files)
         if part is None:
             problems.append(_unknown(name, file, files))
         elif first.setdefault(part, file) != file:

@@ -3,11 +3,11 @@
 import json
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from turnloom.adapters.files.folders import PARTS, read_folder, read_part
-from turnloom.adapters.files.writing import replace_text
+from turnloom.adapters.files.writing import back_up, replace_text
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import DeclarationFile
@@ -34,19 +34,21 @@ def read_sources(path: str) -> FolderSources:
     """The files of a folder, or only the file with the variables.
 
     Raises:
-        UsageError: the path does not exist, is the file of another part, or `derivations.py` is not
-            UTF-8.
+        UsageError: the path does not exist, is the file of another part, `derivations.py` is not
+            UTF-8, or a migration did not finish.
     """
     if os.path.isfile(path):
         root, name = os.path.split(path)
         root, part = root or ".", os.path.splitext(name)[0]
         if part in PARTS and part != "context_variables":
             raise UsageError(f"{path!r} declares no variables. Migrate its folder: {root!r}.")
+        _latest(root)
         document, problems = read_part(path, "context_variables")
         documents = {"context_variables": document} if document is not None else {}
         return FolderSources(root, documents, problems, [], derivations=_derivations(root))
     if not os.path.isdir(path):
         raise UsageError(f"{path!r} does not exist. Name a workflow folder, or a file in one.")
+    _latest(path)
     folder, found = read_folder(path)
     others = [each.file for each in found if each.code in _NO_PART]
     problems = [each for each in found if each.file not in others and not each.file.endswith(".py")]
@@ -70,30 +72,91 @@ class Replaced(NamedTuple):
     created: list[str]
 
 
+class _Record(NamedTuple):
+    """What a migration replaces: backups by file, new files, and the digest of each new text.
+
+    It is written before the first file is replaced, so that a migration which was killed can be
+    undone, and again at the end.
+    """
+
+    backups: Mapping[str, str]
+    created: Sequence[str]
+    digests: Mapping[str, str]
+    finished: bool = True
+
+
 def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
     """Write files of a folder with backups, and the report of it; all of them or none. Reports and
     backups of earlier times are kept.
 
     Raises:
+        UsageError: another migration is under way, or did not finish.
         OSError: a file cannot be written; the folder is unchanged.
     """
-    done = Replaced({}, [])
-    number = max(_records(root), default=-1) + 1
+    number = _latest(root) + 1
+    name = _numbered(".migration", ".json", number)
     try:
-        for file, text in {**texts, _unused(root, number): report}.items():
-            path = os.path.join(root, file)
-            if file not in texts or not os.path.lexists(path):
-                _create(path, text)
-                done.created.append(file)
+        _create(os.path.join(root, name), "")  # fails if another migration comes first
+    except FileExistsError:
+        raise _unfinished(root) from None
+    done, written = Replaced({}, []), [name]
+    try:
+        existing = [file for file in texts if os.path.lexists(os.path.join(root, file))]
+        for file in existing:
+            backup = back_up(os.path.join(root, file))
+            done.backups[file] = os.path.relpath(backup, os.path.realpath(root))
+        wanted = {**texts, _unused(root, number): report}
+        done.created.extend(file for file in wanted if file not in existing)
+        digests = {file: fingerprint(text) for file, text in wanted.items()}
+        record = _Record(done.backups, done.created, digests, finished=False)
+        _write(root, name, record)
+        for file, text in wanted.items():
+            if file in existing:
+                replace_text(os.path.join(root, file), text)
             else:
-                done.backups[file] = os.path.basename(replace_text(path, text))
-        digests = {file: fingerprint(text) for file, text in texts.items()}
-        record = {"backups": done.backups, "created": done.created, "digests": digests}
-        _create(os.path.join(root, _numbered(".migration", ".json", number)), json.dumps(record))
+                _create(os.path.join(root, file), text)
+                written.append(file)
+        _write(root, name, record._replace(finished=True))
     except OSError:
-        _restore(root, done.backups, done.created)
+        _restore(root, done.backups, written)
         raise
     return done
+
+
+def _latest(root: str) -> int:
+    """The number of the last migration, which must have finished; -1 if there is none."""
+    records = _records(root)
+    if records and not _read(root, records[max(records)]).finished:
+        raise _unfinished(root)
+    return max(records, default=-1)
+
+
+def _unfinished(root: str) -> UsageError:
+    return UsageError(
+        f"Another migration of {root!r} is under way, or was stopped in the middle. If none is "
+        f"running, undo it: `turnloom migrate {root} --undo`."
+    )
+
+
+def _write(root: str, name: str, record: _Record) -> None:
+    replace_text(os.path.join(root, name), json.dumps(record._asdict()))
+
+
+def _read(root: str, name: str) -> _Record:
+    """What a migration replaced; an empty record is one that replaced nothing yet.
+
+    Raises:
+        UsageError: the record is damaged.
+    """
+    try:
+        with open(os.path.join(root, name), encoding="utf-8") as stream:
+            text = stream.read()
+        return _Record(**json.loads(text)) if text else _Record({}, [], {}, finished=False)
+    except (OSError, ValueError, TypeError):
+        raise UsageError(
+            f"{root!r} has no migration to undo: {name!r} is damaged. Restore the files yourself, "
+            "from their `.bak`, and delete it."
+        ) from None
 
 
 def _records(root: str) -> dict[int, str]:
@@ -124,27 +187,31 @@ def undo_replacement(root: str) -> Replaced:
     if not records:
         raise UsageError(f"{root!r} has no migration to undo.")
     last = records[max(records)]
-    try:
-        with open(os.path.join(root, last), encoding="utf-8") as stream:
-            record: dict[str, Any] = json.load(stream)
-    except (OSError, ValueError):
-        raise UsageError(
-            f"{root!r} has no migration to undo: {last!r} is damaged. Restore the files yourself, "
-            "from their `.bak`."
-        ) from None
-    for file, digest in record["digests"].items():
-        if _digest(os.path.join(root, file)) != digest:
+    record = _read(root, last)
+    backups = {
+        file: backup
+        for file, backup in record.backups.items()
+        if record.finished or os.path.lexists(os.path.join(root, backup))
+    }
+    for file, digest in record.digests.items():
+        found, backup = _digest(os.path.join(root, file)), record.backups.get(file)
+        if backup is not None and file not in backups:
+            continue  # restored by an undo that was killed
+        former = _digest(os.path.join(root, backup)) if backup else None
+        if found != digest and (record.finished or found != former):
             raise UsageError(
                 f"{file!r} was changed after the migration. Restore it yourself, from "
-                f"{record['backups'].get(file, 'nothing')!r}."
+                f"{backup or 'nothing'!r}."
             )
-    _restore(root, record["backups"], [*record["created"], last])
-    return Replaced(record["backups"], record["created"])
+    if record.finished:  # an undo that is killed can be repeated
+        _write(root, last, record._replace(finished=False))
+    _restore(root, backups, [*record.created, last])
+    return Replaced({**record.backups}, [*record.created])
 
 
-def _restore(root: str, backups: Mapping[str, str], created: list[str]) -> None:
+def _restore(root: str, backups: Mapping[str, str], created: Sequence[str]) -> None:
     for file, backup in backups.items():
-        os.replace(os.path.join(root, backup), os.path.join(root, file))
+        os.replace(os.path.join(root, backup), os.path.realpath(os.path.join(root, file)))
     for file in created:
         if os.path.lexists(path := os.path.join(root, file)):
             os.unlink(path)

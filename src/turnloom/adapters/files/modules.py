@@ -6,14 +6,14 @@ import os
 import sys
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import RLock
 from types import ModuleType
 from typing import Any, NoReturn
 
 from turnloom.adapters.files.folders import code_files, inside, read_text
-from turnloom.adapters.files.mozaiks import package_imports
+from turnloom.adapters.files.mozaiks import WORKFLOWS, PackageImport, package_imports
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 
@@ -24,13 +24,15 @@ _INSTALL_IT = "Install the missing module, or add its file to the folder or to i
 _FIX_IT = "Fix the error. Run the file with `python` to see it."
 # `os._exit` ends a process at once, without an exception.
 _EXIT = b"_exit"
+_INIT = "__init__.py"
 
 
 class Modules:
     """One load of a folder's code. Each file runs once, and shares nothing with other loads.
 
-    Files can import each other, as `from .helpers import x` or `from helpers import x`. The search
-    order is the standard library, the file's own directory, the root, and `tools`.
+    Files import each other, as `from .helpers import x` or `from helpers import x`, and packages
+    of the folder. The search order is the standard library, the file's own directory, the root, and
+    `tools`.
 
     `loading` is called with each file before its code runs, and may refuse it by a
     `DefinitionError`. Keep this object as long as its functions are in use.
@@ -155,29 +157,61 @@ class Modules:
             DefinitionError: the imported file does not load.
             ImportError: a relative import finds no file.
         """
-        if not level and name.partition(".")[0] in sys.stdlib_module_names:
+        rest = "" if level else self._inside(name)
+        if not level and not rest and name.partition(".")[0] in sys.stdlib_module_names:
             return None
         known = set(code_files(self._root)) - {file}
-        for base in _bases(file, level):
-            place = base.joinpath(*name.split(".")) if name else base
-            if f"{place}.py" in known:
-                module = self._module(f"{place}.py")
+        for base in [PurePosixPath()] if rest else _bases(file, level):
+            module = self._resolve(base, rest or name, members, known)
+            if module is not None:
                 self._announce(file)
                 return module if members or "." not in name else _package(name, module)
-            parts = {each: f"{place / each}.py" for each in members}
-            if parts and all(each in known for each in parts.values()):
-                modules = {key: self._module(each) for key, each in parts.items()}
-                self._announce(file)
-                return _namespace(name, modules)
         if level:
             raise ImportError(f"No file {name or ', '.join(members)!r} in the folder")
         return None
 
+    def _inside(self, name: str) -> str:
+        """The name of a file of this folder, without the path by which MozaiksAI imports it; empty
+        if it is another one."""
+        path = f"{WORKFLOWS}.{self._name}."
+        return name.removeprefix(path) if name.startswith(path) else ""
+
+    def _resolve(
+        self, base: PurePosixPath, name: str, members: Sequence[str], known: Set[str]
+    ) -> ModuleType | None:
+        """The module with a name in a directory: a file, or a package with these members."""
+        place = base.joinpath(*name.split(".")) if name else base
+        parts = {each: path for each in members if (path := f"{place / each}.py") in known}
+        if name and f"{place}.py" in known:
+            self._run_packages(base, place.parent, known)
+            return self._module(f"{place}.py")
+        if parts and len(parts) == len(members):
+            self._run_packages(base, place, known)
+            return _namespace(name, {key: self._module(each) for key, each in parts.items()})
+        if (package := str(place / _INIT)) not in known:
+            return None
+        self._run_packages(base, place, known)
+        module = self._module(package)
+        absent = {key: each for key, each in parts.items() if not hasattr(module, key)}
+        vars(module).update({key: self._module(each) for key, each in absent.items()})
+        return module
+
+    def _run_packages(self, base: PurePosixPath, place: PurePosixPath, known: Set[str]) -> None:
+        """Run the packages on the way from one directory to another, as an import does."""
+        for above in reversed([place, *place.parents]):
+            package = str(above / _INIT)
+            if above != base and above.is_relative_to(base) and package in known:
+                self._module(package)
+
     def _refuse_packages(self, file: str, source: str) -> None:
         """Refuse a file that imports packages of MozaiksAI: one problem with all of them."""
-        known = {PurePosixPath(each).with_suffix("").parts[0] for each in code_files(self._root)}
+        files = [PurePosixPath(each).with_suffix("") for each in code_files(self._root)]
+        known = {part for each in files for part in (each.parts[0], each.parts[:2][-1])}
+        own = {".".join(each.parts).removesuffix(f".{_INIT[:-3]}") for each in files}
         found = [
-            each for each in package_imports(source) if each.module.partition(".")[0] not in known
+            each
+            for each in package_imports(source)
+            if each.module.partition(".")[0] not in known and not own & {*self._named(each)}
         ]
         if found:
             names = ", ".join(dict.fromkeys(f"{each.module!r}" for each in found))
@@ -186,6 +220,11 @@ class Modules:
             label, line = f"{self._name}/{file}", found[0].line
             problem = Diagnostic(label, line, "W075", message, remedy=remedy)
             raise DefinitionError(self._name, [problem])
+
+    def _named(self, found: PackageImport) -> Iterator[str]:
+        """The modules of this folder to which an import may refer."""
+        if rest := self._inside(found.module):
+            yield from (rest, *(f"{rest}.{name}" for name in found.names))
 
     def _import_problem(self, file: str, path: str, error: BaseException) -> Diagnostic:
         frames = traceback.extract_tb(error.__traceback__)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 # The packages of its releases. `core`, `logs` and `workflows` are common names, so that only the
 # modules of MozaiksAI count.
 _PACKAGES = ("mozaiksai", "mozaiks")
+# The directory of workflow folders, by which files of them are imported.
+WORKFLOWS = "workflows"
 _MODULES: Mapping[str, frozenset[str]] = {
     "core": frozenset(
         "auth core_config data events observability runtime transport usage workflow".split()
@@ -17,7 +19,7 @@ _MODULES: Mapping[str, frozenset[str]] = {
 
 _ASKING = "Ask people with `from turnloom import use_ui_tool`."
 _LOGGING = "Log with `logging.getLogger(__name__)`."
-_SIBLING = "Import a file of the folder by its name: `from .{} import …`."
+_SIBLING = "Copy the file into the folder and import it by its name: `from .{} import …`."
 _VALUES = (
     "Read and write values by a parameter `context_variables`; read databases by a `database` "
     "variable or your own client."
@@ -37,7 +39,7 @@ class PackageImport(NamedTuple):
         """What to use instead."""
         first, *rest = self.module.split(".")
         words = " ".join((self.module, *self.names)).lower()
-        if first == "workflows":
+        if first == WORKFLOWS:
             return _SIBLING.format(rest[-1])
         if "logg" in words:
             return _LOGGING
@@ -86,7 +88,7 @@ def _imports(node: ast.AST) -> Iterator[PackageImport]:
 
 def _is_theirs(module: str) -> bool:
     first, *rest = module.split(".")
-    if first == "workflows":
+    if first == WORKFLOWS:
         return len(rest) > 1
     return first in _PACKAGES or bool(rest and rest[0] in _MODULES.get(first, ()))
 

@@ -1,4 +1,4 @@
-"""Write documents back to their files in the same format, with a backup."""
+"""Write documents back to their files in the same format, and copy files."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from turnloom.kernel.values import Json
 _WIDTH = 2**30
 
 
-def replace_text(path: str, text: str) -> str:
-    """Replace the content of a file atomically, and return the path of its backup.
+def replace_text(path: str, text: str) -> None:
+    """Replace the content of a file atomically.
 
     Raises:
         OSError: the file cannot be written; it is unchanged.
@@ -26,12 +26,10 @@ def replace_text(path: str, text: str) -> str:
     path = os.path.realpath(path)
     fresh = _write_sibling(path, text)
     try:
-        backup = _back_up(path)
         os.replace(fresh, path)
     except OSError:
         os.unlink(fresh)
         raise
-    return backup
 
 
 def dump(file: str, value: Json) -> str:
@@ -85,8 +83,13 @@ def _write_sibling(path: str, text: str) -> str:
     return fresh
 
 
-def _back_up(path: str) -> str:
-    """Copy a file to an unused name, and return its path."""
+def back_up(path: str) -> str:
+    """Copy a file to an unused name next to it, and return its path.
+
+    Raises:
+        OSError: the file cannot be copied.
+    """
+    path = os.path.realpath(path)
     number, backup = 0, f"{path}.bak"
     while os.path.lexists(backup):
         number += 1
@@ -95,6 +98,7 @@ def _back_up(path: str) -> str:
         try:
             shutil.copyfileobj(former, copy)
             copy.flush()
+            os.fsync(copy.fileno())
             shutil.copymode(path, backup)
         except OSError:
             os.unlink(backup)

@@ -219,6 +219,7 @@ class InlineScheduler:
         self._timers = Timers(clock, self._due)
         self._server: _Server | None = None
         self._serving = False
+        self._draining: asyncio.Future[None] | None = None
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at a given time: a run has one timer. Idempotent."""
@@ -259,6 +260,14 @@ class InlineScheduler:
                 await self._run(_Server(drive, group, copy_context()), slots, limits)
         finally:
             self._serving = False
+            self._draining = None
+
+    async def drain(self) -> None:
+        """Begin no drive until `serve` is called again, and wait for the end of those that run."""
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_future()
+        if self._tasks:
+            await asyncio.shield(self._draining)
 
     async def status(self, run: RunKey) -> Status:
         """The scheduling status of the run."""
@@ -289,7 +298,7 @@ class InlineScheduler:
 
     def _pump(self) -> None:
         """Start every run that may start now."""
-        while self._server and (job := self._queue.take()):
+        while self._server and self._draining is None and (job := self._queue.take()):
             self._timers.drop(job.run)
             task = self._server.start(job)
             self._tasks[job.run] = task
@@ -310,6 +319,8 @@ class InlineScheduler:
             self._timers.set(job.run, at)
         else:
             del self._jobs[job.run]
+        if self._draining and not self._tasks and not self._draining.done():
+            self._draining.set_result(None)
         self._pump()
 
 

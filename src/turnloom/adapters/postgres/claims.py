@@ -98,8 +98,9 @@ class PostgresClaims:
         """
         if self._unreleased:
             await self._release()
+        until = asyncio.get_running_loop().time() + self._lease
         fence = await self._take(run)
-        scope = self._held[fence] = asyncio.timeout(None)
+        scope = self._held[fence] = asyncio.timeout_at(until)
         try:
             async with scope:
                 self._keep_renewing()
@@ -113,6 +114,13 @@ class PostgresClaims:
             if not self._database.closed:  # otherwise it is already released
                 self._unreleased.add(fence)
                 await self._try_release()
+
+    def is_held(self, fence: int) -> bool:
+        """Whether the lease of a claim lasts, by the clock of this process: one that was stopped
+        learns here that it may have lost its runs."""
+        scope = self._held.get(fence)
+        until = scope.when() if scope is not None else None
+        return until is not None and asyncio.get_running_loop().time() < until
 
     async def _take(self, run: RunKey) -> int:
         """Claim a run. If the task is cancelled meanwhile, the claim is released once it is
@@ -208,15 +216,18 @@ class PostgresClaims:
     async def _renew(self) -> None:
         """Renew the claims, and end the scopes of those that are lost."""
         loop = asyncio.get_running_loop()
-        fences = set(self._held)
+        fences, until = set(self._held), loop.time() + self._lease
+        clock = self._database.clock
         try:
             renewed = {row[0] for row in await self._call(queries.RENEW, self._owner, self._lease)}
+            if clock is not None:
+                await self._database.attempt(clock.measure, self._database.timeout)
         except StoreUnavailable as error:
             _log.warning("Cannot renew claims; retrying: %s", error)
             return
-        for fence in fences - renewed:
+        for fence in fences:
             if (scope := self._held.get(fence)) and not scope.expired():
-                scope.reschedule(loop.time())
+                scope.reschedule(until if fence in renewed else loop.time())
 
     # ------------------------------------------------------------------ releasing
 

@@ -8,6 +8,7 @@ import anyio
 import psycopg
 from psycopg.abc import QueryNoTemplate as Query
 
+from turnloom.adapters.postgres.clock import PostgresClock
 from turnloom.adapters.postgres.connections import Connections, Rows, Session
 from turnloom.adapters.postgres.faults import PostgresServer, is_passing, locate
 from turnloom.adapters.postgres.schema import Schema, schema_of, take_step, version_of
@@ -26,7 +27,10 @@ MIGRATING = 600.0
 class Database:
     """The tables of one part of a store in one PostgreSQL database, created on first use."""
 
-    def __init__(self, url: str, timeout: float, schema: Schema) -> None:
+    def __init__(
+        self, url: str, timeout: float, schema: Schema, clock: PostgresClock | None = None
+    ) -> None:
+        self.clock = clock
         self.server: PostgresServer = locate(url, "store")
         self.url = url
         self.timeout = timeout
@@ -173,6 +177,8 @@ class Database:
             version = await version_of(session, self.schema)
         if version != self.schema.version:
             raise self.mismatch(version)
+        if self.clock is not None:
+            await self.clock.measure(session)
 
     def mismatch(self, version: int) -> StoreUnavailable:
         """The refusal of tables of another release."""

@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -40,6 +41,7 @@ class PostgresInbox:
         self._database = database
         self._signals = signals
         self._encode = msgspec.json.Encoder().encode
+        self._turns: WeakValueDictionary[RunKey, asyncio.Lock] = WeakValueDictionary()
         # The highest number of a message that this store offered.
         self._last = 0
 
@@ -52,9 +54,11 @@ class PostgresInbox:
         """
         most = None if isinstance(message, Stop) else MOST_MAIL  # stopping is always possible
         key, data = key_of(id), self._encode(message)
-        [(outcome, number, kept)] = await self._database.write(
-            queries.OFFER, *run, key, id, data, most
-        )
+        turns = self._turns.setdefault(run, asyncio.Lock())
+        async with turns:  # messages of this process to a run keep their order
+            [(outcome, number, kept)] = await self._database.write(
+                queries.OFFER, *run, key, id, data, most
+            )
         if outcome == "full":
             refuse_flood(run.id, number)
         if outcome == "kept" and kept is not None and _read(kept) is None:

@@ -1,6 +1,7 @@
 """One store in a PostgreSQL database: log, inbox, claims, snapshots, artifacts and beliefs."""
 
 from turnloom.adapters.postgres.artifacts import PostgresArtifacts
+from turnloom.adapters.postgres.backlog import PostgresBacklog
 from turnloom.adapters.postgres.beliefs import PostgresBeliefs
 from turnloom.adapters.postgres.beside import (
     PostgresAudit,
@@ -9,6 +10,7 @@ from turnloom.adapters.postgres.beside import (
     PostgresSchedules,
 )
 from turnloom.adapters.postgres.claims import PostgresClaims
+from turnloom.adapters.postgres.clock import PostgresClock
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.inbox import PostgresInbox
 from turnloom.adapters.postgres.keeping import (
@@ -24,6 +26,7 @@ from turnloom.adapters.postgres.signals import PostgresSignals
 from turnloom.adapters.postgres.small import PostgresPlans, PostgresResults, PostgresSnapshots
 from turnloom.adapters.postgres.verifier import PostgresVerifier
 from turnloom.log.logic import Codec
+from turnloom.log.ports import Clock
 
 
 class PostgresStore:
@@ -32,8 +35,9 @@ class PostgresStore:
 
     `timeout` is the number of seconds that a statement may take. `lease` is the number of seconds
     after which a process that does not respond loses its runs, by the clock of the database.
-    `listen_url` is the direct URL of the server, if a pooler stands between. `board` says whether
-    artifacts in the log's events are also stored here.
+    `listen_url` is the direct URL of the server, if a pooler stands between. `clock` is the clock
+    of this machine, from which `clock` of the store is corrected. `board` says whether artifacts in
+    the log's events are also stored here.
     """
 
     def __init__(
@@ -44,9 +48,11 @@ class PostgresStore:
         timeout: float = 5.0,
         lease: float = 30.0,
         listen_url: str = "",
+        clock: Clock | None = None,
         board: bool = True,
     ) -> None:
-        self._database = Database(url, timeout, schema_of("store"))
+        self.clock = None if clock is None else PostgresClock(clock)
+        self._database = Database(url, timeout, schema_of("store"), self.clock)
         self._signals = PostgresSignals(self._database, listen_url or url)
         self.log = PostgresLog(self._database, self._signals, codec, board=board)
         self.inbox = PostgresInbox(self._database, self._signals)
@@ -66,6 +72,7 @@ class PostgresStore:
         self.tenants = PostgresTenants(self._database)
         self.copies = PostgresCopies(self._database, self.log, codec)
         self.migrator = PostgresMigrator(self._database)
+        self.backlog = PostgresBacklog(self._database)
 
     async def aclose(self) -> None:
         """Finish pending writes, release all claims, and close the connections. Idempotent."""

@@ -90,6 +90,25 @@ MAIL_AFTER = """
     SELECT n, tenant, run FROM turnloom_inbox WHERE n > %s OR n = ANY (%s::bigint[])
     ORDER BY n LIMIT %s"""
 
+# Runs that no process holds, and that are neither at rest nor over, or have mail.
+OVERDUE = """
+    SELECT tenant, run FROM (
+        (SELECT tenant, id AS run FROM turnloom_runs
+            WHERE status = 'unfinished' AND ended IS NULL
+                AND started < extract(epoch FROM clock_timestamp() - %(age)s) * 1000000
+            ORDER BY n LIMIT %(most)s)
+        UNION
+        (SELECT m.tenant, m.run FROM turnloom_inbox m
+            JOIN turnloom_runs r ON r.tenant = m.tenant AND r.id = m.run
+            WHERE m.at < clock_timestamp() - %(age)s AND r.ended IS NULL
+                AND NOT turnloom_has(r.n, m.key)
+            ORDER BY m.n LIMIT %(most)s)
+    ) AS missed
+    WHERE NOT EXISTS (
+        SELECT FROM turnloom_claims c WHERE c.tenant = missed.tenant AND c.run = missed.run
+            AND c.until > clock_timestamp())
+    LIMIT %(most)s"""
+
 NEXT_OWNER = "SELECT nextval('turnloom_fences')"
 CLAIM = """
     SELECT fence, holder, seconds, silent FROM turnloom_claim(

@@ -17,6 +17,7 @@ from turnloom.conversation.logic.migrating import (
     derivations,
     migrate_documents,
     unread_file,
+    written_to,
 )
 from turnloom.errors import UsageError
 from turnloom.variables.logic.migration import Note, Stub
@@ -79,7 +80,7 @@ class MigrateCommand(Command):
         stubs = [stub for file in changed for stub in file.stubs]
         code = derivations(stubs, sources.derivations)
         texts = {DERIVATIONS: code} if stubs and code != sources.derivations else {}
-        values = {os.path.basename(file.file): file.value for file in changed}
+        values = {written_to(os.path.basename(file.file)): file.value for file in changed}
         try:
             kept = replace_files(sources.root, texts, values, report)
         except OSError as error:
@@ -87,12 +88,9 @@ class MigrateCommand(Command):
             terminal.fail(f"{names} cannot be written: {error.strerror}. The folder is as it was.")
             return 1
         backups = [repr(os.path.join(sources.root, each)) for each in kept]
-        terminal.show(
-            safe(
-                f"The former files are {', '.join(backups)}; "
-                f"`turnloom migrate {sources.root} --undo` restores them."
-            )
-        )
+        said = f"The former files are {', '.join(backups)}; " if backups else ""
+        done = "restores them" if backups else "undoes it"
+        terminal.show(safe(f"{said}`turnloom migrate {sources.root} --undo` {done}."))
         return 0
 
     def _undo(self, terminal: Terminal) -> int:
@@ -139,6 +137,7 @@ def _lines(note: Note) -> Iterator[_Line]:
     for word, sentences, style in (
         ("lost", note.lost, "red"),
         ("assumed", note.assumed, "yellow"),
+        ("left", note.left, "yellow"),
     ):
         for sentence in sentences:
             yield ("    ", (f"{word}: ", style), sentence)

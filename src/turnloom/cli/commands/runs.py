@@ -30,6 +30,7 @@ _STYLES = {
     "waiting": "yellow",
     "collecting": "cyan",
     "broken": "red",
+    "stranded": "red",
 }
 
 
@@ -87,7 +88,8 @@ class RunsCommand(StoredRunsCommand):
             await self._tell_waiting(app, listed, terminal)
             for each in listed:
                 if each.reason:
-                    terminal.show(joined((each.run, "bold"), f" is broken: {each.reason}"))
+                    said = f" is {each.status}: {each.reason}"
+                    terminal.show(joined((each.run, "bold"), said))
             if more:
                 more_of_them = "There are more; `--limit N` shows N, `--before RUN` the next ones."
                 terminal.tell(safe(more_of_them, "dim"))

@@ -35,7 +35,7 @@ from turnloom.conversation.logic.tooling import (
     read_tooling,
 )
 from turnloom.conversation.spec import (
-    FOREIGN,
+    FOREIGN_VERSION,
     Conversation,
     HandoffRule,
     Orchestrator,
@@ -140,6 +140,7 @@ def check(
     if not folder.documents and not broken.intersection(PARTS):
         return None, []  # the folder is empty, which its reader has reported
     report = Report(folder.name)
+    folder = _unversioned(report, folder)
     scope = Scope(report, folder, broken | set_aside)
     orchestrator = scope.orchestrator()
     agents = read_agents(scope)
@@ -189,6 +190,17 @@ def check(
     return conversation, sorted(report.problems)
 
 
+def _unversioned(report: Report, folder: Folder) -> Folder:
+    """The folder without the versions of its formats, which are reported."""
+    kept = dict(folder.documents)
+    for part, document in folder.documents.items():
+        entry = DocumentEntry((), document.value)
+        own = report.foreign(document, entry, FOREIGN_VERSION)
+        if own is not entry:
+            kept[part] = replace(document, value=own.value)
+    return replace(folder, documents=kept)
+
+
 def definition_digest(documents: Mapping[str, DeclarationFile]) -> str:
     """One digest for all declarative files of a workflow."""
     return fingerprint(*(f"{key} {fingerprint(documents[key].text)}" for key in sorted(documents)))
@@ -223,7 +235,10 @@ def _outputs(scope: Scope, agents: Mapping[str, Agent]) -> Outputs:
 def _visible(scope: Scope, orchestrator: Orchestrator | None) -> frozenset[str] | None:
     """The agents whose messages the user sees; None for all."""
     document, start = scope.document("ui_config"), scope.document("orchestrator")
-    entry = scope.report.foreign(document, DocumentEntry((), document.value or {}), FOREIGN)
+    keys = [*UiConfig.model_fields]
+    others = {key for key in as_object(document.value) or () if nearest(str(key), keys) is None}
+    entry = DocumentEntry((), document.value or {})
+    entry = scope.report.foreign(document, entry, others - {*keys})
     config = scope.report.model(document, entry, UiConfig)
     shown = config.visual_agents if config else None
     listed = orchestrator.visual_agents if orchestrator else None

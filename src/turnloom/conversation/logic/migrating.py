@@ -1,11 +1,11 @@
 """Migration of a whole workflow folder: what becomes of each entry of each file."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from turnloom.conversation.spec import OLDER_HANDOFF
+from turnloom.conversation.logic.earlier import TRANSITIONS, todays_rule, transitions_in
 from turnloom.kernel.documents import DeclarationFile
-from turnloom.kernel.values import Json, as_array, as_object, preview
+from turnloom.kernel.values import Json, as_array, as_object
 from turnloom.variables.logic.migration import Note, Stub, migrate
 
 VARIABLES = "context_variables"
@@ -59,7 +59,8 @@ def _function(stub: Stub) -> str:
     sentence = f"Write {stub.function} in {DERIVATIONS}: it derives {stub.variable!r}."
     return (
         f"\n\n@derivation\ndef {stub.function}(event, values):\n"
-        f"    # Return the value of {stub.variable!r} after this event, or `UNCHANGED`.\n{about}"
+        f"    # Return the value of {stub.variable!r} after this event, or `UNCHANGED`.\n"
+        f"    # If a tool sets it, delete this function and its trigger instead.\n{about}"
         f"    raise NotImplementedError({sentence!r})\n"
     )
 
@@ -99,13 +100,23 @@ def _name(item: Json) -> str:
 
 
 def _handoffs(document: DeclarationFile) -> FileMigration:
-    """Migrate handoffs that an older guide writes with `from` and `to`."""
+    """Migrate handoffs that another release writes with `from` and `to`, or as transitions, which
+    have a file of their own."""
     notes: list[Note] = []
     value = _rules(document.value, "", notes)
-    changed = any(note.became != "unchanged" for note in notes)
+    is_graph = transitions_in(document.value)
+    changed = is_graph or any(note.became != "unchanged" for note in notes)
     if changed and as_array((as_object(value) or {}).get("handoffs")) is not None:
         value = {"handoff_rules" if key == "handoffs" else key: value[key] for key in value}
+    if is_graph:
+        value = {"handoff_rules" if key == TRANSITIONS else key: value[key] for key in value}
     return FileMigration(document.file, value, changed, tuple(notes))
+
+
+def written_to(file: str) -> str:
+    """The file that gets the migrated content of another; its transitions become handoffs."""
+    folder, slash, name = file.rpartition("/")
+    return folder + slash + name.replace("transition_graph", "handoffs")
 
 
 def _rules(value: Json, path: str, notes: list[Note]) -> Json:
@@ -121,16 +132,10 @@ def _rules(value: Json, path: str, notes: list[Note]) -> Json:
 
 
 def _rule(item: Json, where: str, notes: list[Note]) -> Json:
-    entry = as_object(item)
-    if entry is None or not all(key in entry for key in OLDER_HANDOFF):
+    todays = todays_rule(item)
+    if todays is None:
         notes.append(Note(where, _name(item), "", "unchanged"))
         return item
-    rule: dict[str, Any] = {OLDER_HANDOFF.get(key, key): said for key, said in entry.items()}
-    kind = "condition" if rule.get("condition") else "after_work"
-    assumed = ""
-    if "handoff_type" not in rule:
-        rule["handoff_type"] = kind
-        assumed = f"It had no `handoff_type`; {kind!r} is assumed."
-    was = f"{preview(entry['from'])} to {preview(entry['to'])}"
-    notes.append(Note(where, _name(rule), was, "rule", assumed=(assumed,) if assumed else ()))
+    rule, was, assumed, left = todays
+    notes.append(Note(where, _name(rule), was, "rule", assumed=assumed, left=left))
     return rule

@@ -1,6 +1,6 @@
 """Declarations of a folder that need code, even if the folder has problems elsewhere."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
 from turnloom.agents.spec import (
@@ -16,11 +16,11 @@ from turnloom.agents.spec import (
 )
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.logic.tooling import check_message_hooks, read_lifecycle, read_tooling
-from turnloom.conversation.spec import FOREIGN_SETUP
+from turnloom.conversation.spec import AGENT_WORDS, FOREIGN_SETUP, in_our_words, party
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
-from turnloom.kernel.values import as_object
+from turnloom.kernel.values import Json, as_array, as_object
 
 # Keys for agents of boards and flows only: message and remedy.
 ELSEWHERE = {
@@ -33,10 +33,6 @@ ELSEWHERE = {
         "Use a board to limit who may see an artifact.",
     ),
 }
-
-
-# A key of agents in workflows of MozaiksAI, and ours.
-_SYNONYMS = {"structured_output": "structured_outputs"}
 
 
 class Roster(NamedTuple):
@@ -86,6 +82,49 @@ def declared_message_hooks(
     scope = Scope(Report(folder.name), folder, broken)
     document = scope.document("hooks")
     return [(_where((document, path)), hook) for path, hook in check_message_hooks(scope)]
+
+
+class NamedFunction(NamedTuple):
+    """A function that an entry names, and the position of the entry."""
+
+    file: str
+    function: str
+    place: tuple[str, int]
+
+
+def unread_functions(folder: Folder, broken: frozenset[str]) -> list[NamedFunction]:
+    """The functions of tools and hooks that have faults, and so are not among the valid ones."""
+    scope = Scope(Report(folder.name), folder, broken)
+    tools, hooks = read_tooling(scope), check_message_hooks(scope)
+    lifecycle = read_lifecycle(scope, tools.document)
+    listed = scope.report.part(scope.document("hooks"), "hooks")
+    value = as_object(tools.document.value) or {}
+    return [
+        *_unread(
+            (tools.document, DocumentEntry(("tools",), value.get("tools"))),
+            {(each.tool.file, each.tool.function) for each in tools.tools.values()},
+        ),
+        *_unread(
+            (tools.document, DocumentEntry(("lifecycle_tools",), value.get("lifecycle_tools"))),
+            {(each.declared.file, each.declared.function) for each in lifecycle},
+        ),
+        *_unread(
+            (scope.document("hooks"), listed), {(hook.filename, hook.function) for _, hook in hooks}
+        ),
+    ]
+
+
+def _unread(
+    section: tuple[DeclarationFile, DocumentEntry], read: Set[tuple[str, str]]
+) -> Iterator[NamedFunction]:
+    document, entries = section
+    for number, entry in enumerate(as_array(entries.value) or ()):
+        said = as_object(entry) or {}
+        file, function = said.get("file", said.get("filename")), said.get("function")
+        is_named = all(isinstance(each, str) and each for each in (file, function))
+        if is_named and (file, function) not in read:
+            place = _where((document, (*entries.path, number)))
+            yield NamedFunction(str(file), str(function), place)
 
 
 def declared_components(
@@ -150,7 +189,10 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
             _check_sections(scope, document, found.path, agent)
     scope.code_answers = any(each.function for agent in agents.values() for each in agent.chain)
     complete = declared.complete and "agents" not in scope.broken
-    scope.agents_known = complete and bool(declared.entries)
+    nameless = sum(not _is_named(each) for each in as_array(listed.value) or ())
+    # Names that outnumber the entries without one cannot all be theirs.
+    is_known = complete or len({*_mentioned(scope)} - scope.agent_names) > nameless > 0
+    scope.agents_known = is_known and bool(declared.entries) and "agents" not in scope.broken
     if complete and not declared.entries:
         scope.report.add(
             document,
@@ -160,6 +202,23 @@ def read_agents(scope: Scope) -> dict[str, Agent]:
             remedy="Declare at least one.",
         )
     return agents
+
+
+def _is_named(item: Json) -> bool:
+    name = (as_object(item) or {}).get("name")
+    return isinstance(name, str) and bool(name)
+
+
+def _mentioned(scope: Scope) -> Iterator[str]:
+    """The agents that handoffs and tools name."""
+    rules = scope.report.part(scope.document("handoffs"), "handoff_rules").value
+    tools = as_object(scope.document("tools").value) or {}
+    keys = ("source_agent", "target_agent", "agent")
+    for entry in (*(as_array(rules) or ()), *(as_array(tools.get("tools")) or ())):
+        named = (as_object(entry) or {}).get
+        said = (name for key in keys for name in as_array(named(key)) or [named(key)])
+        names = (party(name, ()) for name in said if isinstance(name, str))
+        yield from (name for name in names if name not in (USER, TERMINATE))
 
 
 def _within_the_form(
@@ -173,9 +232,7 @@ def _within_the_form(
     if value is None:
         return found
     kept = {key: each for key, each in value.items() if key not in ELSEWHERE}
-    if kept.keys().isdisjoint(_SYNONYMS.values()):
-        kept = {_SYNONYMS.get(key, key): each for key, each in kept.items()}
-    return DocumentEntry(found.path, kept)
+    return DocumentEntry(found.path, in_our_words(kept, AGENT_WORDS))
 
 
 def _check_name(scope: Scope, document: DeclarationFile, found: DocumentEntry, name: str) -> None:

@@ -4,9 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnloom.agents.spec import TERMINATE, USER
+from turnloom.conversation.logic.earlier import (
+    TRANSITIONS,
+    other_words,
+    todays_rule,
+    transitions_in,
+)
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import OLDER_HANDOFF, Handoff, HandoffRule, party, usual
+from turnloom.conversation.spec import FOREIGN_RULE, Handoff, HandoffRule, party, usual
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry
 from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
@@ -29,7 +35,8 @@ _TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
 
 def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[HandoffRule, ...]]:
     """The rules of a workflow by source: conditions in declared order, then after_work."""
-    entry = scope.report.part(document, "handoff_rules")
+    is_graph = transitions_in(document.value)
+    entry = scope.report.part(document, TRANSITIONS if is_graph else "handoff_rules")
     if entry.value is None or entry.value == {}:
         return {}
     items = as_array(entry.value)
@@ -46,9 +53,10 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
     _check_older(scope, document, entry, items)
     for index, value in enumerate(items):
         path = (*entry.path, index)
-        if _is_older(value):
-            continue
-        handoff = scope.report.model(document, DocumentEntry(path, value), Handoff)
+        todays = todays_rule(value)
+        value = todays.rule if todays else value
+        own = scope.report.foreign(document, DocumentEntry(path, value), FOREIGN_RULE)
+        handoff = scope.report.model(document, own, Handoff)
         if handoff is not None:
             handoff = _usual(scope, handoff)
             rule = _rule(scope, document, path, handoff, number=index + 1)
@@ -64,27 +72,19 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
     return ordered
 
 
-def _is_older(value: Json) -> bool:
-    """Whether a rule is written with `from` and `to`, as in an older guide."""
-    rule = as_object(value) or {}
-    return "source_agent" not in rule and "from" in rule and "to" in rule
-
-
 def _check_older(
     scope: Scope, document: DeclarationFile, entry: DocumentEntry, items: Sequence[Json]
 ) -> None:
-    """Report rules of an older format once, and the unknown names in them."""
-    older = {index: value for index, value in enumerate(items) if _is_older(value)}
-    if not older:
+    """Report rules in the words of another release, once."""
+    other = {index: value for index, value in enumerate(items) if todays_rule(value)}
+    if not other and entry.path != (TRANSITIONS,):
         return
-    first = (*entry.path, next(iter(older)))
-    message = "An older format of handoffs is used: `from` and `to`."
+    first = (*entry.path, next(iter(other))) if other else entry.path
+    words = dict.fromkeys(word for value in other.values() for word in other_words(value))
+    said = " and ".join(f"`{word}`" for word in words or (TRANSITIONS,))
+    message = f"Another format of handoffs is used: {said}."
     remedy = "Rewrite the folder with `turnloom migrate`."
     scope.report.add(document, first, "W014", message, remedy=remedy)
-    for index, value in older.items():
-        rule: Mapping[str, Any] = as_object(value) or {}
-        renamed = {OLDER_HANDOFF.get(key, key): said for key, said in rule.items()}
-        _check_unread(scope, document, (*entry.path, index), renamed)
 
 
 def _order(rule: HandoffRule) -> tuple[int, int]:

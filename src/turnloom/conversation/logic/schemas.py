@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from pydantic import BaseModel
@@ -13,12 +13,23 @@ from pydantic.json_schema import models_json_schema
 
 from turnloom.agents.logic.outputs.shipped import SCHEMA
 from turnloom.agents.spec import Agent, DeclaredServer, Script, Tool
-from turnloom.conversation.spec import FOREIGN, FOREIGN_SETUP, Handoff, Orchestrator, UiConfig
+from turnloom.conversation.spec import (
+    FOREIGN_RULE,
+    FOREIGN_SETUP,
+    FOREIGN_START,
+    FOREIGN_TOOL,
+    FOREIGN_UI,
+    Handoff,
+    Orchestrator,
+    Startup,
+    UiConfig,
+)
 from turnloom.errors import UsageError
 from turnloom.guards.spec import RunBudget, Selection
 from turnloom.hooks import logic as hooks
 from turnloom.hooks.spec import LifecycleTool, MessageHook
 from turnloom.kernel.values import nearest
+from turnloom.variables.logic.migration.layout import FOREIGN as FOREIGN_VARIABLE
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.spec import Exposure, TimerTrigger
 
@@ -44,8 +55,18 @@ _ALSO: tuple[tuple[str, str, Schema], ...] = (
     ("Exposure", "agent", _TEXT),
     ("Derived", "transitions", {"type": ["array", "null"], "maxItems": 0}),
     ("Agent", "structured_output", _TEXT),
-    *((model, key, {}) for model in ("Tool", "UiConfig") for key in FOREIGN),
-    *((model, key, {}) for model in ("Orchestrator", "Agent") for key in FOREIGN_SETUP),
+    ("Orchestrator", "workflow_startup_mode", {"enum": [*get_args(Startup), None]}),
+    ("Orchestrator", "orchestration_pattern", {"const": "ag2_network"}),
+    ("Tool", "auto_tool_call", {"type": ["boolean", "null"]}),
+    ("Tool", "tool_type", {"const": "UI_Surface"}),
+    ("LifecycleTool", "trigger", {"enum": ["on_start", "on_complete", "on_fail"]}),
+    ("Handoff", "condition", {"type": "boolean"}),
+    *(("Ui", key, {}) for key in FOREIGN_UI),
+    *(("VariableDefinition", key, {}) for key in FOREIGN_VARIABLE),
+    *(("Handoff", key, {}) for key in FOREIGN_RULE),
+    *(("Tool", key, {}) for key in FOREIGN_TOOL),
+    *(("Agent", key, {}) for key in FOREIGN_SETUP),
+    *(("Orchestrator", key, {}) for key in FOREIGN_START),
     *(("LifecycleTool", key, {}) for key in hooks.FOREIGN),
 )
 
@@ -147,6 +168,12 @@ def _field() -> Schema:
     }
 
 
+def _shown() -> FileSchema:
+    # Other interfaces read keys of their own.
+    model = _allow_nulls(_definitions((UiConfig,)))["UiConfig"]
+    return FileSchema((), {**model, "additionalProperties": True})
+
+
 FILES: dict[str, Callable[[], FileSchema]] = {
     "context_variables": _variables,
     "orchestrator": lambda: FileSchema((Orchestrator,), _ref(Orchestrator), "orchestrator"),
@@ -155,7 +182,7 @@ FILES: dict[str, Callable[[], FileSchema]] = {
     "tools": _tools,
     "structured_outputs": _outputs,
     "hooks": lambda: FileSchema((MessageHook,), _listed(MessageHook), "hooks"),
-    "ui_config": lambda: FileSchema((UiConfig,), _ref(UiConfig)),
+    "ui_config": _shown,
     "script": lambda: FileSchema((Script,), _ref(Script)),
 }
 

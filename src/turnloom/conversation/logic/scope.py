@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from turnloom.agents.spec import TERMINATE, USER
-from turnloom.conversation.spec import FOREIGN_SETUP, Orchestrator
+from turnloom.conversation.spec import FOREIGN_START, START_WORDS, Orchestrator, in_our_words
 from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_object, nearest
@@ -60,7 +60,9 @@ class Scope:
         """The orchestrator, if it can be read."""
         document = self.document("orchestrator")
         entry = self.report.part(document, "orchestrator")
-        own = self.report.foreign(document, entry, FOREIGN_SETUP)
+        own = self.report.foreign(document, entry, FOREIGN_START)
+        if (value := as_object(own.value)) is not None:
+            own = DocumentEntry(own.path, in_our_words(value, START_WORDS))
         return self.report.model(document, own, Orchestrator)
 
     def know(self, checked: CheckedVariables) -> None:

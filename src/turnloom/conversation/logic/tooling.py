@@ -8,7 +8,7 @@ from turnloom.agents.logic.outputs.checking import check_response
 from turnloom.agents.spec import DIGEST, SELECTOR, Agent, DeclaredServer, Outputs, Tool, Toolkit
 from turnloom.conversation.logic.rules import check_condition
 from turnloom.conversation.logic.scope import Scope
-from turnloom.conversation.spec import FOREIGN
+from turnloom.conversation.spec import FOREIGN_TOOL, FOREIGN_UI, TOOL_WORDS, in_our_words, usual
 from turnloom.hooks.logic import CheckedHook, order_hooks, read_hooks
 from turnloom.hooks.spec import ALL, Hooks, MessageHook
 from turnloom.kernel.documents import DeclarationFile, Path
@@ -98,7 +98,7 @@ def _tools(
     complete = True
     for number, item in enumerate(items):
         path: Path = ("tools", number)
-        own, agents = _holders(scope.report.foreign(document, DocumentEntry(path, item), FOREIGN))
+        own, agents = _holders(_in_our_words(scope, document, DocumentEntry(path, item)))
         tool = scope.report.model(document, own, Tool)
         if tool is None:
             complete = False
@@ -115,6 +115,21 @@ def _tools(
         else:
             found[tool.title] = DeclaredTool(path, tool, agents)
     return found, complete
+
+
+def _in_our_words(scope: Scope, document: DeclarationFile, entry: DocumentEntry) -> DocumentEntry:
+    """A tool without what another system reads, and with our words for synonyms."""
+    known = scope.report.foreign(document, entry, FOREIGN_TOOL)
+    value = as_object(known.value)
+    if value is None:
+        return known
+    own = in_our_words(value, TOOL_WORDS)
+    if "tool_type" in own:
+        own["tool_type"] = usual(own["tool_type"])
+    if as_object(own.get("ui")) is not None:
+        ui = DocumentEntry((*entry.path, "ui"), own["ui"])
+        own["ui"] = scope.report.foreign(document, ui, FOREIGN_UI).value
+    return DocumentEntry(entry.path, own)
 
 
 def _holders(entry: DocumentEntry) -> tuple[DocumentEntry, dict[Path, str]]:
@@ -246,9 +261,12 @@ def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) ->
     for agent in agents.values():
         if agent.auto_tool_mode and outputs.complete and agent.name not in outputs.registry:
             document, path = scope.places[agent.name]
-            message = f"Agent {agent.name!r} has `auto_tool_mode`, but no output model."
+            message = (
+                f"Agent {agent.name!r} has `auto_tool_mode`, which has no effect without an output "
+                "model."
+            )
             remedy = "Declare one in `structured_outputs`, or drop `auto_tool_mode`."
-            scope.report.add(document, (*path, "auto_tool_mode"), "W047", message, remedy=remedy)
+            scope.report.warn(document, (*path, "auto_tool_mode"), "W047", message, remedy=remedy)
 
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:

@@ -411,6 +411,7 @@ WORDS: Words = {
     agents.TurnFinished: _turn_ended,
     agents.ModelCalled: lambda fact: f"{fact.engine} was asked",
     agents.ModelAnswered: _answered,
+    agents.ModelLimited: lambda fact: f"{fact.agent} waits for {fact.model}: {fact.reason}",
     agents.ModelRetried: lambda fact: (
         f"{fact.engine} retries in {duration(fact.pause)}, after {fault(fact)}"
     ),

@@ -15,14 +15,17 @@ import anyio
 from turnloom.agents.spec import Component, RunState
 from turnloom.board.service.rebuilding import index
 from turnloom.errors import (
+    CodeMissing,
     Conflict,
     DefinitionError,
     LeaseLost,
     LogDamaged,
     MissingContext,
+    PlanChanged,
     RunBusy,
     StoreUnavailable,
     TurnloomError,
+    UsageError,
 )
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
@@ -39,6 +42,7 @@ from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import Journal, Tell, telling
+from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, read_snapshot, thaw
 from turnloom.runtime.ports import (
     Artifacts,
@@ -52,6 +56,7 @@ from turnloom.runtime.ports import (
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
 from turnloom.runtime.spec import Delta, LoadedWorkflow, RetryRequest
+from turnloom.runtime.world import UNLIMITED
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
 
@@ -128,7 +133,9 @@ WARM = 256
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn."""
+    """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn.
+    `is_shared`: other processes drive the same runs, so that what is known here may be old.
+    `limits` are those of model calls."""
 
     log: EventLog
     inbox: Inbox
@@ -140,6 +147,8 @@ class Stores:
     plans: Plans
     per_turn: bool = False
     removals: Removals | None = None
+    is_shared: bool = False
+    limits: CallLimits | None = None
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -195,6 +204,7 @@ class Driver:
             hear=listeners.hear,
             post=listeners.post,
             rooms={},
+            permits=stores.limits.permits if stores.limits and stores.is_shared else None,
             components=components,
             window=window,
         )
@@ -205,6 +215,7 @@ class Driver:
         self._interrupted: dict[RunKey, int] = {}
         self._hidden: dict[RunKey, Secrets] = {}
         self._begun: dict[RunKey, LoadedWorkflow] = {}
+        self._congested: set[RunKey] = set()
 
     async def begin(
         self,
@@ -234,7 +245,9 @@ class Driver:
 
     def adopt(self, live: LiveRun, *, pinned: bool = False) -> None:
         """Drive a run that was started here as it is in memory; a pinned one keeps the code it was
-        started with to its end."""
+        started with to its end. Runs that other processes drive too are not kept."""
+        if self._stores.is_shared:
+            return
         run = live.journal.run
         self._keep(run, live)
         if pinned:
@@ -274,14 +287,16 @@ class Driver:
     async def _drive(self, run: RunKey, fence: int) -> LiveRun:
         live: LiveRun | None = None
         try:
-            live = await self._open(run, fence)
+            live = await self._open_here(run, fence)
             self._objects[run] = live.journal.objects
             self._hidden[run] = live.journal.secrets
             loop = self._loops[run] = Loop(live)
             await self._run(loop, live)
         except asyncio.CancelledError:
             position = live.journal.stored if live else 0
-            self._interrupted[run] = await self._show_late(run, position)
+            seen = await self._show_late(run, position)
+            if not self._stores.is_shared:
+                self._interrupted[run] = seen
             raise
         finally:
             self._loops.pop(run, None)
@@ -354,7 +369,7 @@ class Driver:
         await self._hold(run, self._take_in)
 
     async def _take_in(self, run: RunKey, fence: int) -> None:
-        live = await self._open(run, fence, resume=False)
+        live = await self._open_here(run, fence, resume=False)
         await live.take_in()
         if live.journal.state.questions:
             park(live.journal)
@@ -385,11 +400,28 @@ class Driver:
         for kept in (self._warm, self._objects, self._interrupted, self._begun):
             kept.pop(run, None)
 
+    async def _open_here(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
+        """The run as its log has it now.
+
+        Raises:
+            CodeMissing: this process lacks its code, and others may have it.
+        """
+        try:
+            return await self._open(run, fence, resume=resume)
+        except (UsageError, PlanChanged, DefinitionError, MissingContext) as error:
+            if not self._stores.is_shared:
+                raise
+            first, _ = await ends_of(self._stores.log, run)
+            raise CodeMissing(_needs(first.data), str(error)) from error
+
     async def _open(self, run: RunKey, fence: int, *, resume: bool = True) -> LiveRun:
         """The run as its log has it now; a drive that was interrupted is marked as resumed."""
         live, missed = await self._warmed(run) or await self._thaw(run)
         journal = live.journal
         journal.fence = fence
+        is_held = getattr(self._stores.claims, "is_held", None)
+        journal.is_held = partial(is_held, fence) if is_held else None
+        journal.limits = self._stores.limits or UNLIMITED
         if resume and live.loaded.lacking:
             raise DefinitionError(journal.workflow.name, live.loaded.lacking)
         journal.catch_up(missed)
@@ -418,6 +450,9 @@ class Driver:
         if live is None:
             return None
         missed = await self._stores.log.read(run, live.journal.state.position)
+        if missed and self._stores.is_shared:  # another process drove it
+            self._abandon(run)
+            return None
         return None if any(event.kind == RunRetried.kind for event in missed) else (live, missed)
 
     async def _show_late(self, run: RunKey, position: int) -> int:
@@ -468,6 +503,7 @@ class Driver:
     def _put_away(self, run: RunKey, live: LiveRun) -> None:
         """Keep a parked run while there is room, and its objects as long as this process."""
         status = live.journal.state.status
+        (self._congested.discard if live.congested is None else self._congested.add)(run)
         if status in ENDED or not live.journal.objects:
             self._objects.pop(run, None)
         if status in ENDED:
@@ -481,9 +517,9 @@ class Driver:
         if len(self._warm) > WARM:
             self._warm.popitem(last=False)
 
-    def heeds(self, run: RunKey) -> bool:
-        """Whether a drive of a run reads mail at once."""
-        return run in self._loops and self._loops[run].heeds_mail
+    def heeds(self, run: RunKey) -> bool | None:
+        """Whether the drive of a run reads mail at once; None if it is not driven here."""
+        return self._loops[run].heeds_mail if run in self._loops else None
 
     def keeps(self, run: RunKey) -> bool:
         """Whether a run rests here, and may continue."""
@@ -496,6 +532,8 @@ class Driver:
 
     def continues(self, run: RunKey) -> bool:
         """Whether a run that rests here will soon continue by itself."""
+        if run in self._congested:
+            return True
         live = self._warm.get(run)
         return live is not None and live.journal.workflow.rest(live.journal.state).continues
 
@@ -511,6 +549,11 @@ async def read_secrets(
     """The secrets of a run, from their sources."""
     base = base_context(run.id, started)
     return secrets_of(await context.secrets(loaded.workflow.variables, base, loaded.database))
+
+
+def _needs(started: RunStarted) -> str:
+    """The code that a run needs."""
+    return f"{started.form} {started.workflow!r} as of {started.definition[:12]}"
 
 
 def _is_cut_off(live: LiveRun) -> bool:

@@ -22,9 +22,10 @@ from turnloom.runtime.around.selection import Selections
 from turnloom.runtime.calls import exposed
 from turnloom.runtime.drive.intake import expire, hear, take_in
 from turnloom.runtime.journal import Journal
+from turnloom.runtime.limits import SharedRoom
 from turnloom.runtime.logic import freeze
-from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Snapshots
-from turnloom.runtime.spec import Delta, LoadedWorkflow
+from turnloom.runtime.ports import Artifacts, Entropy, Inbox, Permits, Snapshots
+from turnloom.runtime.spec import Delta, Limit, LoadedWorkflow
 from turnloom.runtime.turn.context import Gatherer
 from turnloom.runtime.turn.turn import Turns
 
@@ -48,7 +49,8 @@ class RunDelivery(Protocol):
 class RunResources:
     """What runs need from their process: stores, randomness, delta listeners, delivery between
     runs. `rooms` limit agents over all runs of a tenant; `components` wrap every turn and call,
-    outermost. `window` is the context window of every model in tokens; 0: as its engine knows."""
+    outermost. `window` is the context window of every model in tokens; 0: as its engine knows.
+    `permits` limit agents over all processes, where several drive runs."""
 
     inbox: Inbox
     artifacts: Artifacts
@@ -62,6 +64,7 @@ class RunResources:
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
     window: int = 0
+    permits: Permits | None = None
 
 
 class LiveRun:
@@ -80,6 +83,8 @@ class LiveRun:
         self.means = means
         self.began = began
         self.driven = False
+        # When to try again, if the last drive stopped at a limit.
+        self.congested: datetime | None = None
         self.freezes_at = max(2 * frozen, FREEZE)
         self._hides: dict[str, bool] = {}
         self._asking: dict[str, bool] = {}
@@ -126,13 +131,17 @@ class LiveRun:
         except ToolServerError as error:
             return (ToolsOffered(server.name, (), str(error)),)
 
-    def room(self, agent: str) -> asyncio.Semaphore | None:
-        """The slots for turns of an agent, over all runs of its tenant in this process; None if
-        they are not limited."""
+    def room(self, work: Work) -> asyncio.Semaphore | SharedRoom | None:
+        """The slots for turns of an agent, over all runs of its tenant in all processes that drive
+        them; None if they are not limited."""
+        agent = work.agent
         most = self.loaded.staff[agent].most if agent else None
         if most is None:
             return None
         tenant, name = self.journal.run.tenant, self.journal.workflow.name
+        if self.means.permits is not None:
+            limit = Limit(f"agent {tenant}/{name}/{agent}", most)
+            return SharedRoom(self.means.permits, limit, f"{self.journal.run.id}/{work.key}")
         key = (tenant, self.loaded.root, name, agent, most)
         return self.means.rooms.setdefault(key, asyncio.Semaphore(most))
 

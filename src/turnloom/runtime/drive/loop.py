@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterable
 from contextvars import Context, copy_context
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +16,7 @@ from turnloom.runtime.around.guards import afford
 from turnloom.runtime.calls import Waiting, ask
 from turnloom.runtime.drive.intake import can_deliver, deliver, due, park
 from turnloom.runtime.drive.live import LiveRun
+from turnloom.runtime.limits import Congested, SharedRoom
 from turnloom.runtime.logic import ENDED, has_open_calls
 from turnloom.runtime.world import RUN
 
@@ -127,6 +129,8 @@ class Loop:
         self._half = live.loaded.runtime(live)
         self._tasks = TaskSet()
         self._parked: dict[str, set[str]] = {}
+        # Work that waits for a limit; the next drive tries it again.
+        self._congested: dict[str, datetime] = {}
         self._is_prepared = False
         self._is_dirty = False
         self.heeds_mail = False
@@ -161,7 +165,9 @@ class Loop:
                 if not self._tasks:
                     break
                 await self._wait()
-        park(journal)
+        self._live.congested = min(self._congested.values(), default=None)
+        if not self._congested or state.status in ENDED:
+            park(journal)
         await journal.commit()
 
     async def _take_in(self) -> None:
@@ -314,7 +320,12 @@ class Loop:
     def _startable(self) -> list[Work]:
         """The open work that is not running, and can."""
         works = self._form.work(self._state)
-        return [work for work in works if not (work.key in self._tasks or self._waits(work))]
+        busy = self._tasks, self._congested
+        return [
+            work
+            for work in works
+            if not any(work.key in each for each in busy) and not self._waits(work)
+        ]
 
     def _is_lone(self, work: Work) -> bool:
         """Whether nothing can happen beside this work: a tool that may ask could be answered while
@@ -334,13 +345,13 @@ class Loop:
     async def _run(self, work: Work) -> None:
         try:
             await self._journal.world.reach(work.key)
-            room = self._live.room(work.agent)
+            room = self._live.room(work)
             if room is None:
                 await self._half.run(work)
             else:
                 await self._run_in(room, work)
-        except Waiting:
-            self._parked[work.key] = set(filter(work.asked, self._state.questions))
+        except Waiting as waiting:
+            self._leave(work, waiting)
         except asyncio.CancelledError:
             if not self._cancelled_itself(work):
                 raise
@@ -354,7 +365,14 @@ class Loop:
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()
 
-    async def _run_in(self, room: asyncio.Semaphore, work: Work) -> None:
+    def _leave(self, work: Work, waiting: Waiting) -> None:
+        """Note what work waits for: a limit, or answers."""
+        if isinstance(waiting, Congested):
+            self._congested[work.key] = waiting.due
+        else:
+            self._parked[work.key] = set(filter(work.asked, self._state.questions))
+
+    async def _run_in(self, room: asyncio.Semaphore | SharedRoom, work: Work) -> None:
         """Run work once there is room for it."""
         if room.locked():
             await self._journal.commit()  # it may take long

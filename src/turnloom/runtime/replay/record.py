@@ -13,6 +13,7 @@ from turnloom.agents.events import (
     AnswerRefused,
     EffectDone,
     MessageSent,
+    ModelLimited,
     ModelRetried,
     QuestionAnswered,
     QuestionAsked,
@@ -58,7 +59,7 @@ CANCELLED_ITSELF = "CancelledError: it cancelled its own task"
 CLOCK = "clock"
 
 # Facts that a call records while it runs; it may be cut off meanwhile.
-IN_CALLS = (EffectDone, ModelRetried)
+IN_CALLS = (EffectDone, ModelLimited, ModelRetried)
 
 
 class Stopped(Interrupted):

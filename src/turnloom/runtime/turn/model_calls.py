@@ -189,6 +189,10 @@ class ModelCalls:
         call = self._engine_call(key, task)
 
         async def effect() -> Sequence[Fact]:
+            async with self._journal.limits.hold(self._journal, key, task):
+                return await answered()
+
+        async def answered() -> Sequence[Fact]:
             try:
                 window = window_of(self._asked.engine, task.model, self._asked.window)
                 if window:

@@ -22,6 +22,7 @@ a conftest. Build a log under test with `CODEC`, which has the events of the sui
 """
 
 from turnloom.testing.contracts.artifacts import ArtifactStoreContract, FollowingContract
+from turnloom.testing.contracts.backlog import BacklogContract
 from turnloom.testing.contracts.beside import (
     AuditContract,
     FeedbackContract,
@@ -41,6 +42,7 @@ from turnloom.testing.contracts.keeping import (
     RemovalsContract,
     TenantListContract,
 )
+from turnloom.testing.contracts.permits import PermitsContract
 from turnloom.testing.contracts.pruner import PrunerContract
 from turnloom.testing.contracts.retrieval import (
     EmbedderContract,
@@ -50,7 +52,7 @@ from turnloom.testing.contracts.retrieval import (
     VectorSearchContract,
     WordsContract,
 )
-from turnloom.testing.contracts.scheduler import SchedulerContract
+from turnloom.testing.contracts.scheduler import SchedulerContract, SharedSchedulerContract
 from turnloom.testing.contracts.small import (
     BeliefStoreContract,
     PlansContract,
@@ -62,6 +64,7 @@ from turnloom.testing.contracts.stores import SharedStoreContract
 from turnloom.testing.contracts.tools import ToolServerContract
 
 __all__ = [
+    "BacklogContract",
     "ArtifactStoreContract",
     "AuditContract",
     "BeliefStoreContract",
@@ -81,6 +84,7 @@ __all__ = [
     "Measured",
     "MigratorContract",
     "Noted",
+    "PermitsContract",
     "PlansContract",
     "PruningContract",
     "PrunerContract",
@@ -88,6 +92,7 @@ __all__ = [
     "ResultsContract",
     "SchedulerContract",
     "SchedulesContract",
+    "SharedSchedulerContract",
     "SharedStoreContract",
     "SnapshotsContract",
     "SplitterContract",

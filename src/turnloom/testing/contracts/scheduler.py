@@ -7,13 +7,15 @@ from datetime import datetime, timedelta
 import anyio
 
 from turnloom.adapters.system import SystemClock
+from turnloom.errors import CodeMissing
 from turnloom.log.spec import RunKey
-from turnloom.runtime.ports import EVERY_TENANT, Drive, Scheduler, Status
+from turnloom.runtime.ports import EVERY_TENANT, Drive, Scheduler, SharedScheduler, Status
 from turnloom.testing.contracts import facts
 from turnloom.testing.contracts.facts import key
 
 SOON = timedelta(seconds=0.2)
 NEVER = timedelta(hours=1)
+NO_LIMITS: Mapping[str, int] = {}
 
 
 class Drives:
@@ -56,7 +58,10 @@ class Drives:
 
 
 class SchedulerContract:
-    """The suite for `Scheduler`."""
+    """The suite for `Scheduler`. `soon` is how far ahead timers are set: longer than a call
+    takes."""
+
+    soon = SOON
 
     def fresh(self) -> AbstractAsyncContextManager[Scheduler]:
         """A scheduler that is not serving yet."""
@@ -158,7 +163,7 @@ class SchedulerContract:
     async def test_a_timer_wakes_at_its_instant(self) -> None:
         """A run with a timer is driven at its instant, not before."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
-            at = SystemClock().now() + SOON
+            at = SystemClock().now() + self.soon
             await scheduler.wake(key("a"), at=at)
             assert await scheduler.status(key("a")) == "timer"
             assert not drives.begun
@@ -171,7 +176,7 @@ class SchedulerContract:
         async with self.fresh() as scheduler, served(scheduler) as drives:
             now = SystemClock().now()
             await scheduler.wake(key("a"), at=now + NEVER)
-            await scheduler.wake(key("a"), at=now + SOON)
+            await scheduler.wake(key("a"), at=now + self.soon)
             await wait_begun(drives, 1)
             await until(scheduler, "a", "idle")
             await scheduler.wake(key("b"), at=now + NEVER)
@@ -189,7 +194,7 @@ class SchedulerContract:
     async def test_a_drive_gives_the_next_timer(self) -> None:
         """The instant that a drive returns is the run's next timer."""
         async with self.fresh() as scheduler, served(scheduler) as drives:
-            drives.timers["a"] = SystemClock().now() + SOON
+            drives.timers["a"] = SystemClock().now() + self.soon
             drives.timers["b"] = SystemClock().now() + NEVER
             await scheduler.wake(key("a"))
             await scheduler.wake(key("b"))
@@ -202,13 +207,13 @@ class SchedulerContract:
         """Cancelling a run drops its queued wake and its timer."""
         async with self.fresh() as scheduler:
             await scheduler.wake(key("a"))
-            await scheduler.wake(key("b"), at=SystemClock().now() + SOON)
+            await scheduler.wake(key("b"), at=SystemClock().now() + self.soon)
             for run in ("a", "b", "unknown"):
                 await scheduler.cancel(key(run))
                 assert await scheduler.status(key(run)) == "idle"
             async with served(scheduler) as drives:
                 await scheduler.wake(key("c"))
-                await anyio.sleep(2 * SOON.total_seconds())
+                await anyio.sleep(2 * self.soon.total_seconds())
                 assert drives.begun == ["c"]
                 await scheduler.wake(key("a"))
                 await wait_begun(drives, 2)
@@ -253,6 +258,25 @@ class SchedulerContract:
                 await wait_begun(drives, 2)
             assert sorted(drives.ended) == ["a", "b"]
 
+    async def test_draining_begins_nothing_and_waits(self) -> None:
+        """A draining scheduler finishes its drives, and begins none; the next one does."""
+        async with self.fresh() as scheduler:
+            async with served(scheduler, slots=2) as drives:
+                drives.hold("a")
+                await scheduler.wake(key("a"))
+                await wait_begun(drives, 1)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(scheduler.drain)
+                    await anyio.wait_all_tasks_blocked()
+                    await scheduler.wake(key("b"))
+                    assert not drives.ended
+                    drives.release("a")
+                assert drives.ended == drives.begun == ["a"]
+                assert await scheduler.status(key("b")) == "queued"
+            async with served(scheduler) as drives:
+                await wait_begun(drives, 1)
+                await until(scheduler, "b", "idle")
+
     async def test_serving_again(self) -> None:
         """Wakes between two calls of `serve` are driven by the second."""
         async with self.fresh() as scheduler:
@@ -263,6 +287,125 @@ class SchedulerContract:
             async with served(scheduler) as drives:
                 await wait_begun(drives, 1)
                 await until(scheduler, "a", "idle")
+
+
+class SharedSchedulerContract:
+    """The suite for a `SharedScheduler`, whose drives are spread over several processes. `soon` is
+    how far ahead timers are set: longer than a call takes."""
+
+    soon = SOON
+
+    def fresh(self) -> AbstractAsyncContextManager[SharedScheduler]:
+        """A scheduler of an empty queue that is not serving yet, and lists runs as stranded within
+        seconds."""
+        raise NotImplementedError
+
+    def another(self) -> AbstractAsyncContextManager[SharedScheduler]:
+        """Another scheduler of the same queue, as another process has it."""
+        raise NotImplementedError
+
+    async def test_who_wakes_need_not_drive(self) -> None:
+        """A run that one process wakes is driven by another, once."""
+        async with self.fresh() as mine, self.another() as other:
+            assert mine.drives_elsewhere
+            async with served(other) as drives:
+                await mine.wake(key("a"))
+                await until(mine, "a", "idle")
+                assert drives.begun == ["a"]
+                await mine.wake(key("b"), at=SystemClock().now() + self.soon)
+                assert await other.status(key("b")) == "timer"
+                await wait_begun(drives, 2)
+                await until(mine, "b", "idle")
+
+    async def test_a_run_is_driven_in_one_place(self) -> None:
+        """Wakes during a drive lead to one more drive, after it, wherever that is."""
+        async with self.fresh() as mine, self.another() as other:
+            async with served(mine) as here, served(other) as there:
+                here.hold("a")
+                there.hold("a")
+                await mine.wake(key("a"))
+                await facts.until(lambda: len(here.begun) + len(there.begun) >= 1)
+                for scheduler in (mine, other, mine):
+                    await scheduler.wake(key("a"))
+                await anyio.sleep(0.05)
+                assert len(here.begun) + len(there.begun) == 1
+                here.release("a")
+                there.release("a")
+                await until(mine, "a", "idle")
+                assert len(here.ended) + len(there.ended) == 2
+
+    async def test_limits_hold_for_all_together(self) -> None:
+        """A tenant stays below its limit over all processes, and all its runs are driven."""
+        runs = [f"run {n}" for n in range(12)]
+        limits = {EVERY_TENANT: 3}
+        async with self.fresh() as mine, self.another() as other:
+            at_once, most = set[str](), 0
+
+            async def drive(run: RunKey) -> None:
+                nonlocal most
+                at_once.add(run.id)
+                most = max(most, len(at_once))
+                await anyio.sleep(0.02)
+                at_once.discard(run.id)
+
+            async with anyio.create_task_group() as tasks:
+                for scheduler in (mine, other):
+                    tasks.start_soon(_serve, scheduler, drive, 10, limits)
+                for run in runs:
+                    await mine.wake(key(run))
+                for run in runs:
+                    await until(mine, run, "idle")
+                tasks.cancel_scope.cancel()
+            assert most == 3
+
+    async def test_cancel_reaches_a_drive_elsewhere(self) -> None:
+        """Cancelling a run interrupts its drive in another process."""
+        async with self.fresh() as mine, self.another() as other, served(other) as drives:
+            drives.hold("a", "b")
+            for run in ("a", "b"):
+                await mine.wake(key(run))
+            await wait_begun(drives, 2)
+            with anyio.fail_after(facts.PATIENCE):
+                await mine.cancel(key("a"))
+                await until(mine, "a", "idle")
+            assert drives.ended == ["a"]
+            drives.release("b")
+            await until(mine, "b", "idle")
+
+    async def test_a_process_that_ends_gives_its_drives_back(self) -> None:
+        """Drives that the end of `serve` interrupts are begun again elsewhere."""
+        async with self.fresh() as mine, self.another() as other:
+            async with served(mine) as here:
+                here.hold("a")
+                await mine.wake(key("a"))
+                await wait_begun(here, 1)
+            async with served(other) as there:
+                await wait_begun(there, 1)
+                await until(other, "a", "idle")
+
+    async def test_who_lacks_the_code_leaves_it_to_others(self) -> None:
+        """A drive that raises `CodeMissing` is begun where the code is."""
+        async with self.fresh() as mine, self.another() as other:
+            refused: list[str] = []
+
+            async def refuse(run: RunKey) -> None:
+                refused.append(run.id)
+                raise CodeMissing("flow 'review'", "there is no such flow here")
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_serve, mine, refuse, 10, NO_LIMITS)
+                await mine.wake(key("a"))
+                with anyio.fail_after(facts.PATIENCE):
+                    while not (listed := await other.stranded(facts.TENANT)):  # noqa: ASYNC110
+                        await anyio.sleep(0.05)
+                assert listed == {"a": "flow 'review'"}
+                assert await other.stranded("another") == {}
+                async with served(other) as drives:
+                    await wait_begun(drives, 1)
+                    await until(mine, "a", "idle")
+                assert await other.stranded(facts.TENANT) == {}
+                tasks.cancel_scope.cancel()
+            assert refused == ["a"]
 
 
 @asynccontextmanager

@@ -12,9 +12,10 @@ from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
 from turnloom.kernel.values import Json, as_array, as_object, nearest, type_names
 from turnloom.variables.logic.cycles import cycle_of
+from turnloom.variables.logic.earlier import check_earlier, triggers_in
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
-from turnloom.variables.logic.migration.layout import OLDER, is_bare, is_older_source
+from turnloom.variables.logic.migration.layout import FOREIGN, OLDER, is_bare, is_older_source
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -114,6 +115,7 @@ def check_variables(
     older = _check_sources(report, document, declared.entries)
     for name in older:
         _check_names(report, document, declared.entries[name], known)
+        check_earlier(report, document, declared.entries[name])
     definitions = {
         name: definition
         for name, entry in declared.entries.items()
@@ -128,7 +130,11 @@ def check_variables(
         for name, entry in views.entries.items()
         if (exposure := _exposure(report, document, entry, agents)) is not None
     }
-    complete = declared.complete and not is_older
+    shown = {name for each in exposures.values() for name in each.variables}
+    nameless = len(as_array(value.get("definitions")) or ()) - len(declared.entries)
+    # Names that outnumber the entries without one cannot all be theirs.
+    is_complete = declared.complete or len(shown - {*names, *BAKED_IN, *BASE}) > nameless > 0
+    complete = is_complete and not is_older
     if complete:
         _check_exposed(report, document, exposures.values(), views.entries, declared=names)
         _check_heard(report, document, definitions, declared.entries, declared=names)
@@ -192,6 +198,7 @@ def _definition(
         message = f"{name!r} is {what} and cannot be redefined."
         report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         return None
+    entry = report.foreign(document, entry, FOREIGN)
     definition = report.model(document, entry, definition_model())
     if definition is not None:
         for fault in faults(definition):
@@ -206,13 +213,21 @@ def _definition(
 def _check_unread(
     report: Report, document: DeclarationFile, entry: DocumentEntry, known: KnownNames
 ) -> None:
-    """Check what can be read of a definition that is invalid: all but its faulty keys, or the
-    agents and tools of its triggers."""
+    """Check what can be read of a definition that is invalid: all but its faulty keys, or each of
+    its triggers."""
     rest, where = readable(entry.value, definition_model()), (*entry.path, "source")
     if rest is not None and rest.type is not None:
         _check_source(report, document, where, rest, known=known)
-    else:
-        _check_names(report, document, entry, known)
+        return
+    value = as_object(entry.value) or {}
+    for place, trigger in triggers_in(as_object(value.get("source")) or {}):
+        alone = {**value, "source": {"type": "derived", "triggers": [trigger]}}
+        read = readable(alone, definition_model())
+        at = (*where, *place)
+        if read is None or not isinstance(read.source, Derived):
+            _check_named(report, document, DocumentEntry(at, trigger), known)
+        else:
+            _check_trigger(report, document, at, read, trigger=read.source.triggers[0], known=known)
 
 
 def _check_names(
@@ -220,19 +235,18 @@ def _check_names(
 ) -> None:
     """Check the agents and tools of triggers, also of an older format."""
     source = as_object((as_object(entry.value) or {}).get("source")) or {}
-    for path, trigger in _triggers_in(source):
-        for key, check in (("agent", _check_agent), ("tool", _check_tool)):
-            if isinstance(name := trigger.get(key), str):
-                check(report, document, (*entry.path, "source", *path, key), name, known=known)
+    for path, trigger in triggers_in(source):
+        where = (*entry.path, "source", *path)
+        _check_named(report, document, DocumentEntry(where, trigger), known)
 
 
-def _triggers_in(source: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The triggers of a source, also those of its transitions, with their paths."""
-    for number, trigger in enumerate(as_array(source.get("triggers")) or ()):
-        yield ("triggers", number), as_object(trigger) or {}
-    for number, transition in enumerate(as_array(source.get("transitions")) or ()):
-        trigger = (as_object(transition) or {}).get("trigger")
-        yield ("transitions", number, "trigger"), as_object(trigger) or {}
+def _check_named(
+    report: Report, document: DeclarationFile, trigger: DocumentEntry, known: KnownNames
+) -> None:
+    """Check the agent and the tool that a trigger names."""
+    for key, check in (("agent", _check_agent), ("tool", _check_tool)):
+        if isinstance(name := (as_object(trigger.value) or {}).get(key), str):
+            check(report, document, (*trigger.path, key), name, known=known)
 
 
 def _check_source(

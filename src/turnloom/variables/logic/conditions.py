@@ -16,11 +16,12 @@ _TERM = re.compile(
     r"""\s*(?:\$\{\s*(?P<braced>[^\W\d]\w*)\s*\}|(?P<bare>[^\W\d]\w*))\s*
         (?:==|\bis\b)\s*
         (?P<value>"[^"]*"|'[^']*'|-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?
-                 |[Tt]rue|[Ff]alse|TRUE|FALSE)(?!\w)\s*""",
+                 |[Tt]rue|[Ff]alse|TRUE|FALSE|None|null)(?!\w)\s*""",
     re.VERBOSE,
 )
 _WHEN = re.compile(r"\s*when\b", re.IGNORECASE)
 _AND = re.compile(r"and\b", re.IGNORECASE)
+_ALWAYS = ("true", "True", "TRUE")
 
 
 class Term(NamedTuple):
@@ -31,7 +32,7 @@ class Term(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """One or two terms that must hold together."""
+    """One or two terms that must hold together; it always holds without any."""
 
     terms: tuple[Term, ...]
 
@@ -58,6 +59,8 @@ def parse_condition(text: str) -> Condition:
     Raises:
         ValueError: the syntax is invalid.
     """
+    if text.strip() in _ALWAYS:
+        return Condition(())
     position, terms = 0, list[Term]()
     if when := _WHEN.match(text):
         position = when.end()
@@ -76,6 +79,8 @@ def parse_condition(text: str) -> Condition:
 
 
 def _literal(text: str) -> Json:
+    if text == "None":
+        return None
     return text[1:-1] if text[0] in "\"'" else json.loads(text.lower())
 
 

@@ -46,7 +46,7 @@ def suggest(text: str, definitions: Mapping[str, VariableDefinition]) -> str:
     code = ""
     if triggers[0]["type"] == "function":
         says = ast.unparse(_Values().visit(node))
-        line = f"{name} = turnloom.derivation(lambda event, values: {says})"
+        line = f"import turnloom; {name} = turnloom.derivation(lambda event, values: {says})"
         code = f" and `{line}` to `derivations.py`"
     return f"Add `{declared}` under `definitions`{code}, and write `${{{name}}} == True`."
 

@@ -17,13 +17,30 @@ from turnloom.variables.logic.migration.sources import SOURCE_TYPES, convert_sou
 from turnloom.variables.logic.migration.triggers import fault_of
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.types import misfit, same
-from turnloom.variables.spec import BASE
+from turnloom.variables.spec import BASE, VariableDefinition
 
 # Keys next to the name in older formats that now belong to the source.
 _FLAT = (
     *("default", "value", "triggers", "transitions", "env_var"),
     *("database_name", "collection", "search_by", "field", "fields", "query", "query_template"),
 )
+
+# The keys of current sources by type.
+_CURRENT = {
+    "static": ("value",),
+    "environment": ("env_var", "default"),
+    "database": (
+        "database_name",
+        "collection",
+        "search_by",
+        "filter",
+        "field",
+        "fields",
+        "default",
+    ),
+    "file": ("path", "format"),
+    "derived": ("default", "triggers"),
+}
 
 
 class Result(NamedTuple):
@@ -45,11 +62,19 @@ def define(item: FileEntry, database: str | None) -> Result:
     if not fault and value is None:
         fault = f"{preview(item.value)} is not an object."
     if fault or value is None:
-        return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
+        return Result(unreadable(item, fault), None)
+    return _migrated(item, value, database)
+
+
+def _migrated(item: FileEntry, value: dict[str, Any], database: str | None) -> Result:
+    """Migrate a variable that can be read."""
     draft, was = _lift(item, value, database)
     if item.today and _passes(item.name, value):
         return Result(Note(item.where, item.name, was, "unchanged"), _nameless(value))
     entry = _rewrite(draft)
+    if entry is None and draft.remarks.left:
+        entry = {**draft.body, "source": {"type": draft.kind, **draft.source}}
+        return Result(note_of(item, was, "left", draft.remarks), entry)
     if entry is None:
         return Result(note_of(item, was, "lost", draft.remarks), None)
     if item.today and same(entry, value):
@@ -60,8 +85,15 @@ def define(item: FileEntry, database: str | None) -> Result:
 
 def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note:
     """The note of an entry, with its remarks."""
-    lost, assumed = tuple(remarks.lost), tuple(remarks.assumed)
-    return Note(item.where, item.name, was, became, lost=lost, assumed=assumed)
+    lost, assumed, left = map(tuple, (remarks.lost, remarks.assumed, remarks.left))
+    return Note(item.where, item.name, was, became, lost=lost, assumed=assumed, left=left)
+
+
+def unreadable(item: FileEntry, fault: str) -> Note:
+    """The note of an entry that cannot be read: it stays as it is, or is lost."""
+    if item.kept:
+        return Note(item.where, item.name, unread(item), "left", left=(f"It stays: {fault}",))
+    return Note(item.where, item.name, unread(item), "lost", lost=(fault,))
 
 
 def unread(item: FileEntry) -> str:
@@ -161,16 +193,12 @@ def _rewrite(draft: EntryDraft) -> dict[str, Any] | None:
         return None
     entry = fit(draft, source)
     definition = probe(draft.name, entry.get("type"), entry.get("enum"))
-    triggers: list[dict[str, Any]] = []
     for trigger in as_array(source.get("triggers")) or ():
-        if (why := fault_of(definition, trigger)) is None:
-            triggers.append(trigger)
-        else:
-            draft.remarks.lost.append(f"Trigger {preview(trigger)} is dropped: {why}.")
-    if "triggers" in source:
-        source["triggers"] = triggers
-    draft.remarks.drop(draft.source, "the source")
-    draft.remarks.drop(draft.body, "the variable")
+        is_noted = any(trigger is each for each in draft.faulty)
+        if not is_noted and (why := fault_of(definition, trigger)) is not None:
+            draft.remarks.left.append(f"Trigger {preview(trigger)} stays as it is: {why}.")
+    source |= draft.remarks.drop(draft.source, "the source", _CURRENT[source["type"]])
+    entry |= draft.remarks.drop(draft.body, "the variable", [*VariableDefinition.model_fields])
     found = accepted(draft.name, {**entry, "source": source})
     for fault in faults(found) if found else ():
         draft.remarks.lost.append(f"Key {fault.key!r} is dropped: {fault.why}")

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.exposure import names_in, names_of
-from turnloom.variables.logic.migration.definitions import Result, define, note_of, unread
+from turnloom.variables.logic.migration.definitions import Result, define, note_of, unreadable
 from turnloom.variables.logic.migration.layout import (
     OUTER,
     VIEWS,
@@ -28,14 +28,12 @@ _PLACEMENTS = ("append", "prepend", "replace")
 
 
 def show(item: FileEntry, gone: Set[str]) -> Result:
-    """Migrate the exposure of an agent, without the variables that are gone.
-
-    A variable that the file never declared stays: the check reports it.
-    """
+    """Migrate the exposure of an agent. A variable that is gone, or that the file never declared,
+    stays: the check reports it."""
     body = _body(item)
     if item.fault or body is None:
         fault = item.fault or f"{preview(item.value)} is not an exposure."
-        return Result(Note(item.where, item.name, unread(item), "lost", lost=(fault,)), None)
+        return Result(unreadable(item, fault), None)
     was = f"older format {item.section!r}"
     today = item.today and as_object(item.value) is not None
     if item.section == "agents":
@@ -95,7 +93,8 @@ def _rewrite(body: dict[str, Any], gone: Set[str], remarks: Remarks) -> dict[str
     shown = [name for each in exposures for name in _names(each.pop("variables", None), remarks)]
     if listed is not None or shown:
         variables = list(dict.fromkeys(shown)) if shown else listed or []
-        entry["variables"] = [name for name in variables if _is_left(name, gone, remarks)]
+        entry["variables"] = variables
+        remarks.left += [f"{name!r} stays: declare it." for name in variables if name in gone]
         for name in listed or ():
             if name not in variables:
                 remarks.lost.append(_unexposed(name))
@@ -151,12 +150,6 @@ def _names(value: Json, remarks: Remarks) -> list[str]:
     return found
 
 
-def _is_left(name: str, gone: Set[str], remarks: Remarks) -> bool:
-    if name in gone:
-        remarks.lost.append(f"{name!r} is dropped: the variable is lost.")
-    return name not in gone
-
-
 def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None:
     """The display options of an exposure; the first value counts."""
     for key in _LOOKS:
@@ -195,7 +188,11 @@ def _migrate(value: Json) -> Migrated:
     every = tuple(note for pair in zip(notes, more, strict=True) for note in pair if note)
     if layout.today and all(note.became == "unchanged" for note in every):
         return Migrated(value, False, every)
-    return Migrated({OUTER: {"definitions": definitions, "agents": agents}}, True, every, stubs)
+    kept = {item.name: item.value for item in layout.items if item.kept}
+    found = {OUTER: {"definitions": definitions, "agents": agents, **kept}}
+    if same(found, value):
+        return Migrated(value, False, every)
+    return Migrated(found, True, every, stubs)
 
 
 def _stubs(
@@ -240,4 +237,4 @@ def _joined(
 
 def _replaced(note: Note | None, where: str) -> Note | None:
     why = f"It is replaced by the later declaration at {where!r}."
-    return note and note._replace(became="lost", lost=(*note.lost, why), assumed=())
+    return note and note._replace(became="lost", lost=(*note.lost, why), assumed=(), left=())

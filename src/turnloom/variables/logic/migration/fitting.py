@@ -30,7 +30,8 @@ _SILENT = ("optional", "null", "none")
 class EntryDraft:
     """An entry during migration: its keys, its source, and the remarks so far.
 
-    Migrated keys are removed from `body` and `source`; the rest has no counterpart.
+    Migrated keys are removed from `body` and `source`; the rest has no counterpart. `faulty` has
+    the triggers that stay as they are.
     """
 
     name: str
@@ -39,6 +40,7 @@ class EntryDraft:
     source: dict[str, Any]
     database: str | None = None
     remarks: Remarks = field(default_factory=Remarks)
+    faulty: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
 class _Read(NamedTuple):
@@ -112,7 +114,7 @@ def _guess(draft: EntryDraft, source: dict[str, Any]) -> str:
     if source["type"] == "static":
         return ""
     if source["type"] == "file":
-        return "string" if source["format"] == "text" else "object"
+        return "string" if source.get("format", "text") == "text" else "object"
     values = [each.get("value", True) for each in source.get("triggers", ()) if "agent" in each]
     if values and kind_of(values[0]) in type_names:
         return kind_of(values[0])
@@ -129,6 +131,9 @@ def _reconcile(draft: EntryDraft, declared: str, sample: Json, key: str) -> tupl
     if declared == "integer" and isinstance(sample, float):
         draft.remarks.assumed.append(f"Default {said}; the type is now 'number'.")
         return "number", sample
+    if declared == "object" and as_array(sample) is not None:  # any JSON was called an object
+        draft.remarks.assumed.append(f"Default {said}; the type is now 'array'.")
+        return "array", sample
     if isinstance(sample, str | int | float):
         text = sample if isinstance(sample, str) else str(sample).lower()
         coerced = coerce(probe(draft.name, declared), text)

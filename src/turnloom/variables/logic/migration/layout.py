@@ -1,11 +1,11 @@
 """The entries of a variables file of any format, and the notes of their migration."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from turnloom.kernel.values import Json, as_array, as_object, kind_of, preview
+from turnloom.kernel.values import Json, as_array, as_object, kind_of, nearest, preview
 
 OUTER = "context_variables"
 TODAY = ("definitions", "agents")
@@ -27,10 +27,11 @@ SECTIONS = {
 # Kinds of sources that only older formats have.
 _OLDER_SOURCES = frozenset(
     {"config", "state", "data_reference", "data_entity", "computed", "external"}
-    | {"runtime", "declarative"}
+    | {"runtime", "declarative", "build_context"}
 )
 # A path from the root of the project instead of the workflow folder.
-FROM_ROOT = re.compile(r"(?:\./)*workflows/[^/]+/|(?:\./)+")
+# What starts with an underscore is no workflow: several of them share it.
+FROM_ROOT = re.compile(r"(?:\./)*workflows/(?:(?=_)|[^/]+/)|(?:\./)+")
 _DATABASES = ("database_name", "default_database_name", "default_database")
 
 # Keys of older formats only.
@@ -61,6 +62,7 @@ class FileEntry(NamedTuple):
     value: Json
     today: bool = False
     fault: str = ""
+    kept: bool = False  # as it is: it is misspelt, which the check says
 
 
 class Layout(NamedTuple):
@@ -121,7 +123,8 @@ def _items(key: str, part: Json) -> Iterator[FileEntry]:
     elif is_bare(key, part):
         yield FileEntry(key, key, "", part)
     else:
-        yield FileEntry(key, key, "", part, fault=f"{preview(part)} is not recognised.")
+        fault, meant = f"{preview(part)} is not recognised.", nearest(key, [*SECTIONS, *VIEWS])
+        yield FileEntry(key, key, "", part, fault=fault, kept=meant is not None)
 
 
 def _section(section: str, part: Json) -> Iterator[FileEntry]:
@@ -174,11 +177,48 @@ _GONE = {
     "refresh_strategy": "a value is read once, when the run starts",
     "persist": "every value of a run is in its log",
     "ui_hidden": "only a text of an agent can be hidden",
+    "writer_ids": "only another system reads it",
 }
 
 
+# The keys of older sources by type, and of their triggers.
+SOURCE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "config": ("env_var", "default", "required"),
+    "state": ("default", "triggers", "transitions", "persist"),
+    "data_reference": (
+        *("db_type", "database_name", "collection", "query_template", "query", "search_by"),
+        *("field", "fields", "refresh_strategy", "default"),
+    ),
+    "data_entity": (
+        *("database_name", "collection", "schema", "entity_schema", "indexes", "write_strategy"),
+        *("search_by", "default"),
+    ),
+    "computed": ("computation", "inputs", "output_type", "persist_to", "default"),
+    "external": ("service", "operation", "params", "auth", "cache", "retry", "default"),
+    "file": ("path", "format", "encoding", "default"),
+    "runtime": ("default", "required"),
+    "build_context": ("path", "default", "required"),
+    "declarative": ("value", "default"),
+}
+TRIGGER_KEYS = tuple(
+    "type agent match equals contains regex tool response_key ui_hidden value from capture once "
+    "hide exact trim ignore_case apply".split()
+)
+# Keys of variables that other systems of later releases read.
+FOREIGN = (
+    *("authority_class", "model_visible", "tool_visible", "persisted", "routing"),
+    *("authorization", "writer_ids"),
+)
+# Keys that some format has: none of them is misspelt.
+EARLIER = frozenset(
+    {key for keys in SOURCE_KEYS.values() for key in keys}
+    | {*TRIGGER_KEYS, "to", "trigger", "default_value", "filter"}
+)
+
+
 class Note(NamedTuple):
-    """The migration of one entry: its old form, its new form, what was lost, what was assumed."""
+    """The migration of one entry: its old form, its new form, what was lost, what was assumed, and
+    what is left to the author, which the check names."""
 
     where: str
     name: str
@@ -186,6 +226,7 @@ class Note(NamedTuple):
     became: Became
     lost: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 class Stub(NamedTuple):
@@ -211,11 +252,20 @@ class Remarks:
 
     lost: list[str] = field(default_factory=list[str])
     assumed: list[str] = field(default_factory=list[str])
+    left: list[str] = field(default_factory=list[str])
     stub: Stub | None = None
 
-    def drop(self, rest: Mapping[str, Any], what: str) -> None:
-        """Note every key without a counterpart; keys without a value are ignored."""
+    def drop(
+        self, rest: Mapping[str, Any], what: str, known: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Note every key without a counterpart, and return those that are misspelt; keys without a
+        value are ignored."""
+        kept: dict[str, Any] = {}
         for key, value in rest.items():
-            if value is not None and value != [] and value != {}:
+            if key not in EARLIER and (meant := nearest(str(key), [*known])):
+                self.left.append(f"Key {key!r} of {what} stays: it may be {meant!r}.")
+                kept[key] = value
+            elif value is not None and value != [] and value != {}:
                 why = _GONE.get(key, "it has no counterpart")
                 self.lost.append(f"Key {key!r} of {what} ({preview(value)}) is dropped: {why}.")
+        return kept

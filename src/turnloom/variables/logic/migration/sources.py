@@ -26,7 +26,7 @@ def convert_source(draft: EntryDraft) -> Source | None:
     if convert is not None:
         return convert(draft)
     said = f"Source type {preview(draft.kind)} is unknown" if draft.kind else "It has no source"
-    draft.remarks.lost.append(f"{said}.")
+    draft.remarks.left.append(f"It stays: {said}.")
     return None
 
 
@@ -40,8 +40,8 @@ def _environment(draft: EntryDraft) -> Source | None:
     if "default" in source:
         draft.remarks.assumed.append("It had no `env_var`; its default becomes its value.")
         return {"type": "static", "value": source.pop("default")}
-    draft.remarks.lost.append("It has no `env_var` and no default.")
-    return None
+    draft.remarks.left.append("It has no `env_var` and no default: add one.")
+    return {"type": "environment"}
 
 
 def _static(draft: EntryDraft) -> Source | None:
@@ -72,9 +72,7 @@ def _database(draft: EntryDraft) -> Source | None:
     source = draft.source
     collection, fields = source.pop("collection", None), _fields(source)
     keys, why = _conditions(draft)
-    if not is_text(collection):
-        why = "It has no `collection`."
-    elif not fields:
+    if not fields:
         why = "It names no field of a document."
     if why:
         draft.remarks.lost.append(why)
@@ -84,7 +82,9 @@ def _database(draft: EntryDraft) -> Source | None:
         source["database_name"] = draft.database
     named = is_text(source.get("database_name"))
     where = {"database_name": source.pop("database_name")} if named else {}
-    found = {"collection": collection, **keys}
+    if not is_text(collection):
+        draft.remarks.left.append("It has no `collection`: add it.")
+    found = {**({"collection": collection} if is_text(collection) else {}), **keys}
     if len(fields) > 1:
         _become_object(draft)
         found["fields"] = fields
@@ -122,6 +122,9 @@ def _conditions(draft: EntryDraft) -> tuple[Source, str]:
     query = next((each for each in queries if each), None)
     if query is not None:
         return _query(query)
+    if (filters := as_object(source.get("filter"))) is not None:
+        del source["filter"]
+        return {**({"search_by": search_by} if search_by in BASE else {}), "filter": filters}, ""
     if search_by is None:
         found = "app_id" if draft.kind == "data_reference" else "enterprise_id"
         draft.remarks.assumed.append(f"It had no `search_by`; {found!r} is assumed.")
@@ -177,8 +180,8 @@ def _file(draft: EntryDraft) -> Source | None:
     source, remarks = draft.source, draft.remarks
     said, format = source.pop("path", None), source.pop("format", None)
     if not is_text(said):
-        remarks.lost.append("It has no `path`.")
-        return None
+        remarks.left.append("It has no `path`: add it.")
+        return {"type": "file", **({"format": format} if format else {})}
     path = FROM_ROOT.sub("", said.replace("\\", "/"))
     if accepted("x", {"source": {"type": "file", "path": path}}) is None:
         path = path.rstrip("/").rpartition("/")[2].lstrip(".") or "data.txt"
@@ -244,6 +247,9 @@ _CONVERTERS: Mapping[str, Callable[[EntryDraft], Source | None]] = {
         "external",
         "Call the service in a tool, or in a `before_chat` hook that sets the variable; declare it "
         "as `derived`.",
+    ),
+    "build_context": _gone(
+        "build_context", "Read the file in a `before_chat` hook that sets the variable."
     ),
     "file": _file,
 }

@@ -6,7 +6,7 @@ from typing import Any
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.matching import reader
 from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
-from turnloom.variables.logic.migration.layout import Remarks, is_text
+from turnloom.variables.logic.migration.layout import TRIGGER_KEYS, Remarks, is_text
 from turnloom.variables.logic.types import misfit
 from turnloom.variables.spec import AgentTextTrigger, VariableDefinition
 
@@ -26,7 +26,7 @@ def take_triggers(draft: EntryDraft) -> list[dict[str, Any]]:
 
 def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | None:
     """Why the current check would reject a trigger, if it would."""
-    if trigger["type"] == "agent_text":
+    if trigger.get("type") == "agent_text":
         plain = {"type": "agent_text", "agent": "x", "match": trigger["match"]}
         try:
             reader(AgentTextTrigger.model_validate(plain))
@@ -76,8 +76,9 @@ def _convert(draft: EntryDraft, trigger: dict[str, Any]) -> list[dict[str, Any]]
             known = accepted("x", {"source": {"type": "derived", "triggers": [trigger]}})
             found, why = [trigger] if known else [], f"type {preview(kind)} is unknown"
     if not found:
-        draft.remarks.lost.append(f"Trigger {said} is dropped: {why}.")
-    return found
+        draft.remarks.left.append(f"Trigger {said} stays as it is: {why}.")
+        draft.faulty.append(trigger)
+    return found or [trigger]
 
 
 def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -118,8 +119,7 @@ def _options(draft: EntryDraft, rest: dict[str, Any]) -> dict[str, Any]:
             kept[key] = rest.pop(key)
     if draft.kind == "flag":
         kept.setdefault("exact", True)
-    draft.remarks.drop(rest, "a trigger")
-    return kept
+    return {**kept, **draft.remarks.drop(rest, "a trigger", TRIGGER_KEYS)}
 
 
 def _takes(key: str, value: Json) -> bool:
@@ -141,5 +141,4 @@ def _ui_response(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[
     elif draft.kind == "state":
         kept["apply"] = "auto"
         draft.remarks.assumed.append("An answer sets it, as before, by `apply: auto`.")
-    draft.remarks.drop(rest, "a trigger")
-    return [kept], ""
+    return [{**kept, **draft.remarks.drop(rest, "a trigger", TRIGGER_KEYS)}], ""

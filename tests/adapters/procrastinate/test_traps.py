@@ -1,0 +1,325 @@
+"""What was found wrong with Procrastinate when it was tried, each closed."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psycopg
+import pytest
+
+from tests.support.servers import PostgresServer
+from turnloom.adapters.procrastinate import ProcrastinateScheduler
+from turnloom.adapters.procrastinate.database import JobDatabase
+from turnloom.errors import StoreUnavailable
+from turnloom.log.spec import RunKey
+from turnloom.testing.contracts import facts
+from turnloom.testing.contracts.facts import key
+from turnloom.testing.contracts.scheduler import served, until, wait_begun
+
+pytestmark = pytest.mark.doors
+
+LEASE = 1.0
+PROGRAM = Path(__file__).with_name("worker_program.py")
+HOUR = timedelta(hours=1)
+
+
+@asynccontextmanager
+async def scheduling(url: str, poll: float = 1.0) -> AsyncGenerator[ProcrastinateScheduler]:
+    scheduler = ProcrastinateScheduler(url, lease=LEASE, poll=poll)
+    yield scheduler
+    await scheduler.aclose()
+
+
+@contextmanager
+def worker(url: str) -> Generator[subprocess.Popen[str]]:
+    """A worker in a process of its own, which serves."""
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), url, str(LEASE)], stdout=subprocess.PIPE, text=True
+    )
+    assert says(process) == "serves"
+    yield process
+    process.send_signal(signal.SIGCONT)
+    process.kill()
+    process.communicate()
+
+
+def says(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def run_sql(url: str, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement, arguments)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+
+def count(url: str, table: str) -> int:
+    return run_sql(url, f"SELECT count(*) FROM {table}")[0][0]
+
+
+async def test_drives_of_a_killed_worker_are_taken_over(postgres_url: str) -> None:
+    async with scheduling(postgres_url) as scheduler:
+        with worker(postgres_url) as doomed:
+            await scheduler.wake(key("a-60"))
+            assert says(doomed) == "begins a-60"
+            await scheduler.wake(key("a-60"))  # a wake-up that waits when its worker dies
+            doomed.kill()
+            loop = asyncio.get_running_loop()
+            killed = loop.time()
+            async with served(scheduler) as drives:
+                await facts.until(lambda: bool(drives.begun))
+                # Twice the lease, and what a busy machine takes.
+                assert loop.time() - killed < 2 * LEASE + 10
+                await until(scheduler, "a-60", "idle")
+                assert 1 <= len(drives.begun) <= 2
+    assert count(postgres_url, "procrastinate_jobs") == 0
+
+
+async def test_a_stopped_worker_leaves_what_others_took_over(postgres_url: str) -> None:
+    """The end of its drive, when it continues, does not end the drive of the other."""
+    async with scheduling(postgres_url) as scheduler:
+        with worker(postgres_url) as stopped:
+            await scheduler.wake(key("a-0.5"))
+            assert says(stopped) == "begins a-0.5"
+            stopped.send_signal(signal.SIGSTOP)
+            async with served(scheduler) as drives:
+                drives.hold("a-0.5")
+                await wait_begun(drives, 1)
+                stopped.send_signal(signal.SIGCONT)
+                assert says(stopped) == "ends a-0.5"
+                await scheduler.wake(key("b"))  # both workers serve after that
+                await until(scheduler, "b", "idle")
+                assert await scheduler.status(key("a-0.5")) == "driving"
+                drives.release("a-0.5")
+                await until(scheduler, "a-0.5", "idle")
+
+
+async def test_a_takeover_meets_a_waiting_job(postgres_url: str) -> None:
+    """The waiting job does the work of the one that died."""
+    async with scheduling(postgres_url) as scheduler:
+        with worker(postgres_url) as doomed:
+            await scheduler.wake(key("a-60"))
+            assert says(doomed) == "begins a-60"
+            doomed.kill()
+        run_sql(
+            postgres_url,
+            "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)"
+            " SELECT queue_name, task_name, lock, queueing_lock, args FROM procrastinate_jobs",
+        )
+        async with served(scheduler) as drives:
+            await wait_begun(drives, 1)
+            await until(scheduler, "a-60", "idle")
+    assert count(postgres_url, "procrastinate_jobs") == 0
+
+
+async def test_a_cancelled_drive_of_a_dead_worker_is_not_begun_again(postgres_url: str) -> None:
+    async with scheduling(postgres_url) as scheduler:
+        with worker(postgres_url) as doomed:
+            await scheduler.wake(key("a-60"))
+            assert says(doomed) == "begins a-60"
+            doomed.send_signal(signal.SIGSTOP)
+            await scheduler.cancel(key("a-60"))
+            doomed.kill()
+        async with served(scheduler) as drives:
+            await until(scheduler, "a-60", "idle")
+            assert drives.begun == []
+    assert count(postgres_url, "procrastinate_jobs") == 0
+
+
+async def test_parked_timers_do_not_slow_the_queue(postgres_url: str) -> None:
+    """They are no jobs: the queue holds what can be driven now, and nothing else."""
+    async with scheduling(postgres_url) as scheduler:
+        later = datetime.now(UTC) + HOUR  # noqa: TID251 - the database compares it with its clock
+        await scheduler.wake(key("first"), at=later)
+        run_sql(
+            postgres_url,
+            "INSERT INTO turnloom_timers SELECT 'tenant', 'run ' || n, %s"
+            " FROM generate_series(1, 20000) AS n",
+            later,
+        )
+        assert count(postgres_url, "procrastinate_jobs") == 0
+        plan = run_sql(
+            postgres_url, "EXPLAIN SELECT min(due) FROM turnloom_timers WHERE due <= now()"
+        )
+        assert any("turnloom_timers_due" in line for (line,) in plan)
+        async with served(scheduler) as drives:
+            for n in range(20):
+                await scheduler.wake(key(f"run {n}", "tenant"))
+            await wait_begun(drives, 20)
+            await until(scheduler, "run 19", "idle", "tenant")
+            assert await scheduler.status(key("run 500", "tenant")) == "timer"
+
+
+async def test_many_timers_at_one_instant(postgres_url: str) -> None:
+    async with scheduling(postgres_url) as scheduler:
+        await scheduler.wake(key("x"), at=datetime.now(UTC) + HOUR)  # noqa: TID251 - as above
+        run_sql(
+            postgres_url,
+            "INSERT INTO turnloom_timers SELECT 't' || n %% 3, 'run ' || n, now()"
+            " FROM generate_series(1, 300) AS n",
+        )
+        async with served(scheduler, slots=50) as drives:
+            await facts.until(lambda: len(drives.ended) >= 300)
+            await until(scheduler, "run 300", "idle", "t0")
+            assert len(drives.begun) == 300
+
+
+async def test_the_next_drive_does_not_wait_for_a_poll(postgres_url: str) -> None:
+    """Neither of the same run nor of another one: with no poll at all, all are driven."""
+    async with scheduling(postgres_url, 3600) as scheduler, served(scheduler, slots=1) as drives:
+        drives.hold("a")
+        await scheduler.wake(key("a"))
+        await wait_begun(drives, 1)
+        for run in ("a", "b", "c"):
+            await scheduler.wake(key(run))
+        drives.release("a")
+        await wait_begun(drives, 4)
+        await until(scheduler, "c", "idle")
+
+
+async def test_the_tables_do_not_grow(postgres_url: str) -> None:
+    async with scheduling(postgres_url) as scheduler, served(scheduler) as drives:
+        drives.errors["run 7"] = ValueError("a drive that fails")
+        for n in range(30):
+            await scheduler.wake(key(f"run {n}"))
+            await scheduler.wake(key(f"run {n}"), at=datetime.now(UTC))  # noqa: TID251 - as above
+        for n in range(30):
+            await until(scheduler, f"run {n}", "idle")
+    for table in (
+        "procrastinate_jobs",
+        "procrastinate_events",
+        "turnloom_queue",
+        "turnloom_timers",
+    ):
+        assert count(postgres_url, table) == 0
+
+
+async def test_thousands_of_one_tenant_delay_another_by_one_drive(postgres_url: str) -> None:
+    """Most of them are not even jobs, so that the job table stays small."""
+    async with scheduling(postgres_url) as scheduler:
+        await scheduler.status(key("a"))
+        run_sql(
+            postgres_url,
+            "INSERT INTO turnloom_queue (tenant, run)"
+            " SELECT 'big', 'run ' || n FROM generate_series(1, 10000) AS n",
+        )
+        async with served(scheduler, slots=1) as drives:
+            drives.hold("run 1")
+            await scheduler.wake(key("run 1", "big"))
+            await wait_begun(drives, 1)
+            drives.hold("first", "second")
+            for run in ("first", "second"):
+                await scheduler.wake(key(run, "small"))
+            drives.release("run 1")
+            await facts.until(lambda: "first" in drives.begun)
+            assert len(drives.begun) <= 3
+            drives.release("first")
+            await facts.until(lambda: "second" in drives.begun)
+            assert len(drives.begun) <= 5
+            assert count(postgres_url, "procrastinate_jobs") <= 1002
+            drives.release("second")
+
+
+async def test_a_cut_connection_loses_no_drive(postgres_url: str) -> None:
+    """Also when it is cut after a job was taken, and before its worker learned of it."""
+    async with scheduling(postgres_url) as scheduler, served(scheduler, slots=2) as drives:
+        await scheduler.wake(key("a"))
+        await until(scheduler, "a", "idle")
+        drives.hold("b")
+        await scheduler.wake(key("b"))
+        await facts.until(lambda: "b" in drives.begun)
+        ((mine,),) = run_sql(postgres_url, "SELECT id FROM procrastinate_workers")
+        run_sql(
+            postgres_url,
+            "INSERT INTO turnloom_queue (tenant, run, job) SELECT %s, 'c', id FROM"
+            " unnest(procrastinate_defer_jobs_v1(ARRAY[ROW('elsewhere', 'turnloom.drive', 0,"
+            " 'c', 'c', jsonb_build_object('tenant', %s::text, 'run', 'c'), NULL)"
+            "::procrastinate_job_to_defer_v1])) AS id",
+            facts.TENANT,
+            facts.TENANT,
+        )
+        run_sql(
+            postgres_url,
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s, queue_name ="
+            " 'turnloom' WHERE lock = 'c'",
+            mine,
+        )
+        run_sql(
+            postgres_url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        await facts.until(lambda: "c" in drives.begun)
+        drives.release("b")
+        for run in ("b", "c"):
+            await until(scheduler, run, "idle")
+        await scheduler.wake(key("d"))
+        await until(scheduler, "d", "idle")
+        assert sorted(drives.ended) == ["a", "b", "c", "d"]
+
+
+@pytest.fixture
+def own_server() -> Generator[PostgresServer]:
+    """A server that a test may stop."""
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.discard()
+
+
+async def test_a_restarted_server_loses_no_drive(own_server: PostgresServer) -> None:
+    async with scheduling(own_server.url()) as scheduler, served(scheduler) as drives:
+        drives.hold("a")
+        await scheduler.wake(key("a"))
+        await scheduler.wake(key("b"), at=datetime.now(UTC) + HOUR)  # noqa: TID251 - as above
+        await wait_begun(drives, 1)
+        await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
+        drives.release("a")
+        await facts.until(lambda: drives.ended == ["a"])
+        with pytest.raises(StoreUnavailable) as caught:
+            await JobDatabase(own_server.url(), timeout=0.2).call("SELECT 1")
+        assert caught.value.code == StoreUnavailable.code
+        await asyncio.to_thread(own_server.start)
+        await wake(scheduler, key("c"))
+        await facts.until(lambda: "c" in drives.ended)
+        await until(scheduler, "a", "idle")
+        assert await scheduler.status(key("b")) == "timer"
+        assert drives.begun.count("a") == 1
+
+
+async def wake(scheduler: ProcrastinateScheduler, run: RunKey) -> None:
+    """Wake a run as soon as the server is back."""
+    with anyio.fail_after(facts.PATIENCE):
+        while True:
+            try:
+                await scheduler.wake(run)
+                return
+            except StoreUnavailable:
+                await anyio.sleep(0.1)
+
+
+async def test_tables_of_another_release_are_refused(postgres_url: str) -> None:
+    async with scheduling(postgres_url) as scheduler:
+        await scheduler.wake(key("a"))
+    run_sql(postgres_url, "UPDATE turnloom_schema SET version = 99 WHERE part = 'scheduler'")
+    async with scheduling(postgres_url) as scheduler:
+        with pytest.raises(StoreUnavailable) as caught:
+            await scheduler.wake(key("a"))
+        assert caught.value.code == StoreUnavailable.code
+
+
+async def test_several_processes_create_the_tables_at_once(postgres_url: str) -> None:
+    async with anyio.create_task_group() as tasks:
+        databases = [JobDatabase(postgres_url) for _ in range(4)]
+        for each in databases:
+            tasks.start_soon(each.call, "SELECT count(*) FROM turnloom_queue")
+    for each in databases:
+        await each.aclose()

@@ -1,0 +1,167 @@
+"""Chats and lists of runs, in a browser."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.sites import Site, serving
+from tests.web.conftest import Told, Visitor, furnish
+
+pytestmark = pytest.mark.doors
+
+ANSWERS = (
+    "Our weekly sales report.",
+    "Dana copies numbers from three spreadsheets.",
+    "When it is in everyone's inbox.",
+)
+
+
+def test_a_newcomer_starts_answers_and_sees_why(visit: Visitor) -> None:
+    shown = visit()
+    page = shown.open("/")
+    page.get_by_role("link", name="New run").click()
+    page.get_by_role("listitem").filter(has_text="Interview").get_by_role("button").click()
+    for number, answer in enumerate(ANSWERS, 1):
+        expect(page.locator(".theirs")).to_have_count(number)
+        page.get_by_label("Your answer").fill(answer)
+        page.keyboard.press("Enter")
+    plan = page.locator(".theirs").last
+    expect(plan).to_contain_text("Here is the plan.")
+    plan.get_by_role("link", name="Why?").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("PlanArchitect, turn 5")
+    expect(page.locator("#card")).to_be_visible()
+    assert shown.complaints == []
+
+
+def test_an_answer_streams_and_survives_a_dropped_connection(
+    visit: Visitor, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("dropped")
+    furnish(folder)
+    with serving(folder) as first:
+        page = visit(first).open("/start")
+        page.get_by_role("listitem").filter(has_text="Story").get_by_role("button").click()
+        expect(page.locator(".speaking")).to_be_visible()
+        (folder / "go-1-0").touch()
+        expect(page.locator(".draft .said")).to_have_text("There was a harbour. ")
+        (folder / "go-1-1").touch()
+        expect(page.locator(".draft .said")).to_have_text("There was a harbour. A boat came in. ")
+        port = first.port
+        first.process.kill()
+        first.process.wait()
+        expect(page.get_by_text("The connection is lost.")).to_be_visible()
+    (folder / "go-1-2").touch()
+    with serving(folder, port=port):
+        page.get_by_role("button", name="Connect now").click()
+        expect(page.locator(".theirs")).to_contain_text("It was empty.")
+        expect(page.get_by_text("The connection is lost.")).to_have_count(0)
+        expect(page.locator(".theirs")).to_have_count(1)
+        page.get_by_role("button", name="Stop this run").click()
+        expect(page.locator(".standing")).to_contain_text("stopped")
+
+
+def test_a_question_is_answered_here_while_a_terminal_waits(visit: Visitor, site: Site) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "turnloom", "run", "workflows/Interview"]
+    terminal = subprocess.Popen(
+        command, cwd=site.folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    )
+    os.close(theirs)
+    try:
+        _read_until(ours, "you>")
+        page = visit().open("/runs")
+        page.get_by_role("region", name="for you").get_by_role("link").first.click()
+        page.get_by_label("Your answer").fill(ANSWERS[0])
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".theirs").last).to_contain_text("Who does this today")
+        assert "Who does this today" in _read_until(ours, "Who does this today")
+        page.get_by_role("button", name="Stop this run").click()
+        expect(page.locator(".standing")).to_contain_text("stopped")
+    finally:
+        terminal.kill()
+        terminal.wait()
+        os.close(ours)
+
+
+def _read_until(terminal: int, words: str) -> str:
+    said = ""
+    while words not in said:
+        said += os.read(terminal, 65_536).decode(errors="replace")
+    return said
+
+
+def test_a_form_is_made_from_the_schema_of_its_question(visit: Visitor, site: Site) -> None:
+    page = visit().open("/start")
+    page.get_by_role("listitem").filter(has_text="Generator").get_by_role("button").click()
+    for number, answer in enumerate(ANSWERS, 1):
+        expect(page.locator(".theirs")).to_have_count(number)
+        page.get_by_label("Your answer").fill(answer)
+        page.keyboard.press("Enter")
+    form = page.locator(".question-form")
+    expect(form).to_be_visible()
+    form.get_by_role("button", name="Answer").click()
+    expect(form.locator(".text-danger").first).to_be_visible()
+    form.get_by_label("adjustments_requested").check()
+    form.get_by_role("textbox").first.fill("With the total, please.")
+    form.get_by_role("button", name="Answer").click()
+    expect(page.locator(".mine").last).to_contain_text("With the total, please.")
+
+
+def test_thumbs_and_a_comment_are_kept(visit: Visitor, told: Told, site: Site) -> None:
+    page = visit().open(f"/runs/{told.interview}/chat")
+    last = page.locator(".theirs").last
+    last.get_by_role("button", name="A good answer").click()
+    last.get_by_label("A comment").fill("It mentions the fallback.")
+    last.get_by_role("button", name="Save").click()
+    expect(last).to_contain_text("It mentions the fallback.")
+    page.reload()
+    thumb = page.locator(".theirs").last.get_by_role("button", name="A good answer")
+    expect(thumb).to_have_attribute("aria-pressed", "true")
+
+
+def test_runs_are_searched_filtered_and_stopped(visit: Visitor, told: Told, site: Site) -> None:
+    page = visit().open("/runs?workflow=orders")
+    expect(page.locator(".run-list li")).to_have_count(2)
+    page.get_by_label("Status").select_option("failed")
+    expect(page.locator(".run-list li")).to_have_count(1)
+    expect(page).to_have_url(re.compile("status=failed"))
+    page.get_by_label("Search runs").fill("no such run")
+    page.get_by_role("link", name="Show all runs").click()
+    expect(page.locator(".run-list li").nth(3)).to_be_visible()
+    page = visit().open("/start")
+    page.get_by_role("listitem").filter(has_text="Interview").get_by_role("button").click()
+    expect(page.locator(".theirs")).to_be_visible()
+    run = page.url.split("/")[-2]
+    page.get_by_role("link", name="Runs", exact=True).click()
+    page.get_by_role("checkbox", name=re.compile(run)).check()
+    page.get_by_role("button", name="Cancel 1").click()
+    row = page.locator(".run-list li").filter(has_text=run[:10])
+    expect(row.locator(".pill")).to_have_text("cancelled")
+
+
+def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, told: Told) -> None:
+    page = visit().open(f"/runs/{told.interview}/timeline")
+    page.locator(".happened").filter(has_text="turn 5").click()
+    expect(page.get_by_role("heading", name="turn.started")).to_be_visible()
+    page.get_by_role("button", name="event 48").click()
+    expect(page.get_by_role("heading", name="route.decided")).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Export as a page").click()
+    assert "<title>" in saved.value.path().read_text()
+    page.get_by_role("link", name="Variables then").click()
+    changed = page.get_by_role("listitem").filter(has_text="interview_complete")
+    expect(changed).to_contain_text("true")
+    page.get_by_role("button", name="Change before").click()
+    expect(page).to_have_url(re.compile("at=46"))
+    expect(changed).to_have_class("now")
+    page.keyboard.press("ArrowLeft")
+    expect(changed.locator("code").first).to_have_text("false")
+    changed.get_by_role("button").click()
+    expect(page.locator(".story")).to_be_visible()
+    page.get_by_role("slider").fill("80")
+    expect(changed).to_contain_text("true")

@@ -1,0 +1,5 @@
+"""The server that workers share."""
+
+from tests.support.servers import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]

@@ -1,0 +1,129 @@
+/** What was left out of a prompt, grouped by reason and said in sentences. */
+
+import type { Withheld } from '../api/explanations';
+import { counted, listed } from '../shared/format';
+
+export interface LeftOut {
+  key: string;
+  name: string;
+  /** What stands at the end of its line: a score, a size. */
+  figure: string;
+  withheld: Withheld;
+}
+
+export interface LeftOutGroup {
+  reason: string;
+  sentence: string;
+  items: LeftOut[];
+  /** The threshold that the results were below, where there is one. */
+  threshold: number | null;
+}
+
+const SCORE = /^score (\S+) is below (\S+)$/;
+
+/** A score with two digits. */
+const rounded = (score: string): string =>
+  score === '' || Number.isNaN(Number(score)) ? score : Number(score).toFixed(2);
+
+const ORDER = [
+  'low_relevance',
+  'over_budget',
+  'over_limit',
+  'filtered',
+  'duplicate',
+  'redacted',
+  'suppressed',
+  'empty',
+];
+
+/** Groups in a fixed order; the sum of their items is what was left out. */
+export function leftOutGroups(withheld: readonly Withheld[]): LeftOutGroup[] {
+  const byReason = new Map<string, Withheld[]>();
+  for (const each of withheld) {
+    const key = each.reason === 'redacted' ? `redacted ${each.detail ?? ''}` : each.reason;
+    byReason.set(key, [...(byReason.get(key) ?? []), each]);
+  }
+  const rank = (reason: string) => (ORDER.indexOf(reason) + ORDER.length) % ORDER.length;
+  return [...byReason.values()].map(groupOf).sort((a, b) => rank(a.reason) - rank(b.reason));
+}
+
+function groupOf(entries: readonly Withheld[]): LeftOutGroup {
+  const reason = entries[0]?.reason ?? '';
+  const scores = entries.map((each) => SCORE.exec(each.detail ?? ''));
+  const threshold = Number(scores[0]?.[2] ?? Number.NaN);
+  return {
+    reason,
+    sentence: sentenceOf(reason, entries),
+    items: entries.map((each, n) => ({
+      key: `out:${each.origin}`,
+      name: shortName(each.origin),
+      figure:
+        rounded(scores[n]?.[1] ?? '') || (reason === 'over_budget' ? (each.detail ?? '') : ''),
+      withheld: each,
+    })),
+    threshold: Number.isNaN(threshold) ? null : threshold,
+  };
+}
+
+type Say = (entries: readonly Withheld[]) => string;
+
+const was = (count: number): string => (count === 1 ? 'was' : 'were');
+
+const SENTENCES: Record<string, Say> = {
+  low_relevance: (entries) => {
+    const found = entries.map((each) => SCORE.exec(each.detail ?? ''));
+    const scores = found.slice(0, 6).map((each) => rounded(each?.[1] ?? '?'));
+    if (found.length > 6) scores.push('…');
+    const least = found[0]?.[2] ?? 'the threshold';
+    return `${counted(entries.length, 'search result')} ${was(entries.length)} below ${least} (${scores.join(', ')}).`;
+  },
+  over_budget: (entries) =>
+    entries.length === 1
+      ? `1 piece did not fit the budget: ${entries[0]?.detail ?? ''}.`
+      : `${entries.length} pieces did not fit the budget.`,
+  over_limit: (entries) => `${entries.length} older items were beyond a provider's limit.`,
+  filtered: (entries) => {
+    const why = [
+      ...new Set(entries.map((each) => each.detail ?? '').filter((each) => each !== '')),
+    ];
+    const because = why.length === 0 ? '' : `: ${listed(why.slice(0, 2))}`;
+    return `${counted(entries.length, 'piece')} ${was(entries.length)} outside what is declared${because}.`;
+  },
+  duplicate: (entries) =>
+    `${counted(entries.length, 'piece')} ${was(entries.length)} shown already.`,
+  redacted: (entries) =>
+    `${counted(entries.length, 'field')} ${was(entries.length)} redacted by ${entries[0]?.detail ?? 'a provider'}.`,
+  suppressed: (entries) =>
+    entries.length === 1
+      ? '1 variable does not exist in this deployment.'
+      : `${entries.length} variables do not exist in this deployment.`,
+  empty: (entries) => `${counted(entries.length, 'source')} had nothing to show.`,
+};
+
+function sentenceOf(reason: string, entries: readonly Withheld[]): string {
+  const say = SENTENCES[reason];
+  return (
+    say?.(entries) ??
+    `${counted(entries.length, 'piece')} ${was(entries.length)} left out: ${reason}.`
+  );
+}
+
+/** A name that people recognise, before the place where it is declared. */
+export function shortName(origin: string): string {
+  const [declared, ...rest] = origin.split(': ');
+  if (rest.length > 0) return rest.join(': ');
+  return (declared ?? origin).replace(/^context_variables\./, '');
+}
+
+export interface Scored {
+  name: string;
+  score: number;
+}
+
+/** Which results another threshold would have shown: at most `room` more, the best first. */
+export function whatIf(results: readonly Scored[], threshold: number, topK: number): Scored[] {
+  return [...results]
+    .sort((a, b) => b.score - a.score)
+    .filter((each) => each.score >= threshold)
+    .slice(0, topK);
+}

@@ -1,0 +1,30 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+
+import { Problem } from './api/problems';
+import { App } from './App';
+import { restoreTheme } from './shared/theme';
+import './theme/index.css';
+
+restoreTheme();
+
+/** What may pass is asked for again; what the server refuses is not. */
+function mayPass(failures: number, error: Error): boolean {
+  return error instanceof Problem && (error.offline || error.status >= 500) && failures < 3;
+}
+
+const client = new QueryClient({
+  defaultOptions: { queries: { retry: mayPass, staleTime: 30_000, refetchOnWindowFocus: false } },
+});
+
+const root = document.getElementById('root');
+if (root !== null) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={client}>
+        <App />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

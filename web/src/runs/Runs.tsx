@@ -1,0 +1,215 @@
+/** All runs, the latest first; on top the questions that wait for the reader. */
+
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { Link } from 'wouter';
+
+import { api } from '../api/client';
+import type { RunSummary } from '../api/explanations';
+import { ago, counted, duration } from '../shared/format';
+import { mayExplain, mayWrite, useMe } from '../shared/me';
+import { useNarrow } from '../shared/narrow';
+import { Empty, Failed, Loading } from '../shared/States';
+import { Status } from '../shared/Status';
+import { Bulk } from './Bulk';
+import { Filters } from './Filters';
+import { Waiting } from './Waiting';
+import { matches, useListing } from './filters';
+import './runs.css';
+
+const REFRESH = 3000;
+
+export default function Runs() {
+  const [listing, setListing] = useListing();
+  const { data: me } = useMe();
+  const { find, ...filter } = listing;
+  const runs = useInfiniteQuery({
+    queryKey: ['runs', filter],
+    queryFn: ({ pageParam }) => api.runs(filter, pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
+    refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) > 4 ? false : REFRESH),
+  });
+  const pages = runs.data?.pages;
+  const shown = useMemo(
+    () => (pages ?? []).flatMap((page) => page.items).filter((run) => matches(run, find)),
+    [pages, find],
+  );
+  const isFiltered = Object.keys(listing).length > 0;
+  return (
+    <div className="runs">
+      <Waiting />
+      <div className="runs-head">
+        <h1>Runs</h1>
+        <Filters listing={listing} set={setListing} />
+      </div>
+      <Reading runs={runs} isHere={pages !== undefined} />
+      {pages !== undefined && shown.length === 0 && !runs.hasNextPage && (
+        <NoRuns isFiltered={isFiltered} />
+      )}
+      {shown.length > 0 && <Rows runs={shown} explains={mayExplain(me)} writes={mayWrite(me)} />}
+      <More load={() => void runs.fetchNextPage()} has={runs.hasNextPage} />
+    </div>
+  );
+}
+
+interface ReadingProps {
+  runs: { isError: boolean; isPending: boolean; error: unknown; refetch: () => unknown };
+  isHere: boolean;
+}
+
+/** That the list is read, or cannot be. */
+function Reading({ runs, isHere }: ReadingProps) {
+  if (runs.isPending) return <Loading />;
+  if (!runs.isError) return null;
+  if (!isHere) return <Failed problem={runs.error} retry={() => void runs.refetch()} />;
+  return (
+    <p className="soft" role="status">
+      The server does not answer. This list is as it was.
+    </p>
+  );
+}
+
+function NoRuns({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered) {
+    return (
+      <Empty title="No run is like that">
+        <p>
+          <Link href="/runs">Show all runs</Link>
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No runs yet">
+      <p>Start one here, or with a command: </p>
+      <p>
+        <code>turnloom run workflows/Interview</code>
+      </p>
+      <Link className="button primary" href="/start">
+        Start a workflow
+      </Link>
+    </Empty>
+  );
+}
+
+/** Loads the next page when the end of the list comes into sight. */
+function More({ load, has }: { load: () => void; has: boolean }) {
+  const end = useRef<HTMLButtonElement>(null);
+  const latest = useRef(load);
+  useEffect(() => {
+    latest.current = load;
+  });
+  useEffect(() => {
+    const element = end.current;
+    if (element === null) return;
+    const watcher = new IntersectionObserver((seen) => {
+      if (seen.some((each) => each.isIntersecting)) latest.current();
+    });
+    watcher.observe(element);
+    return () => watcher.disconnect();
+  }, [has]);
+  if (!has) return null;
+  return (
+    <button ref={end} type="button" className="button more" onClick={load}>
+      More runs
+    </button>
+  );
+}
+
+const ROW = 45;
+const TALL_ROW = 68;
+
+interface RowsProps {
+  runs: readonly RunSummary[];
+  explains: boolean;
+  writes: boolean;
+}
+
+function Rows({ runs, explains, writes }: RowsProps) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 5000);
+    return () => clearInterval(timer);
+  }, []);
+  const [top, setTop] = useState(0);
+  const height = useNarrow() ? TALL_ROW : ROW;
+  const rows = useWindowVirtualizer({
+    count: runs.length,
+    estimateSize: () => height,
+    overscan: 12,
+    scrollMargin: top,
+  });
+  const toggle = (run: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(run)) next.add(run);
+    setChosen(next);
+  };
+  return (
+    <>
+      {chosen.size > 0 && (
+        <Bulk runs={runs.filter((run) => chosen.has(run.run))} clear={() => setChosen(new Set())} />
+      )}
+      <ul
+        className="run-list"
+        ref={(list) => {
+          if (list !== null) setTop(list.offsetTop);
+        }}
+        style={{ height: runs.length * height }}
+        aria-label="Runs, the latest first"
+      >
+        {rows.getVirtualItems().map((item) => {
+          const run = runs[item.index];
+          if (run === undefined) return null;
+          const place = item.index * height;
+          return (
+            <li key={run.run} style={{ transform: `translateY(${place}px)`, height }}>
+              {writes && (
+                <label className="choose">
+                  <input
+                    type="checkbox"
+                    checked={chosen.has(run.run)}
+                    onChange={() => toggle(run.run)}
+                  />
+                  <span className="hidden-text">
+                    Choose the run {run.run} of {run.workflow}
+                  </span>
+                </label>
+              )}
+              <Row run={run} now={now} explains={explains} />
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}
+
+function Row({ run, now, explains }: { run: RunSummary; now: number; explains: boolean }) {
+  const took = (Date.parse(run.latest) - Date.parse(run.started)) / 1000;
+  return (
+    <>
+      <Link className="run-link" href={`/runs/${run.run}/chat`}>
+        <b className="cut">{run.workflow}</b>
+        <code className="faint">{run.run.slice(0, 10)}</code>
+      </Link>
+      <span className="run-status">
+        <Status summary={run} />
+        {run.reason !== '' && <span className="soft small cut">{run.reason}</span>}
+      </span>
+      <span className="soft cut run-user">{run.user}</span>
+      <span className="soft numbers run-size">{counted(run.events, 'event')}</span>
+      <span className="soft numbers run-took">{duration(took)}</span>
+      <time className="soft numbers run-when" dateTime={run.started} title={run.started}>
+        {ago(run.started, now)}
+      </time>
+      {explains && (
+        <Link className="small run-why" href={`/runs/${run.run}/context`}>
+          Context
+        </Link>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,38 @@
+/** Questions that wait for the reader. */
+
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+
+import { api } from '../api/client';
+import type { Question } from '../api/explanations';
+import { counted, oneLine } from '../shared/format';
+
+export function Waiting() {
+  const { data } = useQuery({ queryKey: ['waiting'], queryFn: api.waiting, refetchInterval: 3000 });
+  const waiting = data?.items ?? [];
+  if (waiting.length === 0) return null;
+  return (
+    <section className="waiting" aria-labelledby="waiting">
+      <h2 id="waiting">
+        {counted(waiting.length, 'question')} {waiting.length === 1 ? 'waits' : 'wait'} for you
+      </h2>
+      <ul>
+        {waiting.slice(0, 8).map(({ run, workflow, question }) => (
+          <li key={`${run} ${question.id}`}>
+            <Link href={`/runs/${run}/chat`}>
+              <b>{workflow}</b>
+              <span className="cut">{asked(question)}</span>
+              <span className="button">Answer</span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** What is asked, in a line. */
+function asked({ prompt, tool }: Question): string {
+  if (prompt) return oneLine(prompt);
+  return tool ? `The tool ${tool} asks.` : 'It is your turn to say something.';
+}

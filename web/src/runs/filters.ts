@@ -1,0 +1,53 @@
+/** Which runs are listed, as the address says. */
+
+import { useCallback, useMemo } from 'react';
+import { useLocation, useSearch } from 'wouter';
+
+import type { RunFilter } from '../api/client';
+import type { RunSummary } from '../api/explanations';
+
+export interface Listing extends RunFilter {
+  find?: string | undefined;
+}
+
+const NAMES = ['find', 'status', 'workflow', 'user', 'since'] as const;
+
+export function parseListing(search: string): Listing {
+  const given = new URLSearchParams(search);
+  return Object.fromEntries(
+    NAMES.map((name) => [name, given.get(name) ?? '']).filter(([, value]) => value !== ''),
+  ) as Listing;
+}
+
+export function writeListing(listing: Listing): string {
+  const words = new URLSearchParams();
+  for (const name of NAMES) if (listing[name]) words.set(name, listing[name]);
+  return words.toString();
+}
+
+export function useListing(): [Listing, (next: Listing) => void] {
+  const search = useSearch();
+  const [, navigate] = useLocation();
+  const listing = useMemo(() => parseListing(search), [search]);
+  const set = useCallback(
+    (next: Listing) => {
+      const words = writeListing({ ...parseListing(window.location.search), ...next });
+      navigate(words === '' ? '/runs' : `/runs?${words}`, { replace: true });
+    },
+    [navigate],
+  );
+  return [listing, set];
+}
+
+/** Whether a run has all words that are searched for, in its id, workflow, user, status or reason. */
+export function matches(run: RunSummary, find: string | undefined): boolean {
+  const words = (find ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+  const text = `${run.run} ${run.workflow} ${run.user} ${run.status} ${run.reason}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+/** Runs that can still be stopped, and those that can be tried again. */
+export const isOpen = (run: RunSummary): boolean =>
+  !['finished', 'failed', 'cancelled', 'broken'].includes(run.status);
+export const isRetriable = (run: RunSummary): boolean =>
+  ['failed', 'cancelled'].includes(run.status);

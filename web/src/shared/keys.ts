@@ -1,0 +1,41 @@
+/** Keys that work anywhere on a page, except where one types. */
+
+import { useEffect, useRef } from 'react';
+
+export type Keys = Record<string, (event: KeyboardEvent) => void>;
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+function isTaken(event: KeyboardEvent): boolean {
+  const within = event.target instanceof Element ? event.target : null;
+  return (
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    isTyping(event.target) ||
+    within?.closest('dialog, [role=menu], [role=listbox]') != null
+  );
+}
+
+/** Bind keys by `event.key`, with `Shift+` before named keys, while the component is mounted. */
+export function useKeys(keys: Keys): void {
+  const latest = useRef(keys);
+  useEffect(() => {
+    latest.current = keys;
+  });
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (isTaken(event)) return;
+      const name = event.shiftKey && event.key.length > 1 ? `Shift+${event.key}` : event.key;
+      const act = latest.current[name];
+      if (act === undefined) return;
+      event.preventDefault();
+      act(event);
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, []);
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+
+import { leftOutGroups, shortName, whatIf } from '../src/context/leftOut';
+
+const below = (name: string, score: number) => ({
+  origin: `context[1] from_retrieval(library): ${name}`,
+  reason: 'low_relevance',
+  detail: `score ${score} is below 0.2`,
+});
+
+test('reasons are groups, and nothing is lost', () => {
+  const withheld = [
+    { origin: 'artifact a.email', reason: 'redacted', detail: 'Redacting' },
+    below('bees.md#1', 0.14),
+    { origin: 'artifact a.phone', reason: 'redacted', detail: 'Other' },
+    below('tides.md#0', 0.09),
+  ];
+  const groups = leftOutGroups(withheld);
+  expect(groups.map((each) => [each.reason, each.items.length])).toEqual([
+    ['low_relevance', 2],
+    ['redacted', 1],
+    ['redacted', 1],
+  ]);
+  expect(groups[0]?.threshold).toBe(0.2);
+  expect(groups[0]?.items.map((each) => [each.name, each.figure])).toEqual([
+    ['bees.md#1', '0.14'],
+    ['tides.md#0', '0.09'],
+  ]);
+});
+
+test('a reason that is not known is shown as it is', () => {
+  const [group] = leftOutGroups([{ origin: 'x', reason: 'odd' }]);
+  expect(group?.sentence).toContain('odd');
+});
+
+test('names without the place of their declaration', () => {
+  expect(shortName('context_variables.region')).toBe('region');
+  expect(shortName('context[1] from_retrieval(library): bees.md#1')).toBe('bees.md#1');
+});
+
+test('another threshold, within top_k', () => {
+  const results = [
+    { name: 'a', score: 0.4 },
+    { name: 'b', score: 0.19 },
+    { name: 'c', score: 0.17 },
+  ];
+  expect(whatIf(results, 0.2, 2).map((each) => each.name)).toEqual(['a']);
+  expect(whatIf(results, 0.15, 2).map((each) => each.name)).toEqual(['a', 'b']);
+});

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+
+import type { ChatEvent } from '../src/api/events';
+import { folded } from '../src/api/log';
+import { makeTalk } from '../src/chat/talk';
+import { simplified, uiOf } from '../src/chat/ui';
+import { validator } from '../src/chat/validator';
+import { matches, parseListing, writeListing } from '../src/runs/filters';
+import { axisOf } from '../src/run/axis';
+
+let seq = 0;
+const event = (kind: string, rest: Partial<ChatEvent> = {}): ChatEvent => {
+  seq += 1;
+  return { seq, at: '2026-11-17T04:00:00Z', kind, ...rest };
+};
+
+const choice = {
+  type: 'object',
+  properties: {
+    decision: { type: 'string', enum: ['approve', 'reject'] },
+    why: { type: 'string' },
+    on: { type: 'string', format: 'date' },
+  },
+  required: ['decision'],
+};
+
+test('a chat: who speaks, what is asked, what was said', () => {
+  const events = [
+    event('run.started', { status: 'running', workflow: 'W' }),
+    event('turn.started', { turn: 1, agent: 'Clerk' }),
+    event('question.asked', { question: { id: 'q1', prompt: 'May I?', schema: choice } }),
+    event('question.asked', { question: { id: 'q2', to: 'ann' } }),
+  ];
+  const open = folded(events, makeTalk);
+  expect(open.questions.map((each) => [each.question.id, each.agent])).toEqual([
+    ['q1', 'Clerk'],
+    ['q2', 'Clerk'],
+  ]);
+  expect([...open.speaking.values()]).toEqual(['Clerk']);
+  events.push(
+    event('question.answered', { question_id: 'q1', by: 'ann', value: { decision: 'approve' } }),
+    event('question.answered', { question_id: 'q2', by: 'ann', value: 'Yes.' }),
+    event('user.text', { by: 'ann', text: 'Yes.' }),
+    event('agent.text', { turn: 1, agent: 'Clerk', text: 'Done.' }),
+    event('turn.finished', { turn: 1, agent: 'Clerk' }),
+    event('run.finished', { status: 'finished' }),
+  );
+  const over = folded(events, makeTalk);
+  expect(over.messages.map((each) => [each.author, each.mine, each.text])).toEqual([
+    ['Clerk', false, 'May I?'],
+    ['ann', true, ''],
+    ['ann', true, 'Yes.'],
+    ['Clerk', false, 'Done.'],
+  ]);
+  expect(over.questions).toEqual([]);
+  expect(over.speaking.size).toBe(0);
+});
+
+test('what a retry voids is gone', () => {
+  const said = event('agent.text', { turn: 1, agent: 'A', text: 'Wrong.' });
+  const events = [
+    said,
+    event('run.retried', { status: 'running', voided: [[said.seq, said.seq]] }),
+  ];
+  expect(folded(events, makeTalk).messages).toEqual([]);
+});
+
+test('a form is validated without compiled code, also where it refers and nests', () => {
+  const schema = {
+    type: 'object',
+    $defs: { day: { type: 'string', enum: ['mon', 'tue'] } },
+    properties: { day: { $ref: '#/$defs/day' }, n: { type: 'integer', minimum: 1 } },
+    required: ['day'],
+  } as const;
+  const bad = validator.validateFormData({ n: 0 }, schema as never);
+  expect(bad.errors.map((each) => each.property).sort()).toEqual(['.day', '.n']);
+  expect(validator.validateFormData({ day: 'mon', n: 1 }, schema as never).errors).toEqual([]);
+  expect(validator.isValid({ $ref: '#/$defs/day' }, 'mon', schema as never)).toBe(true);
+});
+
+test('few choices are radio buttons, and texts have room', () => {
+  const ui = uiOf(choice as never);
+  expect(ui).toMatchObject({
+    decision: { 'ui:widget': 'radio' },
+    why: { 'ui:widget': 'textarea' },
+    on: {},
+  });
+});
+
+test('a listing survives its address, and finds all words', () => {
+  expect(writeListing(parseListing('find=a+b&status=failed&other=1'))).toBe(
+    'find=a+b&status=failed',
+  );
+  const run = { run: 'k7', workflow: 'Review', user: 'ann', status: 'failed', reason: '' };
+  expect(matches(run as never, 'review ann')).toBe(true);
+  expect(matches(run as never, 'review bob')).toBe(false);
+});
+
+test('idle stretches are short, and the order of moments is kept', () => {
+  const axis = axisOf([
+    { start: 0, end: 1, isBusy: true },
+    { start: 1, end: 1001, isBusy: false },
+    { start: 1001, end: 1002, isBusy: true },
+  ]);
+  const places = [0, 1, 500, 1001, 1002].map(axis);
+  expect(places).toEqual([...places].sort((a, b) => a - b));
+  expect(places[0]).toBe(0);
+  expect(places[4]).toBe(1);
+  expect((places[3] ?? 1) - (places[1] ?? 0)).toBeLessThan(0.1);
+  expect(axisOf([])(3)).toBe(0);
+});
+
+test('what may be null may be left empty', () => {
+  const nullable = { anyOf: [{ type: 'string' }, { type: 'null' }], default: null };
+  const schema = { properties: { a: nullable, b: nullable }, required: ['b'] };
+  expect(simplified(schema as never).properties).toEqual({ a: { type: 'string' }, b: nullable });
+});
