@@ -164,7 +164,8 @@ async def _follow(url: str, count: int) -> list[float]:
         command = (sys.executable, "-m", "bench.postgres", url, str(count))
         writer = await asyncio.create_subprocess_exec(*command)
         async with asyncio.timeout(PATIENCE):
-            await asyncio.gather(*following, writer.wait())
+            await asyncio.gather(*following)
+            await writer.wait()
     return delays
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.adapters.postgres.test_trouble import execute
 from tests.support.world import Refitted
 from tests.tenants.canaries import (
     CLAIM,
@@ -28,7 +29,7 @@ from tests.tenants.test_reflection import ports_of
 from turnloom import ports
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.memory.vectors import MemoryVectors
-from turnloom.adapters.postgres import PostgresArtifacts, PostgresBeliefs
+from turnloom.adapters.postgres import PostgresStore
 from turnloom.adapters.postgres.vectors import PostgresVectors
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.adapters.sqlite.vectors import SqliteVectors
@@ -168,19 +169,18 @@ def test_sqlite(scene: tuple[list[str], list[Deed]]) -> None:
 
 @pytest.mark.doors
 @settings(max_examples=15, phases=UNSHRUNK, suppress_health_check=[SCOPED])
-@given(scene=scenes([kind for kind in KINDS if kind.partition(".")[0] in OF_SERVER]))
+@given(scene=scenes(KINDS))
 def test_postgres(postgres_url: str, scene: tuple[list[str], list[Deed]]) -> None:
-    """The database keeps what earlier scenes left there: other tenants are there from the start."""
-
     async def live() -> None:
-        artifacts, beliefs = PostgresArtifacts(postgres_url), PostgresBeliefs(postgres_url)
-        vectors = PostgresVectors(postgres_url, "shelf", SPACE)
-        store = SimpleNamespace(artifacts=artifacts, beliefs=beliefs, vectors=vectors)
+        await execute(postgres_url, "DROP SCHEMA IF EXISTS scene CASCADE; CREATE SCHEMA scene")
+        url = f"{postgres_url}?options=-csearch_path%3Dscene%2Cpublic"
+        store = PostgresStore(url, CODEC)
+        vectors = PostgresVectors(url, "shelf", SPACE)
         try:
-            await play(store, *scene)
+            await play(Refitted(store, vectors=vectors), *scene)
         finally:
-            for each in (artifacts, beliefs, vectors):
-                await each.aclose()
+            await vectors.aclose()
+            await store.aclose()
 
     asyncio.run(live())
 
