@@ -25,6 +25,7 @@ def test_settings_are_shown_with_where_they_came_from(turnloom: Call, tmp_path: 
     done = turnloom("show", "config", "--store", "other.db", TURNLOOM_DOCUMENTS=secret)
     assert done.out.splitlines() == [
         'store = "other.db"  # argument',
+        'listen_url = ""  # default',
         'artifacts = ""  # default',
         "slots = 5  # turnloom.toml",
         "tenant_slots = 0  # default",

@@ -6,10 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from turnloom import Answer, Loom, Task
 from turnloom.adapters.inline import InlineScheduler
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.system import SystemClock
+from turnloom.errors import UsageError
 from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
 from turnloom.testing import FakeClock
@@ -65,8 +68,23 @@ async def scheduler_of_the_app(folder: str) -> None:
         assert woken == [run.id]
 
 
+async def listening_of_the_app(folder: str, **settings: Any) -> None:
+    """A direct URL is for PostgreSQL only; the tests of that store show that it is used."""
+    direct = settings or {"listen_url": "postgresql://127.0.0.1:1/x"}
+    await Loom(store="postgresql://127.0.0.1:2/x", **direct).aclose()
+    with pytest.raises(UsageError):
+        Loom(store="memory", **direct)
+
+
+async def listening_of_a_file(folder: str) -> None:
+    Path("turnloom.toml").write_text('listen_url = "postgresql://h/x"\n', "utf-8")  # noqa: ASYNC240
+    await listening_of_the_app(folder, slots=1)
+
+
 SWEEP_SETTINGS: dict[str, Callable[[str], Any]] = {
     "Loom.scheduler": scheduler_of_the_app,
+    "Loom.listen_url": listening_of_the_app,
+    "Settings.listen_url": listening_of_a_file,
     "Loom.sweep": sweep_of_the_app,
     "Settings.sweep": sweep_of_a_file,
 }

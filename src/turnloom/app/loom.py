@@ -60,6 +60,7 @@ class LoomSettings(TypedDict, total=False):
     or the defaults."""
 
     store: "str | PathLike[str] | Store | None"
+    listen_url: str | None
     artifacts: "str | Artifacts | None"
     slots: int | None
     tenant_slots: int | None
@@ -93,8 +94,9 @@ class Loom:
     """An app: runs in one store, driven in this process, or by workers if the scheduler spreads
     drives over processes. It opens nothing before it is used.
 
-    `store` keeps runs and `documents` holds the data of database variables. `artifacts` and
-    `beliefs` are stored beside the runs unless given, `vectors` stores collections, and `scheduler`
+    `store` keeps runs, and `listen_url` is its direct URL where a pooler stands before PostgreSQL.
+    `documents` holds the data of database variables. `artifacts` and `beliefs` are stored beside
+    the runs unless given, `vectors` stores collections, and `scheduler`
     drives runs. Each is a URL, or your own object that implements its port in `turnloom.ports`.
     `engine` answers for agents without an engine of their own, or `model` is asked; an engine given
     by name asks the models that are named. With `strict=False`, a workflow starts without its

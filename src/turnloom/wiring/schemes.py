@@ -156,6 +156,20 @@ def check_places(chosen: Settings, given: Collection[str]) -> None:
         url = getattr(chosen, setting)
         if setting not in given and not (known.may_be_empty and not url):
             place(setting, url)
+    if chosen.listen_url and "store" not in given:
+        _check_listening(chosen)
+
+
+def _check_listening(chosen: Settings) -> None:
+    """Refuse a direct URL of a store that is not in PostgreSQL, or one that is not PostgreSQL's."""
+    direct = _SCHEME.match(chosen.listen_url)
+    if place("store", chosen.store).scheme not in POSTGRES:
+        raise UsageError(
+            "Setting 'listen_url' is for a store in PostgreSQL, and this one is not. Remove it, or "
+            'set `store = "postgresql://…"`.'
+        )
+    if direct is None or direct[1].lower() not in POSTGRES:
+        raise UsageError("Setting 'listen_url' must be a URL `postgresql://…`.")
 
 
 def _file(setting: str, name: str) -> str:
