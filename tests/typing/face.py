@@ -22,8 +22,9 @@ MODULES = (
 # Classes that programs are given and do not make.
 GIVEN = frozenset(
     {
-        *("AgentBuilder", "Board", "BoardView", "Context", "Definition", "Explanations"),
-        *("GuardRecords", "History", "LoomView", "Run", "Serving", "StepContext", "Workflows"),
+        *("AgentBuilder", "ApiKeys", "AuditLog", "Authentication", "Board", "BoardView"),
+        *("Context", "Definition", "Explanations", "GuardRecords", "History", "LoomView", "Run"),
+        *("RunFeedback", "Schedules", "Serving", "StepContext", "Workflows"),
     }
 )
 

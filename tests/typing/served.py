@@ -63,9 +63,44 @@ async def serve(app: t.Loom) -> None:
     assert not beliefs
 
 
+async def admit(app: t.Loom) -> None:
+    """Callers have keys, give feedback, and leave a trail."""
+    keys: t.ApiKeys = app.keys
+    made: t.CreatedKey = await keys.create("ann", role="developer", app_id="acme")
+    listed: list[t.ApiKey] = await keys.list(app_id="acme")
+    auth: t.Authentication = app.auth
+    found: t.Credential = await auth.identify(f"Bearer {made.token}")
+    assert found.principal.user_id == "ann" and listed == [made.key]
+    try:
+        await auth.authenticate("Bearer none")
+    except t.NotAuthenticated as error:
+        assert error.code
+    run = await app.start(build(), Draft(topic="x"), app_id="acme")
+    await run.outcome()
+    opinion: t.Opinion = {"score": 0.5}
+    assert_type(await run.feedback("helpful", **opinion), t.Feedback)
+    given: t.RunFeedback = app.feedback
+    assert len(await given.list(run.id, app_id="acme")) == 1
+    trail: t.AuditLog = app.as_principal(t.Principal("acme", "boss", "admin")).audit
+    entries: list[t.AuditEntry] = await trail.list()
+    assert entries is not None
+
+
+async def plan(app: t.Loom) -> None:
+    """Runs start by themselves."""
+    schedules: t.Schedules = app.schedules
+    due: list[t.ScheduleStatus] = await schedules.list()
+    declared: list[t.Schedule] = [each.schedule for each in due]
+    planned: list[t.PlannedStart] = await schedules.planned()
+    fired: list[t.StartedFiring] = await schedules.fire_due()
+    assert not declared and not planned and not fired
+
+
 async def main() -> None:
     """Do all of it."""
     async with t.Loom(store="memory", engine=answers) as app:
         app.board("shop", app_id="acme")
         await show(app)
         await serve(app)
+        await admit(app)
+        await plan(app)

@@ -1,7 +1,7 @@
 """Runs that start by themselves."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from turnloom.app.access import PROGRAM, Access
 from turnloom.kernel.arguments import as_count, as_name
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from turnloom.runtime.schedules import Scheduling
     from turnloom.schedules.spec import PlannedStart, ScheduleStatus, StartedFiring
     from turnloom.wiring import Parts
+
+S = TypeVar("S", bound="BaseModel")
 
 
 class Schedules:
@@ -52,19 +54,19 @@ class Schedules:
             DefinitionError: `[[schedule]]` is invalid; it has all problems.
         """
         tenant = self._access.tenant(app_id, "explain")
-        return await (await self.service()).status(tenant)
+        return await (await self._service()).status(tenant)
 
     async def planned(self, limit: int = 100, *, app_id: str | None = None) -> "list[PlannedStart]":
         """At most `limit` planned starts of a tenant, the next one first; those with an `error`
         could not start."""
         tenant = self._access.tenant(app_id, "explain")
-        return [*await (await self.service()).planned(tenant, as_count(limit, "`limit`", 0))]
+        return [*await (await self._service()).planned(tenant, as_count(limit, "`limit`", 0))]
 
     async def cancel(self, run: str, *, app_id: str | None = None) -> bool:
         """Cancel a planned start; returns whether it was there."""
         key = self._access.key(app_id, run)
         async with self._access.noting("schedule.cancelled", key.id, "runs:write", "explain"):
-            return await (await self.service()).cancel(key)
+            return await (await self._service()).cancel(key)
 
     async def fire(self, name: str, *, app_id: str | None = None) -> "StartedFiring":
         """Start a run of a schedule now, beside its firings.
@@ -74,7 +76,7 @@ class Schedules:
         """
         tenant = self._access.tenant(app_id, "runs:write", "explain")
         self._drive()
-        return await (await self.service()).fire(tenant, as_name(name, "`name`"))
+        return await (await self._service()).fire(tenant, as_name(name, "`name`"))
 
     async def rested(self, fired: "StartedFiring") -> None:
         """Wait until a run that was started here ends or waits.
@@ -94,7 +96,7 @@ class Schedules:
             StoreUnavailable: the rest stays due.
         """
         self._drive()
-        return await (await self.service()).fire_due()
+        return await (await self._service()).fire_due()
 
     async def serve(self) -> None:
         """Start what is due when it is due, until cancelled.
@@ -103,7 +105,7 @@ class Schedules:
             DefinitionError: `[[schedule]]` is invalid; it has all problems.
         """
         self._drive()
-        service = await self.service()
+        service = await self._service()
         self.is_served = True
         try:
             await service.serve()
@@ -112,8 +114,8 @@ class Schedules:
 
     async def plan(
         self,
-        workflow: "str | PathLike[str] | Flow[Any]",
-        state: "BaseModel | None",
+        workflow: "str | PathLike[str] | Flow[S]",
+        state: "S | None",
         owner: tuple[str, str],
         at: "datetime | str",
     ) -> "RunKey":
@@ -130,9 +132,9 @@ class Schedules:
         parts, (user, tenant) = self._open(), owner
         when = later_time(at, "`at`", parts.clock.now()) or parts.clock.now()
         asked = PlannedRun(workflow, state, user, tenant, at=when)
-        return await plan_run(parts, await self.service(), asked)
+        return await plan_run(parts, await self._service(), asked)
 
-    async def service(self) -> "Scheduling":
+    async def _service(self) -> "Scheduling":
         """The service behind it, made on first use."""
         if self._made is None:
             from turnloom.app.scheduling import schedule_runs

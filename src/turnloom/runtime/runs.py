@@ -367,19 +367,37 @@ class Runs:
             facts += first_facts(what, user, world.clock.now())
             await pin_flow(world.stores.plans, tenant, loaded)
         run = RunKey(tenant, world.entropy.token() if id is None else id)
-        if id is not None and await self._is_started(run, loaded, user):
+        if id is None:
+            await self._begin(run, loaded, user, facts)
             return run
-        try:
-            live = await self._driver.begin(run, loaded, _started(loaded, user, tenant), facts)
-            await live.journal.commit()
-        except Conflict:
-            if id is None or not await self._is_started(run, loaded, user):
-                raise
-            return run
-        if not isinstance(what, str):  # runs of a folder share its modules, which are restored once
-            self._driver.adopt(live, pinned=True)
-        await self._mailing.wake(run)
+        while not await self._is_started(run, loaded, user):
+            try:
+                async with self.claims.claim(run):  # others that start it now wait
+                    if await self._is_started(run, loaded, user):
+                        break
+                    await self._begin(run, loaded, user, facts, is_woken=False)
+            except RunBusy:
+                await asyncio.sleep(RETRY.total_seconds())
+                continue
+            await self._mailing.wake(run)
         return run
+
+    async def _begin(
+        self,
+        run: RunKey,
+        loaded: LoadedWorkflow,
+        user: str,
+        facts: Sequence[tuple[str, Fact, str]],
+        *,
+        is_woken: bool = True,
+    ) -> None:
+        """Store the beginning of a run, and have it driven."""
+        live = await self._driver.begin(run, loaded, _started(loaded, user, run.tenant), facts)
+        await live.journal.commit()
+        if isinstance(loaded.workflow, FlowForm):  # runs of a folder share its modules
+            self._driver.adopt(live, pinned=True)
+        if is_woken:
+            await self._mailing.wake(run)
 
     async def _is_started(self, run: RunKey, loaded: LoadedWorkflow, user: str) -> bool:
         """Whether a user has started a run of this workflow under this id.

@@ -1,10 +1,11 @@
 """Schedules, their firings, and planned starts."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from turnloom.kernel.values import Json
 from turnloom.log.spec import LOCAL
 
 Missed = Literal["skip", "once"]
@@ -21,7 +22,7 @@ class Schedule(msgspec.Struct, frozen=True):
     workflow: str
     cron: str
     timezone: str = "UTC"
-    input: Any = None
+    input: Json = None
     missed: Missed = "skip"
     user: str = "local"
     tenant: str = LOCAL
