@@ -8,8 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock \
-	local-model clean
+.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
