@@ -119,8 +119,8 @@ function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
   return (
     <header className="totals">
       <p>
-        {counted(timeline.turns, 'turn')} and {counted(timeline.events, 'event')} in{' '}
-        {duration(timeline.seconds)}.{' '}
+        {timeline.turns > 0 && <>{counted(timeline.turns, 'turn')} and </>}
+        {counted(timeline.events, 'event')} in {duration(timeline.seconds)}.{' '}
         {used > 0 && (
           <>
             {number(usage.input_tokens ?? 0)} tokens in, {number(usage.output_tokens ?? 0)}{' '}
