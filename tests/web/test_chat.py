@@ -130,25 +130,29 @@ def test_thumbs_and_a_comment_are_kept(visit: Visitor, told: Told, site: Site) -
     expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
 
 
-def test_a_run_whose_process_is_gone_is_resumed(visit: Visitor, site: Site) -> None:
+def test_a_run_whose_process_is_gone_is_resumed(
+    visit: Visitor, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("gone")
+    furnish(folder)
     command = [sys.executable, "-m", "turnloom", "run", "workflows/Story"]
-    page = visit().open("/runs?workflow=Story&status=open")
-    expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
-    lost = subprocess.Popen(command, cwd=site.folder, stdin=-3, stdout=-3, stderr=-3)
-    row = page.locator(".run-list li").filter(has_text="Story")
-    try:
-        expect(row.locator(".pill")).to_have_text("unfinished")
-    finally:
-        lost.kill()
-        lost.wait()
-    for piece in range(3):
-        (site.folder / f"go-1-{piece}").touch()
-    row.get_by_role("checkbox").check()
-    page.get_by_role("button", name="Resume 1").click()
-    row.get_by_role("link", name="Story").click()
-    expect(page.locator(".theirs")).to_contain_text("It was empty.")
-    page.get_by_role("button", name="Stop this run").click()
-    expect(page.locator(".standing")).to_contain_text("stopped")
+    with serving(folder) as served:
+        page = visit(served).open("/runs?workflow=Story&status=open")
+        lost = subprocess.Popen(command, cwd=folder, stdin=-3, stdout=-3, stderr=-3)
+        row = page.locator(".run-list li")
+        try:
+            expect(row.locator(".pill")).to_have_text("unfinished")
+        finally:
+            lost.kill()
+            lost.wait()
+        row.get_by_role("checkbox").check()
+        page.get_by_role("button", name="Resume 1").click()
+        row.get_by_role("link", name="Story").click()
+        for piece in range(3):
+            (folder / f"go-1-{piece}").touch()
+        expect(page.locator(".theirs")).to_contain_text("It was empty.")
+        page.get_by_role("button", name="Stop this run").click()
+        expect(page.locator(".standing")).to_contain_text("stopped")
 
 
 def test_runs_are_searched_filtered_and_stopped(visit: Visitor, told: Told, site: Site) -> None:
