@@ -8,8 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock \
-	local-model clean
+.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -85,8 +84,9 @@ web-types: $(STAMP) web/node_modules/.ready
 	@$(BIN)/python -c 'import json; from turnloom.server.api import openapi; print(json.dumps(openapi()))' > web/openapi.json
 	@$(NPM) run --silent types
 
+# Not `npm ci`: it refuses a lock that lacks the builds of packages for other systems.
 web/node_modules/.ready: web/package-lock.json | $(STAMP)
-	@$(NPM) ci --silent --no-audit --no-fund
+	@$(NPM) install --no-save --loglevel=error --no-audit --no-fund
 	@touch $@
 
 bench: $(STAMP)

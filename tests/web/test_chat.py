@@ -122,6 +122,37 @@ def test_thumbs_and_a_comment_are_kept(visit: Visitor, told: Told, site: Site) -
     page.reload()
     thumb = page.locator(".theirs").last.get_by_role("button", name="A good answer")
     expect(thumb).to_have_attribute("aria-pressed", "true")
+    page = visit().open("/runs")
+    page.get_by_label("Feedback").select_option(label="thumbs up")
+    expect(page.locator(".run-list li")).to_have_count(1)
+    expect(page.locator(".run-list li")).to_contain_text(told.interview[:10])
+    page.get_by_label("Feedback").select_option(label="thumbs down")
+    expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
+
+
+def test_a_run_whose_process_is_gone_is_resumed(
+    visit: Visitor, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("gone")
+    furnish(folder)
+    command = [sys.executable, "-m", "turnloom", "run", "workflows/Story"]
+    with serving(folder) as served:
+        page = visit(served).open("/runs?workflow=Story&status=open")
+        lost = subprocess.Popen(command, cwd=folder, stdin=-3, stdout=-3, stderr=-3)
+        row = page.locator(".run-list li")
+        try:
+            expect(row.locator(".pill")).to_have_text("unfinished")
+        finally:
+            lost.kill()
+            lost.wait()
+        row.get_by_role("checkbox").check()
+        page.get_by_role("button", name="Resume 1").click()
+        row.get_by_role("link", name="Story").click()
+        for piece in range(3):
+            (folder / f"go-1-{piece}").touch()
+        expect(page.locator(".theirs")).to_contain_text("It was empty.")
+        page.get_by_role("button", name="Stop this run").click()
+        expect(page.locator(".standing")).to_contain_text("stopped")
 
 
 def test_runs_are_searched_filtered_and_stopped(visit: Visitor, told: Told, site: Site) -> None:
@@ -146,6 +177,9 @@ def test_runs_are_searched_filtered_and_stopped(visit: Visitor, told: Told, site
 
 def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, told: Told) -> None:
     page = visit().open(f"/runs/{told.interview}/timeline")
+    asked = page.locator(".happened.model").first
+    asked.click()
+    expect(page.get_by_role("heading", name="model.called")).to_be_visible()
     page.locator(".happened").filter(has_text="turn 5").click()
     expect(page.get_by_role("heading", name="turn.started")).to_be_visible()
     page.get_by_role("button", name="event 48").click()

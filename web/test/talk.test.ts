@@ -5,7 +5,7 @@ import { folded } from '../src/api/log';
 import { makeTalk } from '../src/chat/talk';
 import { simplified, uiOf } from '../src/chat/ui';
 import { validator } from '../src/chat/validator';
-import { matches, parseListing, writeListing } from '../src/runs/filters';
+import { held, isResumable, matches, parseListing, writeListing } from '../src/runs/filters';
 import { axisOf } from '../src/run/axis';
 
 let seq = 0;
@@ -94,6 +94,23 @@ test('a listing survives its address, and finds all words', () => {
   const run = { run: 'k7', workflow: 'Review', user: 'ann', status: 'failed', reason: '' };
   expect(matches(run as never, 'review ann')).toBe(true);
   expect(matches(run as never, 'review bob')).toBe(false);
+});
+
+test('a run that waits says for what and how long, and a lost one can be resumed', () => {
+  const run = (status: string, reason = '') =>
+    ({ status, reason, latest: '2026-11-17T04:00:00Z' }) as never;
+  const now = Date.parse('2026-11-17T04:05:00Z');
+  expect(held(run('waiting'), now)).toContain('5 min');
+  expect(held(run('collecting'), now)).toContain('5 min');
+  expect(held(run('unfinished'), now)).toContain('5 min');
+  expect(held(run('unfinished'), now - 299_000)).toBe('');
+  expect(held(run('stranded', 'no worker has its code'), now)).toMatch(/5 min.*no worker/);
+  expect(held(run('finished'), now)).toBe('');
+  expect(['unfinished', 'stranded', 'finished'].map((each) => isResumable(run(each)))).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });
 
 test('idle stretches are short, and the order of moments is kept', () => {

@@ -84,11 +84,17 @@ export interface RunFilter {
   workflow?: string | undefined;
   user?: string | undefined;
   since?: string | undefined;
+  feedback?: string | undefined;
 }
 
+/** Stands for every status of a run that has not ended. */
+export const OPEN = 'open';
+
 export const api = {
-  runs: (filter: RunFilter, cursor?: string) =>
-    read<PageOf<RunSummary>>('/runs', { ...filter, cursor }),
+  runs: ({ status, ...filter }: RunFilter, cursor?: string) => {
+    const standing = status === OPEN ? { unfinished: true } : { status };
+    return read<PageOf<RunSummary>>('/runs', { ...filter, ...standing, cursor });
+  },
   run: (run: string) => read<RunSummary>(at(run)),
   workflows: () => read<{ items: ServedWorkflow[] }>('/workflows'),
   start: (workflow: string, key: string, input?: Json) =>

@@ -1,10 +1,11 @@
 /** The chat of a run: what was said, who is speaking, and what is asked. */
 
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 
 import { api } from '../api/client';
+import type { RunSummary } from '../api/explanations';
 import { folded } from '../api/log';
 import { Problem } from '../api/problems';
 import { Failed, Loading } from '../shared/States';
@@ -44,7 +45,7 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
           ))}
         </div>
         <Questions run={run} questions={talk.questions} />
-        <Standing run={run} status={talk.status} reason={summary.reason} mayExplain={mayExplain} />
+        <Standing run={run} status={talk.status} summary={summary} mayExplain={mayExplain} />
         <div ref={end} />
       </div>
     </div>
@@ -74,45 +75,33 @@ const ENDED: Record<string, string> = {
 interface StandingProps {
   run: string;
   status: string;
-  reason: string;
+  summary: RunSummary;
   mayExplain: boolean;
 }
 
 /** How the run stands, and what one can do about it. */
-function Standing({ run, status, reason, mayExplain }: StandingProps) {
+function Standing({ run, status, summary, mayExplain }: StandingProps) {
   const queries = useQueryClient();
   const acting = useMutation({
     mutationFn: (act: () => Promise<unknown>) => act(),
     onSuccess: () => queries.invalidateQueries({ queryKey: ['run', run] }),
   });
   const ended = ENDED[status];
+  const offers = useOffers(run, status, summary, mayExplain);
   return (
     <div className="standing">
-      {ended !== undefined && (
-        <p role="status">
-          {ended} {mayExplain && reason !== '' && <span className="soft">{reason}</span>}
-        </p>
-      )}
-      {ended === undefined && (
+      <Stands ended={ended} summary={summary} mayExplain={mayExplain} />
+      {offers.map(({ name, act, isQuiet }) => (
         <button
+          key={name}
           type="button"
-          className="button quiet"
+          className={isQuiet === true ? 'button quiet' : 'button'}
           disabled={acting.isPending}
-          onClick={() => acting.mutate(() => api.cancel(run, 'stopped in the browser'))}
+          onClick={() => acting.mutate(act)}
         >
-          Stop this run
+          {name}
         </button>
-      )}
-      {status === 'failed' && mayExplain && (
-        <button
-          type="button"
-          className="button"
-          disabled={acting.isPending}
-          onClick={() => acting.mutate(() => api.retry(run))}
-        >
-          Retry from what failed
-        </button>
-      )}
+      ))}
       {acting.error !== null && (
         <p className="problem" role="alert">
           {acting.error instanceof Problem ? acting.error.message : String(acting.error)}
@@ -120,6 +109,56 @@ function Standing({ run, status, reason, mayExplain }: StandingProps) {
       )}
     </div>
   );
+}
+
+interface StandsProps {
+  ended: string | undefined;
+  summary: RunSummary;
+  mayExplain: boolean;
+}
+
+function Stands({ ended, summary, mayExplain }: StandsProps) {
+  const { status, reason } = summary;
+  if (ended === undefined) {
+    return status === 'stranded' ? <p role="status">The run is stranded: {reason}</p> : null;
+  }
+  return (
+    <p role="status">
+      {ended} {mayExplain && reason !== '' && <span className="soft">{reason}</span>}
+    </p>
+  );
+}
+
+interface Offer {
+  name: string;
+  act: () => Promise<unknown>;
+  isQuiet?: boolean;
+}
+
+/** What one can do about a run: resume one that is lost, stop one that works, retry one that failed. */
+function useOffers(run: string, status: string, summary: RunSummary, mayExplain: boolean): Offer[] {
+  const isLost = useLost(summary);
+  if (status === 'failed' && mayExplain) {
+    return [{ name: 'Retry from what failed', act: () => api.retry(run) }];
+  }
+  if (status in ENDED) return [];
+  const stop = () => api.cancel(run, 'stopped in the browser');
+  const offers: Offer[] = [{ name: 'Stop this run', act: stop, isQuiet: true }];
+  if (isLost) offers.unshift({ name: 'Resume', act: () => api.resume(run) });
+  return offers;
+}
+
+// Milliseconds without an event, after which the process of a run may be gone.
+const QUIET = 60_000;
+
+/** Whether no worker has the code of a run, or one that should work did nothing for a while. */
+function useLost({ status, latest }: RunSummary): boolean {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 5000);
+    return () => clearInterval(timer);
+  }, []);
+  return status === 'stranded' || (status === 'unfinished' && now - Date.parse(latest) > QUIET);
 }
 
 /** Keeps the end in sight while the page is scrolled there, and leaves a reader alone. */

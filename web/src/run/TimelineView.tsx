@@ -15,6 +15,7 @@ import type { RunViewProps } from '../shell/RunPage';
 import { EventPanel } from './EventPanel';
 import { ExportButton } from './ExportButton';
 import { axisOf, intervalOf } from './axis';
+import { withCalls } from './calls';
 import './run.css';
 
 export default function TimelineView({ run, log }: RunViewProps) {
@@ -50,7 +51,11 @@ function Waterfall({
 }: { timeline: Timeline; run: string } & Pick<RunViewProps, 'log'>) {
   const [at, choose] = useAt(run, 'timeline');
   const scroller = useRef<HTMLDivElement>(null);
-  const { rows } = timeline;
+  const { events, count } = log;
+  const rows = useMemo(
+    () => withCalls(timeline.rows, events.slice(0, count)),
+    [timeline.rows, events, count],
+  );
   const first = Date.parse(timeline.started);
   const axis = useMemo(() => axisOf(rows.map((row) => intervalOf(row, first))), [rows, first]);
   const selected = at === null ? -1 : rows.findLastIndex((row) => row.seq <= at);
@@ -114,8 +119,8 @@ function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
   return (
     <header className="totals">
       <p>
-        {counted(timeline.turns, 'turn')} and {counted(timeline.events, 'event')} in{' '}
-        {duration(timeline.seconds)}.{' '}
+        {timeline.turns > 0 && <>{counted(timeline.turns, 'turn')} and </>}
+        {counted(timeline.events, 'event')} in {duration(timeline.seconds)}.{' '}
         {used > 0 && (
           <>
             {number(usage.input_tokens ?? 0)} tokens in, {number(usage.output_tokens ?? 0)}{' '}

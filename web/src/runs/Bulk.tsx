@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { api } from '../api/client';
 import type { RunSummary } from '../api/explanations';
 import { counted } from '../shared/format';
-import { isOpen, isRetriable } from './filters';
+import { isOpen, isResumable, isRetriable } from './filters';
 
 interface Props {
   runs: readonly RunSummary[];
@@ -33,10 +33,21 @@ export function Bulk({ runs, clear }: Props) {
     },
   });
   const open = runs.filter(isOpen);
+  const resumable = runs.filter(isResumable);
   const retriable = runs.filter(isRetriable);
   return (
     <div className="bulk" role="group" aria-label="Chosen runs">
       <b>{counted(runs.length, 'run')} chosen</b>
+      {resumable.length > 0 && (
+        <button
+          type="button"
+          className="button"
+          disabled={acting.isPending}
+          onClick={() => acting.mutate({ among: resumable, act: api.resume })}
+        >
+          Resume {resumable.length}
+        </button>
+      )}
       <button
         type="button"
         className="button"

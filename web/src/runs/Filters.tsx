@@ -2,10 +2,20 @@
 
 import { useQuery } from '@tanstack/react-query';
 
-import { api } from '../api/client';
+import { api, OPEN } from '../api/client';
 import type { Listing } from './filters';
 
-const STATUSES = ['unfinished', 'waiting', 'collecting', 'finished', 'failed', 'cancelled'];
+const STATUSES = {
+  [OPEN]: 'not ended',
+  ...Object.fromEntries(
+    ['unfinished', 'waiting', 'collecting', 'finished', 'failed', 'cancelled'].map((each) => [
+      each,
+      each,
+    ]),
+  ),
+};
+// The thumbs of a chat are scores of 1 and 0.
+const THUMBS = { 'thumbs>0.5': 'thumbs up', 'thumbs<0.5': 'thumbs down' };
 const AGES: Record<string, string> = {
   '1h': 'the last hour',
   '1d': 'the last day',
@@ -20,10 +30,6 @@ interface Props {
 export function Filters({ listing, set }: Props) {
   const { data } = useQuery({ queryKey: ['workflows'], queryFn: api.workflows });
   const names = (data?.items ?? []).map((each) => each.name);
-  const known =
-    listing.workflow === undefined || names.includes(listing.workflow)
-      ? names
-      : [...names, listing.workflow];
   return (
     <div className="filters" role="search">
       <input
@@ -38,14 +44,14 @@ export function Filters({ listing, set }: Props) {
         label="Workflow"
         all="All workflows"
         value={listing.workflow}
-        options={Object.fromEntries(known.map((each) => [each, each]))}
+        options={Object.fromEntries(names.map((each) => [each, each]))}
         choose={(workflow) => set({ workflow })}
       />
       <Choice
         label="Status"
         all="Every status"
         value={listing.status}
-        options={Object.fromEntries(STATUSES.map((each) => [each, each]))}
+        options={STATUSES}
         choose={(status) => set({ status })}
       />
       <Choice
@@ -54,6 +60,13 @@ export function Filters({ listing, set }: Props) {
         value={listing.since}
         options={AGES}
         choose={(since) => set({ since })}
+      />
+      <Choice
+        label="Feedback"
+        all="Any feedback"
+        value={listing.feedback}
+        options={THUMBS}
+        choose={(feedback) => set({ feedback })}
       />
       <input
         className="field user"
@@ -74,7 +87,9 @@ interface ChoiceProps {
   choose: (value: string) => void;
 }
 
+/** A choice, also of what only the address names. */
 function Choice({ label, all, value, options, choose }: ChoiceProps) {
+  const known = value === undefined || value in options ? options : { ...options, [value]: value };
   return (
     <select
       className="field"
@@ -83,7 +98,7 @@ function Choice({ label, all, value, options, choose }: ChoiceProps) {
       onChange={(event) => choose(event.target.value)}
     >
       <option value="">{all}</option>
-      {Object.entries(options).map(([name, words]) => (
+      {Object.entries(known).map(([name, words]) => (
         <option key={name} value={name}>
           {words}
         </option>

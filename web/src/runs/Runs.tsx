@@ -15,7 +15,7 @@ import { Status } from '../shared/Status';
 import { Bulk } from './Bulk';
 import { Filters } from './Filters';
 import { Waiting } from './Waiting';
-import { matches, useListing } from './filters';
+import { held, matches, useListing } from './filters';
 import './runs.css';
 
 const REFRESH = 3000;
@@ -197,7 +197,9 @@ function Row({ run, now, explains }: { run: RunSummary; now: number; explains: b
       </Link>
       <span className="run-status">
         <Status summary={run} />
-        {run.reason !== '' && <span className="soft small cut">{run.reason}</span>}
+        <span className="soft small cut" title={run.reason || undefined}>
+          {held(run, now)}
+        </span>
       </span>
       <span className="soft cut run-user">{run.user}</span>
       <span className="soft numbers run-size">{counted(run.events, 'event')}</span>

@@ -5,12 +5,13 @@ import { useLocation, useSearch } from 'wouter';
 
 import type { RunFilter } from '../api/client';
 import type { RunSummary } from '../api/explanations';
+import { duration } from '../shared/format';
 
 export interface Listing extends RunFilter {
   find?: string | undefined;
 }
 
-const NAMES = ['find', 'status', 'workflow', 'user', 'since'] as const;
+const NAMES = ['find', 'status', 'workflow', 'user', 'since', 'feedback'] as const;
 
 export function parseListing(search: string): Listing {
   const given = new URLSearchParams(search);
@@ -46,8 +47,31 @@ export function matches(run: RunSummary, find: string | undefined): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Runs that can still be stopped, and those that can be tried again. */
+/** Runs that can still be stopped, those that can be tried again, and those that may have lost their process. */
 export const isOpen = (run: RunSummary): boolean =>
   !['finished', 'failed', 'cancelled', 'broken'].includes(run.status);
 export const isRetriable = (run: RunSummary): boolean =>
   ['failed', 'cancelled'].includes(run.status);
+export const isResumable = (run: RunSummary): boolean =>
+  ['unfinished', 'stranded'].includes(run.status);
+
+// Seconds after which a run that works without a new event is worth a word.
+const QUIET = 60;
+
+/** What a run waits for, and how long it has; empty for one that ended or works. */
+export function held(run: RunSummary, now: number): string {
+  const seconds = Math.max(0, (now - Date.parse(run.latest)) / 1000);
+  const age = duration(seconds);
+  switch (run.status) {
+    case 'waiting':
+      return `for an answer, ${age}`;
+    case 'collecting':
+      return `for artifacts, ${age}`;
+    case 'stranded':
+      return `${age}: ${run.reason}`;
+    case 'unfinished':
+      return seconds < QUIET ? '' : `nothing happened for ${age}`;
+    default:
+      return run.reason;
+  }
+}

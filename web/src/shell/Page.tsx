@@ -22,7 +22,7 @@ export function Page(props: { title: string; children: ReactNode; about?: ReactN
           Turnloom
         </Link>
         {props.about ?? <span className="grow" />}
-        <Link className="button quiet" href="/start">
+        <Link className="button" href="/start">
           New run
         </Link>
         <ThemeMenu />
