@@ -8,12 +8,14 @@ import sys
 import time
 from asyncio.base_events import _format_handle as format_handle
 from collections.abc import AsyncIterator, Generator
+from importlib.util import find_spec
 
 import pytest
 from coverage import Coverage
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.on_postgres.plugin"]
+ON_POSTGRES = "tests.support.on_postgres.plugin"
+pytest_plugins = [ON_POSTGRES] if find_spec("tests.support") else []
 
 settings.register_profile("turnloom", derandomize=True, deadline=None)
 settings.load_profile("turnloom")

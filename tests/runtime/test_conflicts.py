@@ -25,13 +25,13 @@ class Usurped:
 
     def __init__(self, claims: Claims) -> None:
         self._claims = claims
-        self.is_held = True
+        self.is_taken = True
 
     def claim(self, run: RunKey) -> AbstractAsyncContextManager[int]:
         return self._claims.claim(run)
 
     async def held(self, run: RunKey) -> Holder | None:
-        return Holder("1") if self.is_held else None
+        return Holder("1") if self.is_taken else None
 
 
 def refusing() -> World:
@@ -57,7 +57,7 @@ async def test_a_run_that_another_process_took_is_busy(tmp_path: Path) -> None:
     async with Program(world) as program:
         due = await program.once(run)
         assert due is not None and due > world.clock.now(), "it is tried again"
-    claims.is_held = False
+    claims.is_taken = False
     with pytest.raises(Conflict):
         await drive(world, run)
 

@@ -64,6 +64,8 @@ EXEMPT = {
 }
 # Protocols for programs that are no ports of a store, each with its reason.
 NO_STORES = {
+    "Audit": "its suite has the tenants",
+    "Backlog": "it gives keys to processes that drive runs of all tenants",
     "Callee": "it is a tool",
     "Clock": "it tells the time",
     "DocumentStore": "people's own documents; its suite has the tenants",
@@ -71,12 +73,17 @@ NO_STORES = {
     "Engine": "it answers",
     "Entropy": "it gives chance",
     "Environment": "it is of the process",
+    "FeedbackStore": "its suite has the tenants",
+    "Keys": "its suite has the tenants",
     "Migrator": "it updates the schema",
     "Observer": "it is told of the runs of its app",
+    "Permits": "it counts drives and calls",
     "PersonalData": "it removes; the suites of its ports have the tenants",
     "PlainSearch": "what it finds is for everybody",
     "Pruner": "it removes; its suite has the tenants",
+    "ScheduleStore": "its suite has the tenants",
     "Scheduler": "it keeps keys only",
+    "SharedScheduler": "it keeps keys only",
     "Splitter": "it computes",
     "Store": "it is all of them",
     "TenantList": "it lists them, for those who keep the store",

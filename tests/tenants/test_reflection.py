@@ -19,6 +19,7 @@ TENANTED = {RunKey, Reader, Pool, Observation, Lookup, Probe}
 # What is no reading of what tenants keep, each with its reason.
 EXEMPT = {
     "aclose": "it closes",
+    "drain": "it ends the drives of this process",
     "arrivals": "a process hears of the mail of all tenants, and gives keys that say whose it is",
     "serve": "it drives what was woken under keys",
 }

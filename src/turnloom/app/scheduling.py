@@ -11,7 +11,6 @@ from anyio import to_thread
 from pydantic import BaseModel, ValidationError
 
 from turnloom.app.arguments import as_path
-from turnloom.app.programs import file_of, flow_at, is_program, state_from
 from turnloom.app.starting import start_run
 from turnloom.app.workflows import Workflows
 from turnloom.errors import Conflict, DefinitionError, RunBusy, UnknownFlow, UsageError
@@ -26,6 +25,7 @@ from turnloom.schedules.spec import PlannedStart, Schedule, StartRequest
 from turnloom.wiring import Parts
 from turnloom.wiring.adapters import adapter
 from turnloom.wiring.doors import port_of
+from turnloom.wiring.flow_files import file_of, flow_at, is_program, state_from
 from turnloom.wiring.flows import ENTRY, flows_in
 from turnloom.wiring.settings import FILE, file_text, table
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 from anyio import to_thread
 
 from turnloom.app import Board, Loom
-from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.problems import located
 from turnloom.cli.stored import present_store
 from turnloom.errors import TurnloomError, UsageError
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.values import nearest
 from turnloom.log.spec import LOCAL
+from turnloom.wiring.flow_files import file_of, flow_at, is_program
 from turnloom.wiring.flows import named_flows
 from turnloom.wiring.programs import board_program
 

@@ -5,7 +5,6 @@ import os
 from anyio import to_thread
 
 from turnloom.app import Loom
-from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.problems import located
 from turnloom.cli.stored import find_run
 from turnloom.errors import DefinitionError, UsageError
@@ -13,6 +12,7 @@ from turnloom.explain.logic.pictures import picture
 from turnloom.log.logic import started_of
 from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.wiring import Folders
+from turnloom.wiring.flow_files import file_of, flow_at, is_program
 
 
 async def graph_of(app: Loom, name: str, app_id: str) -> str:

@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from turnloom.app.programs import file_of, flow_at, is_program, state_from
 from turnloom.cli.problems import relocate
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.flow.logic.flows import Flow
 from turnloom.kernel.models import Report
 from turnloom.kernel.values import as_object
 from turnloom.wiring import Folders, examine_in_process, read_part, workflows_below
+from turnloom.wiring.flow_files import file_of, flow_at, is_program, state_from
 from turnloom.wiring.folders import Loading
 from turnloom.wiring.programs import may_exit
 

@@ -19,6 +19,10 @@ from turnloom.testing.contracts.events import check_filters, write_runs
 from turnloom.testing.contracts.facts import CODEC, TENANT, events, key, started
 
 # What takes a file back to the schema before.
+TO_14 = """
+    DROP TABLE api_keys; DROP TABLE audit; DROP TABLE feedback; DROP TABLE firings;
+    DROP TABLE planned_starts; PRAGMA user_version = 14;
+"""
 TO_13 = """
     DROP TABLE removals; DROP TABLE removed_runs;
     DROP INDEX results_of; ALTER TABLE results DROP COLUMN user;
@@ -36,7 +40,12 @@ TO_11 = """
     ALTER TABLE runs DROP COLUMN started; UPDATE runs SET status = NULL WHERE ended IS NULL;
     PRAGMA user_version = 11;
 """
-EARLIER = {13: TO_13, 12: TO_13 + TO_12, 11: TO_13 + TO_12 + TO_11}
+EARLIER = {
+    14: TO_14,
+    13: TO_14 + TO_13,
+    12: TO_14 + TO_13 + TO_12,
+    11: TO_14 + TO_13 + TO_12 + TO_11,
+}
 
 
 async def earlier_file(path: Path, version: int) -> Sequence[object]:

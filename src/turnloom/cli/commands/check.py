@@ -10,7 +10,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.command import Command, EngineName, ModelName
 from turnloom.cli.problems import line, relocate, sarif
 from turnloom.cli.terminal import Terminal
@@ -23,6 +22,7 @@ from turnloom.wiring import (
     is_code,
     settings,
 )
+from turnloom.wiring.flow_files import file_of, flow_at, is_program
 from turnloom.wiring.flows import examine_flow
 from turnloom.wiring.folders import Loading
 

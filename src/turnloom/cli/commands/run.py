@@ -8,7 +8,6 @@ from anyio import to_thread
 
 from turnloom.app import Loom
 from turnloom.app import Run as Started
-from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.cli.command import as_text
 from turnloom.cli.conversing import ConversingCommand
 from turnloom.cli.invocation import again
@@ -17,6 +16,7 @@ from turnloom.cli.programs import entrance, refuse_exits, state_of
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 from turnloom.log.logic import started_of
+from turnloom.wiring.flow_files import file_of, flow_at, is_program
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from turnloom.cli.apps import opened_app
 from turnloom.cli.command import Command, EngineName, ModelName, as_text
 from turnloom.cli.invocation import again
 from turnloom.cli.stored import StoreFile
+from turnloom.cli.tending import tended
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.errors import UsageError
 from turnloom.log.spec import LOCAL
@@ -86,11 +87,8 @@ class ServeCommand(Command):
                 )
             listener = Address(self.host, self.port).bind()
             stack.callback(listener.close)
-            background: list[asyncio.Task[Any]] = [
-                asyncio.ensure_future(app.serving.pick_up()),
-                asyncio.ensure_future(app.schedules.serve()),
-            ]
-            stack.push_async_callback(_finish, background)
+            stack.push_async_callback(_finish, asyncio.ensure_future(app.serving.pick_up()))
+            await stack.enter_async_context(tended(app))
             api = asgi(app, limits=chosen.limits, hosts=chosen.hosts, origins=chosen.origins)
             host = f"[{self.host}]" if ":" in self.host else self.host
             address = f"http://{host}:{listener.getsockname()[1]}"
@@ -124,11 +122,9 @@ def _greet(terminal: Terminal, address: str, names: Sequence[str], *, is_open: b
     terminal.out.file.flush()
 
 
-async def _finish(tasks: "Sequence[asyncio.Task[Any]]") -> None:
-    """Stop tasks; one that failed is logged."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    for task in tasks:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task of the server failed: %s", error)
+async def _finish(task: "asyncio.Task[Any]") -> None:
+    """Stop a task; if it failed, that is logged."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a task of the server failed: %s", error)

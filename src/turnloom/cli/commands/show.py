@@ -13,7 +13,6 @@ import msgspec
 import typer
 
 from turnloom.app import Loom
-from turnloom.app.programs import file_of, flow_at, is_program
 from turnloom.assembly.service.gathering import describe_contexts
 from turnloom.cli.command import Command
 from turnloom.cli.explanations import render_state
@@ -29,6 +28,7 @@ from turnloom.log.logic import started_of
 from turnloom.log.spec import LOCAL
 from turnloom.runtime.spec import AgentRuntime
 from turnloom.wiring import Folders, in_force
+from turnloom.wiring.flow_files import file_of, flow_at, is_program
 
 
 class Subject(StrEnum):

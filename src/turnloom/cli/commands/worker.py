@@ -13,6 +13,7 @@ import typer
 from turnloom.app import Loom
 from turnloom.cli.command import Command, EngineName, ModelName, as_text
 from turnloom.cli.stored import StoreFile
+from turnloom.cli.tending import tended
 from turnloom.cli.terminal import Terminal, safe
 from turnloom.errors import UsageError
 
@@ -68,7 +69,8 @@ class WorkerCommand(Command):
         async with self._open() as app:
             notice = f"Worker {os.getpid()} drives up to {self.slots} runs at once."
             terminal.tell(safe(notice, "dim"))
-            await app.serving.work(self.slots, workflows=self.workflows, grace=self.grace)
+            async with tended(app):
+                await app.serving.work(self.slots, workflows=self.workflows, grace=self.grace)
 
     def _open(self) -> Loom:
         """The app that is named, or one with the settings.
