@@ -20,6 +20,7 @@ async def main(store: str) -> None:
                 await app.schedules.rested(each)
             if not await app.schedules.planned() and not await app.runs(unfinished=True):
                 return
+            await asyncio.sleep(0.01)  # reads of a file do not yield to the drives
 
 
 asyncio.run(main(sys.argv[1]))
