@@ -8,7 +8,7 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test test-doors chaos fuzz coverage check web web-check web-types bench health docs lock local-model clean
+.PHONY: help run test test-doors test-postgres chaos fuzz coverage check web web-check web-types bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "run          run $(WORKFLOW)"
 	@echo "test         run the tests"
 	@echo "test-doors   run the tests that need node or a browser, kill processes by the dozen, or try neighbours"
+	@echo "test-postgres run the tests of behaviour with runs in PostgreSQL"
 	@echo "chaos        disturb workers under load for SECONDS=$(SECONDS), and look at what is left"
 	@echo "fuzz         make 100,000 random requests to the server as strangers do"
 	@echo "coverage     run the tests and fail where they cover less than 90 % of the lines"
@@ -47,6 +48,8 @@ STORED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors" -p tests.support.replaying $(REPLAYED)
+
+test-postgres: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors and not repeats" --store postgres $(STORED)
 
 SECONDS ?= 60
