@@ -41,13 +41,13 @@ async def test_all_of_a_person_goes_and_nothing_of_others(store: Any) -> None:
         would = await app.upkeep.erase("ann", by="admin", dry_run=True)
         assert len(await app.runs(user="ann")) == 3
         erased = await app.upkeep.erase("ann", by="admin")
-        assert (erased.removal.runs, erased.removal.others) == (3, {"results": 1})
-        assert (would.removal.runs, would.removal.others) == (3, {"results": 1})
+        assert (erased.removal.runs, erased.removal.others) == (3, {"results": 1, "feedback": 0})
+        assert (would.removal.runs, would.removal.others) == (3, {"results": 1, "feedback": 0})
         assert not erased.kept
         assert [each.run for each in await app.runs()] == [ids["board"]]
         (record,) = await app.upkeep.removals()
         assert (record.by, record.what) == ("admin", "user 'ann'")
-        assert (record.runs, record.others) == (3, {"results": 1})
+        assert (record.runs, record.others) == (3, {"results": 1, "feedback": 0})
         assert record.events == erased.removal.events
         assert not await app.upkeep.removals(app_id="it's; --")
         again = await app.upkeep.erase("ann", by="admin")

@@ -166,10 +166,9 @@ async def erase(
         elif pruned := await removing.remove(run, frozenset(takers)):
             done.append(pruned)
     done += [pruned async for pruned in removing.retry()]
-    erased = {
+    others = {
         name: await port.erase(tenant, user, dry_run=dry_run) for name, port in personal.items()
     }
-    others = {name: count for name, count in erased.items() if count}
     if not dry_run:
         if ports.removals is not None:
             await ports.removals.add(tenant, replace(record, others=others))
