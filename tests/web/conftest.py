@@ -58,8 +58,9 @@ def told(site: Site) -> Told:
     return Told(*(ids[name] for name in names))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def chromium() -> Generator[Browser]:
+    """A browser for one test: as long as it is open, its loop runs in this thread."""
     with sync_playwright() as playwright, browsing(playwright) as launched:
         yield launched
 
