@@ -23,6 +23,7 @@ SMALL = msgspec.structs.replace(QUICK, parked=20, crowd=10, calls=2, callers=2, 
 DIFFERENCES = ("Python memory", "process memory", "tasks of")
 
 
+@pytest.mark.doors
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_finds_ratios(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
