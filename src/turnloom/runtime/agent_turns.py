@@ -20,8 +20,8 @@ class AgentTurns:
 
     async def run(self, work: Work) -> None:
         """Take a turn."""
-        sinks = self._live.sinks(work.turn, work.agent)
-        await self._live.turns.take(self.brief(work), sinks)
+        with self._live.sinks(work.turn, work.agent) as sinks:
+            await self._live.turns.take(self.brief(work), sinks)
 
     async def cut_off(self, work: Work) -> None:
         """Record that a turn was cancelled."""

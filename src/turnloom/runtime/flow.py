@@ -469,8 +469,8 @@ class FlowRuntime:
                 about = self._about(step, await self._undone(step))
                 made = await self._steps.call(step, node, written, about)
             else:
-                sinks = self._live.sinks(step.turn, node.name)
-                made = await self._steps.turn(step, node, written, sinks)
+                with self._live.sinks(step.turn, node.name) as sinks:
+                    made = await self._steps.turn(step, node, written, sinks)
             await self._keep(node, key, made)
         except Waiting:
             raise

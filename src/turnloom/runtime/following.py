@@ -152,14 +152,28 @@ log = logging.getLogger("turnloom.runs")
 PIECES = 1000
 
 
+class OpenAnswer:
+    """The answer that an open turn makes: its deltas so far, and the user who sees them."""
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        self.pieces: list[Delta] = []
+
+    def add(self, delta: Delta) -> None:
+        """Add a delta; many are joined."""
+        self.pieces.append(delta)
+        if len(self.pieces) > PIECES:
+            text = "".join(each.text for each in self.pieces)
+            self.pieces = [msgspec.structs.replace(self.pieces[0], text=text)]
+
+
 class Subscriptions:
     """Subscriptions to the runs of a store."""
 
     def __init__(self, stored: EventLog) -> None:
         self._stored = stored
         self._listeners: dict[RunKey, set[tuple[Callable[[Delta], None], str | None]]] = {}
-        self._audience: dict[RunKey, str] = {}
-        self._spoken: dict[RunKey, list[Delta]] = {}
+        self._spoken: dict[RunKey, dict[int, OpenAnswer]] = {}
         self._feeds: dict[RunKey, Feed] = {}
         self._errors: dict[RunKey, Exception] = {}
         self._resting: dict[RunKey, asyncio.Future[RunState]] = {}
@@ -171,7 +185,6 @@ class Subscriptions:
     def drop_deltas(self, run: RunKey) -> None:
         """Drop buffered deltas once the drive has ended."""
         self._spoken.pop(run, None)
-        self._audience.pop(run, None)
 
     def fail(self, run: RunKey, error: Exception, trace: str, *, log_it: bool = True) -> None:
         """Raise `error` in every follower of the run; log its trace if there is none."""
@@ -275,16 +288,19 @@ class Subscriptions:
 
     def publish(self, run: RunKey, delta: Delta, user: str) -> None:
         """Send a text delta to the listeners of its run; `user` sees it in their chat."""
+        answers = self._spoken.setdefault(run, {})
         if delta.offset == 0:
-            self._spoken[run] = []
-            self._audience[run] = user
-        spoken = self._spoken[run]
-        spoken.append(delta)
-        if len(spoken) > PIECES:
-            self._spoken[run] = _joined(spoken)
+            answers[delta.turn] = OpenAnswer(user)
+        if (answer := answers.get(delta.turn)) is None:
+            return  # its turn has ended
+        answer.add(delta)
         for listener, confined in self._listeners.get(run, ()):
             if confined in (None, user):
                 listener(delta)
+
+    def end(self, run: RunKey, turn: int) -> None:
+        """Drop the buffered deltas of a turn that is not taken any more."""
+        self._spoken.get(run, {}).pop(turn, None)
 
     @contextmanager
     def listen(
@@ -293,11 +309,12 @@ class Subscriptions:
         """Call `listener` with each delta while the context is open; with a `user`, with those of
         the user's chat only.
 
-        The answer in progress is replayed from its start.
+        The answers in progress, one of each open turn, are replayed from their start.
         """
-        if user in (None, self._audience.get(run)):
-            for delta in self._spoken.get(run, ()):
-                listener(delta)
+        for answer in self._spoken.get(run, {}).values():
+            if user in (None, answer.user):
+                for delta in answer.pieces:
+                    listener(delta)
         self._listeners.setdefault(run, set()).add((listener, user))
         try:
             yield
@@ -305,21 +322,3 @@ class Subscriptions:
             self._listeners[run].discard((listener, user))
             if not self._listeners[run]:
                 del self._listeners[run]
-
-
-def _joined(pieces: Sequence[Delta]) -> list[Delta]:
-    """Join adjacent deltas of one answer."""
-    joined: list[tuple[Delta, list[str]]] = []
-    ends: dict[tuple[int, str, int], int] = {}
-    for each in pieces:
-        answer = (each.turn, each.agent, each.call)
-        if joined and ends.get(answer) == each.offset and _is_of(joined[-1][0], each):
-            joined[-1][1].append(each.text)
-        else:
-            joined.append((each, [each.text]))
-        ends[answer] = each.offset + len(each.text)
-    return [msgspec.structs.replace(first, text="".join(texts)) for first, texts in joined]
-
-
-def _is_of(one: Delta, other: Delta) -> bool:
-    return (one.turn, one.agent, one.call) == (other.turn, other.agent, other.call)

@@ -210,7 +210,7 @@ class Runs:
         self.drives = ActiveDrives()
         self.following = Subscriptions(world.stores.log)
         observe = world.observers.watch if world.observers else None
-        listeners = Listeners(self.following.publish, watch, self._posting, observe)
+        listeners = Listeners(self.following, watch, self._posting, observe)
         chance = (world.clock, world.entropy)
         around = world.components, world.window
         self._driver = Driver(

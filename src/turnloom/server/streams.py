@@ -158,13 +158,13 @@ class TextDeltas:
         self._replayed = []
         self._listening.enter_context(self._run.listening(self._hear))
         replayed, self._replayed = self._replayed, None
-        whole: dict[tuple[int, str, int], StreamedText] = {}
+        whole: dict[int, StreamedText] = {}
         for delta in replayed:
-            key = (delta.turn, delta.agent, delta.call)
-            before = whole[key].text[: delta.offset] if key in whole else ""
-            whole[key] = self._text(delta, before + delta.text, 0)
+            before = whole[delta.turn].text[: delta.offset] if delta.offset else ""
+            whole[delta.turn] = self._text(delta, before + delta.text, 0)
         for each in whole.values():
-            self._outbox.offer(frame(msgspec.json.encode(each), "reset"))
+            made = frame(msgspec.json.encode(each), "reset")
+            self._is_behind = not self._outbox.offer(made) or self._is_behind
 
     def end(self) -> None:
         """Stop listening."""

@@ -39,7 +39,7 @@ from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.branches import RunBranch
 from turnloom.runtime.drive.intake import park
-from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources
+from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources, TextListener
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import Journal, Tell, telling
 from turnloom.runtime.limits import CallLimits
@@ -55,7 +55,7 @@ from turnloom.runtime.ports import (
     Snapshots,
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
-from turnloom.runtime.spec import Delta, LoadedWorkflow, RetryRequest
+from turnloom.runtime.spec import LoadedWorkflow, RetryRequest
 from turnloom.runtime.world import UNLIMITED
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
@@ -156,16 +156,12 @@ def _untold(run: RunKey) -> Tell | None:
     return None
 
 
-def _discard(run: RunKey, delta: Delta, user: str) -> None:
-    """Discard the delta."""
-
-
 @dataclass(frozen=True, slots=True)
 class Listeners:
     """Callbacks of a driver: for text deltas, for stored events, for deliveries between runs, and
     for observers."""
 
-    hear: Callable[[RunKey, Delta, str], None] = _discard
+    hear: TextListener | None = None
     tell: Callable[[RunKey], Tell | None] = _untold
     post: RunDelivery | None = None
     observe: Callable[[RunKey, RunStarted], Tell] | None = None

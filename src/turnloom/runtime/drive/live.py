@@ -1,7 +1,8 @@
 """A run in memory."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -33,6 +34,18 @@ from turnloom.runtime.turn.turn import Turns
 FREEZE = 1000
 
 
+class TextListener(Protocol):
+    """Hears the answers in progress."""
+
+    def publish(self, run: RunKey, delta: Delta, user: str) -> None:
+        """Take a delta; `user` sees it in their chat."""
+        ...
+
+    def end(self, run: RunKey, turn: int) -> None:
+        """Note that a turn is not taken any more."""
+        ...
+
+
 class RunDelivery(Protocol):
     """Delivers between the runs of a board."""
 
@@ -59,7 +72,7 @@ class RunResources:
     log: EventLog
     selecting: Selector
     entropy: Entropy
-    hear: Callable[[RunKey, Delta, str], None]
+    hear: TextListener | None
     post: RunDelivery | None
     rooms: dict[tuple[str, str, str, str, int], asyncio.Semaphore]
     components: tuple[Component, ...] = ()
@@ -152,13 +165,22 @@ class LiveRun:
             self._asking[agent] = any(self.loaded.tools[tool.title].may_ask for tool in tools)
         return self._asking[agent]
 
-    def sinks(self, turn: int, agent: str) -> Sinks:
-        """Send text deltas to listeners, unless part of them may have to be hidden."""
+    @contextmanager
+    def sinks(self, turn: int, agent: str) -> Generator[Sinks]:
+        """Send the text deltas of a turn to listeners while the context is open, unless part of
+        them may have to be hidden."""
         if agent not in self._hides:
             self._hides[agent] = _may_hide(self.journal, self.loaded, agent)
-        if self._hides[agent]:
-            return _hushed
-        hear, run = self.means.hear, self.journal.run
+        if self.means.hear is None or self._hides[agent]:
+            yield _hushed
+            return
+        try:
+            yield self._sinks(turn, agent, self.means.hear)
+        finally:
+            self.means.hear.end(self.journal.run, turn)
+
+    def _sinks(self, turn: int, agent: str, hear: TextListener) -> Sinks:
+        run = self.journal.run
         user = delta_audience(self.journal.workflow.form, self.journal.state.user)
 
         def sinks(call: int) -> TextSink:
@@ -171,7 +193,7 @@ class LiveRun:
                     said = 0
                 elif text:
                     piece = Delta(run.id, turn, agent, said, text=text, call=call, attempt=attempt)
-                    hear(run, piece, user)
+                    hear.publish(run, piece, user)
                     said += len(text)
 
             return sink

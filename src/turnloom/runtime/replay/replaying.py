@@ -141,7 +141,7 @@ class Replayer:
             log=cast(Any, _PastLog(self._past)),
             selecting=cast(Any, _FollowsLog()),
             entropy=cast(Any, _NoChance()),
-            hear=_discard,
+            hear=None,
             post=None,
             rooms={},
         )
@@ -287,7 +287,3 @@ class _NoChance:
     def below(self, limit: int) -> int:
         """The first of the choices."""
         return 0
-
-
-def _discard(run: RunKey, delta: object, user: str) -> None:
-    """Discard the delta."""
