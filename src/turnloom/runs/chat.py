@@ -41,6 +41,11 @@ from turnloom.log.spec import Event, Fact
 TALK = "conversation"
 
 
+def is_talk(form: str) -> bool:
+    """Whether the messages of the agents of a form are the chat of its user."""
+    return form == TALK
+
+
 class ChatEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a user sees of an event: its position, its time, its kind, and what the kind says.
 
@@ -102,7 +107,7 @@ def is_put_to(event: Event, viewer: Viewer) -> bool:
 
 def delta_audience(form: str, user: str) -> str:
     """The user who sees the text of agents in a run while it is made; empty if they do not."""
-    return user if form == TALK else ""
+    return user if is_talk(form) else ""
 
 
 # The fields of a chat event, or None.
@@ -143,20 +148,20 @@ def _turn_finished(event: Event, fact: TurnFinished, viewer: Viewer) -> _Fields:
 
 
 def _agent_text(event: Event, fact: AgentText, viewer: Viewer) -> _Fields:
-    if fact.hidden or viewer.form != TALK:
+    if fact.hidden or not is_talk(viewer.form):
         return None
     return {"turn": fact.turn, "agent": fact.agent, "text": fact.text}
 
 
 def _agent_output(event: Event, fact: AgentOutput, viewer: Viewer) -> _Fields:
-    if fact.hidden or viewer.form != TALK:
+    if fact.hidden or not is_talk(viewer.form):
         return None
     return {"turn": fact.turn, "agent": fact.agent, "output": fact.output}
 
 
 def _user_text(event: Event, fact: UserText, viewer: Viewer) -> _Fields:
     # What the workflow says on the user's behalf is for its agents.
-    if fact.author != USER or viewer.form != TALK:
+    if fact.author != USER or not is_talk(viewer.form):
         return None
     return {"text": fact.text, "by": event.actor}
 

@@ -6,10 +6,9 @@ from turnloom.log.events import ENDS, RunStarted
 from turnloom.log.ports import EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey
-from turnloom.runs.chat import TALK
 from turnloom.runtime.forking import Forks
 from turnloom.runtime.mail import MailDelivery
-from turnloom.runtime.ports import Entropy
+from turnloom.runtime.ports import Definitions, Entropy
 from turnloom.runtime.spec import Say, SentMessage, continuation_of
 
 # Begins the ids of the events of messages, so that they are none of the run's own.
@@ -20,9 +19,15 @@ class Messages:
     """Sends messages to the conversations of a store."""
 
     def __init__(
-        self, log: EventLog, entropy: Entropy, mailing: MailDelivery, forks: Forks
+        self,
+        log: EventLog,
+        entropy: Entropy,
+        definitions: Definitions,
+        mailing: MailDelivery,
+        forks: Forks,
     ) -> None:
         self._log = log
+        self._definitions = definitions
         self._entropy = entropy
         self._mailing = mailing
         self._forks = forks
@@ -46,7 +51,7 @@ class Messages:
         event_id = f"{MESSAGE}{id}"
         while True:
             first, last = await ends_of(self._log, run)
-            _check(run, first.data, say)
+            self._check(run, first.data, say)
             if last.kind not in ENDS:
                 event = await self._mailing.send(run, event_id, say)
                 if event is not None:
@@ -63,22 +68,23 @@ class Messages:
                     pass  # another message continues it
             run = following
 
+    def _check(self, run: RunKey, started: RunStarted, say: Say) -> None:
+        """Refuse a message that its run does not take.
+
+        Raises:
+            NotYours: the run belongs to another person.
+            UsageError: it is no conversation.
+        """
+        if started.user != say.by:
+            raise NotYours("This run belongs to another user.")
+        if not self._definitions.hears(started):
+            raise UsageError(
+                f"Run {run.id!r} is a {started.form}, which takes no messages. Answer its "
+                "questions, or publish on its board."
+            )
+
     async def _recorded(self, run: RunKey, id: str) -> Event | None:
         return next((each for each in await self._log.read(run) if each.id == id), None)
-
-
-def _check(run: RunKey, started: RunStarted, say: Say) -> None:
-    """Refuse a message that its run does not take.
-
-    Raises:
-        NotYours: the run belongs to another person.
-        UsageError: it is no conversation.
-    """
-    if started.user != say.by:
-        raise NotYours("This run belongs to another user.")
-    if started.form != TALK:
-        what = "a board: publish on it" if started.form == "reaction" else "a flow: answer it"
-        raise UsageError(f"Run {run.id!r} takes no messages, since it is of {what} instead.")
 
 
 def _sent(id: str, run: RunKey, event: Event, *, repeated: bool) -> SentMessage:

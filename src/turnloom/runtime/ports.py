@@ -467,3 +467,7 @@ class Definitions(Protocol):
     def declares(self, started: RunStarted) -> bool:
         """Whether this program can continue a run: boards and flows are declared in code."""
         ...
+
+    def hears(self, started: RunStarted) -> bool:
+        """Whether the form of a run takes messages of its user at any time."""
+        ...

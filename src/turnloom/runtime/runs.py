@@ -230,7 +230,9 @@ class Runs:
             wake=self._mailing.wake,
         )
         self.feedback = StoredFeedback(world.feedback, world.stores.log, world.clock)
-        self.messages = Messages(world.stores.log, world.entropy, self._mailing, self.forks)
+        self.messages = Messages(
+            world.stores.log, world.entropy, world.definitions, self._mailing, self.forks
+        )
         self.questions = Questions(world.stores, world.clock, self._mailing)
 
     async def serve(self, slots: int, limits: Mapping[str, int], grace: float = 0.0) -> None:

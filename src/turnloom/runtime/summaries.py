@@ -8,7 +8,7 @@ from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey, Unreadable
-from turnloom.runs.chat import TALK
+from turnloom.runs.chat import is_talk
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.spec import RunSummary, continued_by
 
@@ -66,5 +66,5 @@ def summarise(tenant: str, first: Event, last: Event) -> RunSummary:
         reason=reason,
         collected=rest.collected,
         wanted=rest.wanted,
-        continues=continued_by(last.run) if started.form == TALK else "",
+        continues=continued_by(last.run) if is_talk(started.form) else "",
     )

@@ -11,6 +11,7 @@ from anyio import to_thread
 from turnloom.board.service import bind
 from turnloom.board.spec import BoardHandle, Reader, TypeRegistry
 from turnloom.conversation.logic.checking import deciding, unreadable
+from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import RunDeclarations
 from turnloom.flow.logic.flowing import FlowForm
@@ -22,7 +23,7 @@ from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.ports import Clock
 from turnloom.reaction.logic.reacting import ReactionForm
-from turnloom.runs.undriven import CHAT
+from turnloom.runs.undriven import CHAT, Undriven
 from turnloom.runtime.drive.driver import Stores
 from turnloom.runtime.drive.plans import plan_of
 from turnloom.runtime.limits import CallLimits
@@ -262,6 +263,10 @@ def _is_ours(given: object, doors: Doors, name: str) -> bool:
     return given is not getattr(doors, name) and given is not getattr(doors.store, name, None)
 
 
+# The forms of runs.
+_FORMS = (ConversationForm, ReactionForm, FlowForm, Undriven)
+
+
 class AppDefinitions:
     """Workflows of an app: folders, boards and flows."""
 
@@ -335,6 +340,10 @@ class AppDefinitions:
         if started.form == ReactionForm.form:
             return self._boards.knows(started.workflow, started.tenant)
         return started.form != FlowForm.form or self._flows.knows(started)
+
+    def hears(self, started: RunStarted) -> bool:
+        """Whether the form of a run takes messages of its user at any time."""
+        return any(each.hears for each in _FORMS if each.form == started.form)
 
     async def _plan_text(self, started: RunStarted) -> str:
         plan = await plan_of(self._plans, started)
