@@ -24,6 +24,20 @@ class State(BaseModel):
     n: int = 0
 
 
+class Burial:  # what is raised in here is printed, and lost
+
+    def __del__(self):
+        Path("burying").touch()
+        while not Path("told").exists():
+            pass
+
+
+async def bury(state, ctx):
+    grave = Burial()
+    del grave
+    return await nap(state, ctx)
+
+
 async def nap(state, ctx):
     try:
         while not Path("awake").exists():
@@ -34,6 +48,7 @@ async def nap(state, ctx):
 
 
 naps = Flow("naps", State).start_with(nap).finally_(nap, name="again")
+burials = Flow("burials", State).start_with(bury).finally_(nap)
 """
 
 
@@ -67,6 +82,24 @@ def test_a_process_in_the_background_ends_as_well(
         {command} > out 2> err &
         until grep -q nap out; do sleep 0.05; done
         kill -TERM $!
+        wait $!
+    """
+    turnloom(shell=script, code=1)
+    assert "Interrupted." in (tmp_path / "err").read_text()
+    assert (tmp_path / "tidied").exists()
+
+
+def test_it_ends_wherever_the_signal_meets_it(
+    turnloom: Call, tmp_path: Path, program: str
+) -> None:
+    """Also in a finalizer, whose errors are lost."""
+    script = f"""
+        trap '' INT
+        {shlex.quote(PROGRAM)} run naps.py:burials > out 2> err &
+        until test -e burying; do sleep 0.05; done
+        kill -INT $!
+        kill -TERM $!
+        touch told
         wait $!
     """
     turnloom(shell=script, code=1)

@@ -204,7 +204,7 @@ UNWRITABLE = (EPIPE, ENOSPC)
 def main() -> NoReturn:
     """Run the command line, and end the process."""
     gc.set_threshold(*COLLECTOR)
-    signal.signal(signal.SIGTERM, _terminate)
+    _heed_termination()
     terminal = Terminal()
     try:
         code = perform(sys.argv[1:], terminal)
@@ -218,12 +218,22 @@ def main() -> NoReturn:
     _end(code, terminal)
 
 
+def _heed_termination() -> None:
+    """Let SIGTERM stop the process as an interrupt does, also where interrupts are ignored."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A background job of a shell. Blocked, interrupts stay ignored; with a handler, an event
+        # loop puts its own in place, which cancels its task wherever the signal meets it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _terminate)
+
+
 def _terminate(number: int, frame: FrameType | None) -> None:
     """Stop as an interrupt does: drives are interrupted in order, and can be resumed."""
     interrupt = signal.getsignal(signal.SIGINT)
     if callable(interrupt):
         interrupt(number, frame)
-    else:  # a shell starts background jobs without one
+    else:
         raise KeyboardInterrupt
 
 
