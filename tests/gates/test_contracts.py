@@ -88,7 +88,7 @@ VENDORS = {
     "bson": "turnloom.adapters.mongo",
     "numpy": "turnloom.adapters.sqlite.vectors",
     "psycopg": "turnloom.adapters.postgres",
-    "psycopg_pool": "turnloom.adapters.postgres",
+    "psycopg_pool": "turnloom.adapters.procrastinate.database",
     "pymongo": "turnloom.adapters.mongo",
     "re2": "turnloom.variables.logic",
     "rich": "turnloom.cli",

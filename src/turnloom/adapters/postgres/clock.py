@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from turnloom.adapters.postgres import store_queries as queries
 from turnloom.adapters.postgres.connections import Session
+from turnloom.board.logic.rows import instant_of
 from turnloom.log.ports import Clock
 
 
@@ -27,4 +28,4 @@ class PostgresClock:
         before = self._local.now()
         found = await (await session.execute(queries.CLOCK)).fetchone()
         assert found is not None
-        self._ahead = found[0] - (before + (self._local.now() - before) / 2)
+        self._ahead = instant_of(found[0]) - (before + (self._local.now() - before) / 2)

@@ -127,8 +127,10 @@ class Connections:
 
 
 async def connect(url: str) -> Session:
-    """A connection in autocommit mode, which prepares no statements."""
-    return await AsyncConnection.connect(url, autocommit=True, prepare_threshold=None)
+    """A connection in autocommit mode, which prepares no statements and gets text as UTF-8."""
+    return await AsyncConnection.connect(
+        url, autocommit=True, prepare_threshold=None, client_encoding="utf8"
+    )
 
 
 @asynccontextmanager

@@ -168,8 +168,9 @@ class Database:
         """Create the tables in an empty database.
 
         Raises:
-            StoreUnavailable: they are those of another release.
+            StoreUnavailable: they are those of another release, or cannot hold all text.
         """
+        await self.check_encoding(session)
         version = await version_of(session, self.schema)
         if version == 0:
             while await take_step(session, self.schema):
@@ -179,6 +180,23 @@ class Database:
             raise self.mismatch(version)
         if self.clock is not None:
             await self.clock.measure(session)
+
+    async def check_encoding(self, session: Session) -> None:
+        """Refuse a database that cannot hold the names of all tenants, agents and persons.
+
+        Raises:
+            StoreUnavailable: its encoding is not UTF-8.
+        """
+        found = await (await session.execute("SHOW server_encoding")).fetchone()
+        assert found is not None
+        # In a database without an encoding, text is bytes.
+        name = found[0].decode() if isinstance(found[0], bytes) else found[0]
+        if name != "UTF8":
+            raise StoreUnavailable(
+                f"The database in {self.server} has the encoding {name}, which cannot hold all "
+                "text. Create one for the store: `CREATE DATABASE loom ENCODING 'UTF8' TEMPLATE "
+                "template0`."
+            )
 
     def mismatch(self, version: int) -> StoreUnavailable:
         """The refusal of tables of another release."""

@@ -20,6 +20,12 @@ _WRONG_TABLE = (
 )
 
 
+_GRANT = (
+    "Grant the user in the URL the right to use and create tables there: `GRANT USAGE, CREATE ON "
+    "SCHEMA public TO …`. If another user made the tables, also grant SELECT, INSERT, UPDATE and "
+    "DELETE on them, and USAGE on their sequences."
+)
+
 # What to do about errors of a store.
 _REMEDIES: dict[type[psycopg.Error], str] = {
     errors.DiskFull: (
@@ -27,6 +33,47 @@ _REMEDIES: dict[type[psycopg.Error], str] = {
     ),
     errors.ReadOnlySqlTransaction: (
         "It is a standby, or read-only. Use the URL of the primary server."
+    ),
+    errors.InvalidSchemaName: (
+        "Create the schema in the search path of the user in the URL: `CREATE SCHEMA …`."
+    ),
+    errors.InsufficientPrivilege: _GRANT,
+    errors.QueryCanceled: (
+        "It ends statements of the user in the URL too early. Allow them some seconds: `ALTER ROLE "
+        "… SET statement_timeout = '10s'`."
+    ),
+    errors.LockNotAvailable: (
+        "It ends statements of the user in the URL that wait for others. Allow them some seconds: "
+        "`ALTER ROLE … SET lock_timeout = '10s'`."
+    ),
+}
+
+# The same for errors while connecting, by what is said: libpq tells no SQLSTATE.
+_CONNECTING: dict[tuple[str, ...], str] = {
+    ("unsupported startup parameter",): (
+        "A pooler stands between, which does not pass options on. Remove `options` from the URL; "
+        "choose a schema with `ALTER ROLE … SET search_path = …`."
+    ),
+    ("no password supplied",): "Write the password into the URL, or set PGPASSWORD.",
+    ("password authentication failed", "SASL authentication failed"): (
+        "Check the user and the password in the URL; write '@' in a password as '%40'."
+    ),
+    ("permission denied for database",): (
+        "Let the user in the URL in: `GRANT CONNECT ON DATABASE … TO …`."
+    ),
+    ("no pg_hba.conf entry",): (
+        "It lets this user in from other machines, to other databases, or with TLS only: check its "
+        "`pg_hba.conf`, and add `?sslmode=require` to the URL if it requires TLS."
+    ),
+    ("does not support SSL",): "Turn TLS on there, or remove `sslmode` from the URL.",
+    ("certificate",): (
+        "Check `sslrootcert`, `sslcert` and `sslkey` in the URL, and that its certificate is meant "
+        "for this host."
+    ),
+    ('" does not exist',): "Create it on the server, or name another one in the URL.",
+    ("starting up", "shutting down", "recovery mode"): "Wait until it has started, and try again.",
+    ("Connection refused", "resolve host", "unreachable", "No such file", "timeout expired"): (
+        "Check that the server runs, and check the host and the port in the URL."
     ),
 }
 
@@ -103,22 +150,7 @@ class PostgresServer:
 
     def store_unavailable(self, error: psycopg.Error) -> StoreUnavailable:
         """The error of a store, with a remedy."""
-        reason = self._reason(error)
-        if isinstance(error, errors.InsufficientPrivilege | errors.InvalidSchemaName):
-            return StoreUnavailable(
-                f"{self} denies access to the tables of the store: {reason}. Grant the user in the "
-                "URL the right to use and create tables in its schema: `GRANT USAGE, CREATE ON "
-                "SCHEMA public TO …`."
-            )
-        if is_crowded(error):
-            return StoreUnavailable(f"{self} cannot be used: {reason}. {_CROWDED}")
-        for kind, remedy in _REMEDIES.items():
-            if isinstance(error, kind):
-                return StoreUnavailable(f"{self} cannot be used: {reason}. {remedy}")
-        return StoreUnavailable(
-            f"{self} cannot be used: {reason}. Check that the server runs, and check the host, "
-            "user, password and database in the URL of the store."
-        )
+        return StoreUnavailable(f"{self} cannot be used: {self._reason(error)}. {_remedy(error)}")
 
     def collection_timed_out(self, seconds: float) -> CollectionUnavailable:
         """The error for a collection that timed out."""
@@ -153,6 +185,23 @@ class PostgresServer:
         return text.replace(self.password, "…") if self.password else text
 
 
+def _remedy(error: psycopg.Error) -> str:
+    """What to do about an error of a store."""
+    if is_crowded(error):
+        return _CROWDED
+    for kind, remedy in _REMEDIES.items():
+        if isinstance(error, kind):
+            return remedy
+    said = str(error)
+    for parts, remedy in _CONNECTING.items():
+        if any(part in said for part in parts):
+            return remedy
+    return (
+        "Check that the server runs, and check the host, user, password and database in the URL of "
+        "the store."
+    )
+
+
 def locate(url: str, what: str = "documents") -> PostgresServer:
     """The server that a URL points to.
 
@@ -165,7 +214,8 @@ def locate(url: str, what: str = "documents") -> PostgresServer:
         # libpq's message repeats parts of the URL, perhaps the password.
         raise UsageError(
             f"Invalid URL of the {what}. Use "
-            "postgresql://USER:PASSWORD@HOST:5432/DATABASE, with '%40' for '@' in a password."
+            "postgresql://USER:PASSWORD@HOST:5432/DATABASE, with '%40' for '@' in a password, and "
+            "behind '?' only options of PostgreSQL's client library, such as `sslmode=require`."
         ) from None
     host = str(parts.get("host") or parts.get("hostaddr") or "localhost")
     port = str(parts.get("port") or "5432")

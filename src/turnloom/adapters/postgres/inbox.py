@@ -13,6 +13,7 @@ from turnloom.adapters.postgres import store_queries as queries
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.log import key_of
 from turnloom.adapters.postgres.signals import MAIL, PostgresSignals
+from turnloom.board.logic.rows import instant_of
 from turnloom.log.spec import RunKey
 from turnloom.runtime.spec import MOST_MAIL, Message, Stop, refuse_flood
 
@@ -118,7 +119,7 @@ class _Arrivals:
         messages there, so that the clocks need not agree; what came just before may come again."""
         [(now,)] = await self._database.rows(queries.CLOCK)
         age = timedelta(seconds=asyncio.get_running_loop().time() - self._called)
-        [(last,)] = await self._database.rows(queries.LAST_MAIL, now - age)
+        [(last,)] = await self._database.rows(queries.LAST_MAIL, instant_of(now) - age)
         return max(last or 0, self._offered)
 
     async def _more(self) -> bool:

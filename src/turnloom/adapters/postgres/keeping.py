@@ -41,6 +41,7 @@ class PostgresMigrator:
 
     async def _missing(self, session: Session) -> list[Migration]:
         schema = self._database.schema
+        await self._database.check_encoding(session)
         version = await version_of(session, schema)
         if version > schema.version:
             raise self._database.mismatch(version)

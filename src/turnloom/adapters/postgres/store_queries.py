@@ -84,7 +84,8 @@ PENDING = """
         SELECT FROM turnloom_runs r
         WHERE r.tenant = m.tenant AND r.id = m.run AND turnloom_has(r.n, m.key))
     ORDER BY m.n"""
-CLOCK = "SELECT clock_timestamp()"
+# As a number: how a session writes times is up to its server.
+CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 LAST_MAIL = "SELECT (SELECT n FROM turnloom_inbox WHERE at < %s ORDER BY n DESC LIMIT 1)"
 MAIL_AFTER = """
     SELECT n, tenant, run FROM turnloom_inbox WHERE n > %s OR n = ANY (%s::bigint[])
