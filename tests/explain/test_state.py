@@ -4,13 +4,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
 from tests.support.folders import write_folder
 from tests.support.raising import raising
 from tests.support.world import Kill, World, at_rest
-from turnloom import After, Flow, Labelled, Loom, Private, Public, UsageError, artifact_type
+from turnloom import After, Flow, Labelled, Loom, Private, Public, Task, UsageError, artifact_type
 from turnloom.explain.spec.state import StateExplained
 
 TALK = {
@@ -81,11 +82,16 @@ class Reply(BaseModel):
     text: str
 
 
-def desk(app: Loom) -> Any:
+def desk(app: Loom, release: anyio.Event | None = None) -> Any:
+    """A board whose clerk answers, if need be not before it is released."""
+
+    async def answer(task: Task) -> list[Reply]:
+        if release is not None:
+            await release.wait()
+        return [Reply(text="yes")]
+
     board = app.board("desk")
-    board.agent("clerk").description("answers").consumes(Note).publishes(Reply).with_engines(
-        lambda task: [Reply(text="yes")]
-    )
+    board.agent("clerk").description("answers").consumes(Note).publishes(Reply).with_engines(answer)
     board.agent("boss").description("reads").consumes(Reply).labels("staff").with_engines(
         lambda task: None
     )
@@ -154,10 +160,11 @@ async def test_a_flow_and_its_position() -> None:
 async def test_a_board_as_its_agents_see_it() -> None:
     world = World()
     async with world.open() as app:
-        board = desk(app)
+        board = desk(app, release := anyio.Event())
         soon = world.clock.now() + timedelta(hours=1)
         for visibility in (Public(), Private({"boss"}), Labelled({"staff"}), After(soon, Public())):
             await board.publish(Note(text="hello"), visibility=visibility, correlation_id="c")
+        release.set()
         await board.run_until_idle()
         (first, *_) = reversed(await app.runs())
         run = first.run

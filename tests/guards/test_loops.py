@@ -320,12 +320,13 @@ async def test_an_agent_of_a_board_that_repeats_itself_is_told_so() -> None:
 
 
 async def test_work_on_other_things_is_no_loop() -> None:
-    clerk = Clerk(lambda task: Parcel())
+    clerk = Clerk(lambda task: Parcel(), held=True)
     async with Loom(store="memory") as app:
         board = app.board(guards=guards())
         board.agent("one").consumes(Order).publishes(Parcel).with_engines(clerk)
         numbers = [Order(number=n) for n in range(5)]
         (run,) = {each.run for each in await board.publish_many(numbers, correlation_id="c")}
+        clerk.release.set()
         await board.run_until_idle(SOON)
         assert run
         assert not every(await app.history.events(run), "loop.detected")

@@ -49,15 +49,22 @@ class Receipt(BaseModel):
 
 
 class Clerk:
-    """An engine that notes its tasks, and gives what `make` makes of each."""
+    """An engine that notes its tasks, and gives what `make` makes of each; `held`, it answers when
+    it is released."""
 
-    def __init__(self, make: Callable[[Task], Any] = lambda task: None) -> None:
+    def __init__(
+        self, make: Callable[[Task], Any] = lambda task: None, *, held: bool = False
+    ) -> None:
         self.tasks: list[Task] = []
+        self.release = asyncio.Event()
         self._make = make
+        if not held:
+            self.release.set()
 
     async def __call__(self, task: Task) -> Any:
         """What is to be said to a task."""
         self.tasks.append(task)
+        await self.release.wait()
         return self._make(task)
 
     @property

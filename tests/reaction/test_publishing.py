@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +359,32 @@ async def test_an_artifact_has_the_version_of_its_type(board: Board) -> None:
     assert [each.version for each in await everything(board, "Note")] == [3, 3]
     with pytest.raises(UsageError, match="0"):
         artifact_type(version=0)
+
+
+async def test_two_programs_publish_in_one_correlation(tmp_path: Path) -> None:
+    """Its runs come one after the other, and each artifact is in one of them."""
+    file = str(tmp_path / "shared.db")
+    async with Loom(store=file) as one, Loom(store=file) as other:
+        boards = [app.board("shared") for app in (one, other)]
+        for board in boards:
+            board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(Clerk(pack))
+        many = [
+            board.publish_many(
+                [Order(item=f"{n} {item}") for item in range(20)], correlation_id="one"
+            )
+            for n, board in enumerate(boards)
+        ]
+        published = [each for some in await asyncio.gather(*many) for each in some]
+        for board in boards:
+            await idle(board)
+        assert len({each.id for each in published}) == 40
+        logs = [await one.history.events(each.run) for each in reversed(await one.runs(100))]
+        stored = [
+            (event.run, event.data.artifact.id)
+            for log in logs
+            for event in log
+            if event.kind == "artifact.published" and event.data.artifact.produced_by == "user"
+        ]
+    assert sorted(stored) == sorted((each.run or "", each.id) for each in published)
+    assert all(log[-1].kind == "run.finished" for log in logs)
+    assert all(before[-1].at <= after[0].at for before, after in pairwise(logs))

@@ -311,10 +311,12 @@ async def test_redaction_holds_for_inputs_and_items(app: Loom, board: Board) -> 
 
 
 async def test_each_turn_tells_what_was_redacted_of_its_own_inputs(app: Loom, board: Board) -> None:
-    agent = board.agent("clerk").consumes(Order).consumes(Receipt).with_engines(Clerk())
+    clerk = Clerk(held=True)
+    agent = board.agent("clerk").consumes(Order).consumes(Receipt).with_engines(clerk)
     agent.with_sources(from_provider(RedactingProvider(wins, keys=["total"])))
     await board.publish(Order(), correlation_id="one")
     receipts = [await board.publish(Receipt(total=n), correlation_id="one") for n in (1, 2)]
+    clerk.release.set()
     await idle(board)
     told: list[str] = []
     for turn in (1, 2, 3):

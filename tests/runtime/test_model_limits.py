@@ -8,6 +8,7 @@ import pytest
 from tests.workers.limits import ModelLoad, limited_folder
 from turnloom import Loom, Run
 from turnloom.errors import UsageError
+from turnloom.testing.contracts.facts import until
 
 
 @pytest.fixture
@@ -109,9 +110,11 @@ def test_what_is_no_limit_is_refused(folder: str, text: str) -> None:
 async def test_tenants_have_limits_of_their_own(folder: str) -> None:
     configure('tenant_slots = 3\n[limits.tenants]\nacme = 1\n"*" = 2\n')
     for tenant, most in (("acme", 1), ("other", 2)):
-        load = ModelLoad()
+        load = ModelLoad(held=True)
         async with Loom(store="memory", engine=load) as app:
             runs = [await app.start(folder, app_id=tenant) for _ in range(3)]
+            await until(lambda load=load, most=most: load.calls >= most)
+            load.release.set()
             for run in runs:
                 await run.finished()
             assert load.most == most
