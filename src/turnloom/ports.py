@@ -25,6 +25,8 @@ from turnloom.feedback.spec import Feedback, FeedbackFilter
 from turnloom.flow.ports import Results
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Belief, Observation, Pool
+from turnloom.jobs.ports import JobStore
+from turnloom.jobs.spec import JobResult, StoredJob
 from turnloom.log.events import ENDS
 from turnloom.log.logic import Codec, is_chosen
 from turnloom.log.ports import BranchingLog, Clock, EventLog
@@ -87,9 +89,12 @@ __all__ = [
     "FeedbackFilter",
     "FeedbackStore",
     "Firing",
+    "JobResult",
+    "JobStore",
     "Keys",
     "PlannedStart",
     "ScheduleStore",
+    "StoredJob",
     "StoredKey",
     "ENDS",
     "Artifact",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.flow.scenes import Work
 from tests.support.world import at_rest
-from tests.tenants.canaries import canary
+from tests.tenants.deeds import canary
 from tests.tenants.scenes import ARTIFACT, Order, Program, flow, logs, program
 from tests.tenants.test_face import encoded
 from turnloom import (

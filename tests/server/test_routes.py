@@ -177,8 +177,7 @@ async def test_runs_are_backtested_and_retried_as_jobs(tmp_path: Path) -> None:
             begun = await dev.post(f"/jobs/{kind}", body)
             assert begun.status == 202 and begun.json["total"] == 1
             path = begun.headers["location"]
-            job = at.api.state.served.jobs.find("acme", begun.json["id"])
-            await job.ended()
+            await at.api.state.served.jobs.ended("acme", begun.json["id"])
             assert (await dev.get(path)).json["status"] == "done"
             result = (await dev.get(f"{path}/result")).json
             assert [each["run"] for each in result["runs"]] == [run]

@@ -150,6 +150,7 @@ async def test_strangers_find_nothing(tmp_path: Path) -> None:
         assert len(found) > 30
 
 
+@pytest.mark.timeout(7200)
 async def test_an_owner_with_the_role_user_sees_the_chat_alone(tmp_path: Path) -> None:
     async with site(tmp_path, keys=True, limits=PLENTY) as at:
         known = await furnished(at)

@@ -5,11 +5,13 @@ Every value that is written carries the canary of its tenant; what is shared car
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
 
+from tests.tenants import beside
+from tests.tenants.deeds import IDS, Deed, canary
 from turnloom.assembly.spec.retrieval import Chunk, Probe, StoredDocument
 from turnloom.board.logic.rows import write_visibility
 from turnloom.board.spec import (
@@ -35,21 +37,9 @@ from turnloom.testing.contracts.facts import Noted, event, key
 
 # Names that a careless key joins, folds, escapes or takes for none or for several.
 NAMES = ("ann", "ANN", "", "a", "a/b", "%", "_", "⟨", "it's", "caf\u00e9", "cafe\u0301", "local")
-# Ids that both have; with the names above, some would be the same when joined by a slash.
-IDS = ("c", "b/c", "%")
 # The id under which both begin branches.
 BRANCH = "b"
 AGENTS = ("eve", "Eve")
-
-
-class Deed(NamedTuple):
-    """What one of two tenants does: which port, under which id, and what else it says."""
-
-    who: int
-    kind: str
-    id: str
-    number: int
-    visibility: Visibility
 
 
 def visibilities(names: Sequence[str]) -> st.SearchStrategy[Visibility]:
@@ -80,11 +70,6 @@ def scenes(draw: Any, kinds: Sequence[str]) -> tuple[list[str], list[Deed]]:
         visibilities(names),
     )
     return names, draw(st.lists(deed, min_size=12, max_size=48))
-
-
-def canary(tenant: str) -> str:
-    """The text that stands in all that a tenant keeps for itself."""
-    return f"canary-{tenant.encode().hex()}-end"
 
 
 async def _append(store: Any, tenant: str, deed: Deed) -> Any:
@@ -195,6 +180,7 @@ WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "Copies.write": _write_copy,
     "Removals.add": _add_removal,
     "Removals.remember": _remember,
+    **beside.WRITERS,
 }
 CLAIM = "Claims.claim"
 
@@ -421,6 +407,7 @@ READERS: dict[str, Callable[[Any, str, Sequence[str]], Awaitable[Any]]] = {
     "Copies.read": _read_copy,
     "Removals.recent": _recent,
     "Removals.is_removed": _is_removed,
+    **beside.READERS,
     "EventLog.subscribe": _subscribe,  # the last one, as it appends
 }
 

@@ -11,7 +11,7 @@ from tests.flow.scenes import Work, note
 from tests.reaction.scenes import SOON, Clerk, Order, Parcel, Payment, fail
 from tests.support.folders import write_folder
 from tests.support.world import at_rest
-from tests.tenants.canaries import canary
+from tests.tenants.deeds import canary
 from turnloom import Board, Event, Flow, Loom
 from turnloom.agents.spec import Answer, Task, ToolCall, use_ui_tool
 from turnloom.log.spec import RunKey

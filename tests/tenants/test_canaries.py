@@ -18,13 +18,12 @@ from tests.tenants.canaries import (
     CLAIM,
     READERS,
     WRITERS,
-    Deed,
     act,
     betrayed,
-    canary,
     look,
     scenes,
 )
+from tests.tenants.deeds import Deed, canary
 from tests.tenants.test_reflection import ports_of
 from turnloom import ports
 from turnloom.adapters.memory import MemoryStore
@@ -44,6 +43,9 @@ BESIDE = (
     ports.Removals,
     ports.VectorStore,
     ports.PrunableStore,
+    ports.FeedbackStore,
+    ports.ScheduleStore,
+    ports.JobStore,
 )
 PORTS = {port.__name__: port for port in (*ports_of(ports.Store), *BESIDE)}
 KINDS = [*WRITERS, CLAIM]
@@ -58,6 +60,8 @@ UNSHRUNK = (Phase.generate,)
 # Methods of stores that give nothing of one tenant, each with its reason.
 EXEMPT = {
     "Inbox.arrivals": "a process hears of the mail of all tenants, and gets keys, not mail",
+    "ScheduleStore.due": "a process fires the starts of all tenants, each with its tenant",
+    "ScheduleStore.upcoming": "a process waits for the next start of any tenant; it gives a time",
     "Artifacts.aclose": "it closes",
     "BeliefStore.aclose": "it closes",
     "VectorStore.aclose": "it closes",
@@ -73,7 +77,6 @@ NO_STORES = {
     "Engine": "it answers",
     "Entropy": "it gives chance",
     "Environment": "it is of the process",
-    "FeedbackStore": "its keys have the tenant; no canary tries it",
     "Keys": "its suite has the tenants",
     "Migrator": "it updates the schema",
     "Observer": "it is told of the runs of its app",
@@ -81,7 +84,6 @@ NO_STORES = {
     "PersonalData": "it removes; the suites of its ports have the tenants",
     "PlainSearch": "what it finds is for everybody",
     "Pruner": "it removes; its suite has the tenants",
-    "ScheduleStore": "its keys have the tenant; no canary tries it",
     "Scheduler": "it keeps keys only",
     "SharedScheduler": "it keeps keys only",
     "Splitter": "it computes",

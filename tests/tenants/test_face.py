@@ -10,7 +10,7 @@ import pytest
 
 from tests.reaction.scenes import SOON
 from tests.support.world import at_rest
-from tests.tenants.canaries import canary
+from tests.tenants.deeds import canary
 from tests.tenants.scenes import ARTIFACT, CORRELATION, Order, Program, logs, program
 from turnloom import Board, Loom, Run, TurnloomError
 from turnloom.adapters.memory import MemoryStore

@@ -11,10 +11,12 @@ from turnloom.kernel.arguments import as_count, as_seconds
 from turnloom.log.spec import LOCAL, RunKey
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from os import PathLike
 
     from turnloom.app.board import Board
     from turnloom.app.workflows import Workflows
+    from turnloom.jobs.ports import JobStore
     from turnloom.log.events import RunStarted
     from turnloom.runtime.runs import Runs
     from turnloom.wiring import Parts
@@ -133,6 +135,21 @@ class Serving:
             log.warning("the store is not ready: %s", error)
             return {"store": error.code, "scheduler": scheduler}
         return {"store": OK, "scheduler": scheduler}
+
+    @property
+    def jobs(self) -> "JobStore":
+        """Where work on many runs is kept; its calls are refused if the store has no `jobs`."""
+        from turnloom.wiring.doors import port_of
+
+        return port_of(self._parts().store, "jobs")
+
+    def now(self) -> "datetime":
+        """The present instant, as the store has it."""
+        return self._parts().clock.now()
+
+    def new_id(self) -> str:
+        """A name that is not taken."""
+        return self._parts().world.entropy.token()
 
     async def drain(self, seconds: float) -> int:
         """Wait until no run is driven here, at most so long; returns how many still are."""

@@ -23,11 +23,12 @@ class Served:
     loom: Loom
     limits: Limits
     streams: Streams = field(default_factory=Streams)
-    jobs: Jobs = field(default_factory=Jobs)
+    jobs: Jobs = field(init=False)
     starts: RateLimit = field(init=False)
     open_streams: OpenStreams = field(init=False)
 
     def __post_init__(self) -> None:
+        self.jobs = Jobs(self.loom)
         self.starts = RateLimit(self.limits.starts_per_minute, "starts")
         self.open_streams = OpenStreams(self.limits.streams)
 

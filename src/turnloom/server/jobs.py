@@ -2,28 +2,34 @@
 
 import asyncio
 import logging
-import os
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import count
-from typing import Any, Literal
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
 
+import anyio
 import msgspec
 
+from turnloom.app import Loom
 from turnloom.errors import TurnloomError
-from turnloom.kernel.digests import chain_digest
+from turnloom.jobs.spec import RUNNING, JobResult, JobStatus, StoredJob
 from turnloom.server.problems import Problem, Refusal, problem, problem_of
 
-JobStatus = Literal["running", "done", "failed", "cancelled"]
-
-# The most jobs of a tenant that run at once, and that are remembered.
+# The most jobs of a tenant that run at once, and that are kept.
 AT_ONCE, KEPT = 4, 100
+
+# Seconds between two signs of life of a job, and after which a silent one was interrupted.
+BEAT, SILENCE = 5.0, timedelta(seconds=20)
+
+# Seconds that a stopping server has to say that its jobs are interrupted.
+GRACE = 2.0
 
 log = logging.getLogger("turnloom.server")
 
 
 class Job(msgspec.Struct, frozen=True):
-    """Work on many runs: `done` of `total` are worked on. A job is gone when its server stops."""
+    """Work on many runs: `done` of `total` are worked on. A job that was running when its server
+    stopped is `interrupted`; its results so far are kept."""
 
     id: str
     kind: str
@@ -35,85 +41,14 @@ class Job(msgspec.Struct, frozen=True):
     problem: Problem | None = None
 
 
-class RunningJob:
-    """A job with its task and its results so far."""
-
-    def __init__(self, id: str, kind: str, by: str, runs: Sequence[str], *, name: str) -> None:
-        self.name = name
-        self.results: list[Any] = []
-        self._id = id
-        self._kind = kind
-        self._by = by
-        self._runs = runs
-        self._begun = asyncio.get_running_loop().time()
-        self._seconds: float | None = None
-        self._problem: Problem | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    def begin(self, work: Callable[[str], Awaitable[Any]]) -> None:
-        """Do the work on each run in turn."""
-        self._task = asyncio.create_task(self._perform(work))
-
-    async def _perform(self, work: Callable[[str], Awaitable[Any]]) -> None:
-        try:
-            for run in self._runs:
-                self.results.append(await work(run))
-        except TurnloomError as error:
-            self._problem = problem_of(error)
-        except Exception as error:
-            log.error("job %s failed", self._id, exc_info=error)
-            self._problem = problem(500, "The job failed.", TurnloomError.code)
-        finally:
-            self._seconds = asyncio.get_running_loop().time() - self._begun
-
-    async def cancel(self) -> None:
-        """Stop the work; what was done stays done."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-
-    async def ended(self) -> None:
-        """Wait for the end of the work."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it has not ended."""
-        return self._task is not None and not self._task.done()
-
-    @property
-    def status(self) -> JobStatus:
-        """How it stands."""
-        if self.is_running:
-            return "running"
-        if self._task is not None and self._task.cancelled():
-            return "cancelled"
-        return "failed" if self._problem is not None else "done"
-
-    def shown(self) -> Job:
-        """The job as clients see it."""
-        now = asyncio.get_running_loop().time()
-        return Job(
-            self._id,
-            self._kind,
-            self.status,
-            len(self._runs),
-            done=len(self.results),
-            by=self._by,
-            seconds=round(now - self._begun if self._seconds is None else self._seconds, 3),
-            problem=self._problem,
-        )
-
-
 class Jobs:
-    """The jobs of a server, by tenant."""
+    """The jobs of the tenants of an app; this server works on those that were started here."""
 
-    def __init__(self) -> None:
-        self._jobs: dict[str, OrderedDict[str, RunningJob]] = {}
-        self._numbers = count(1)
+    def __init__(self, app: Loom) -> None:
+        self._serving = app.serving
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    def start(
+    async def start(
         self,
         tenant: str,
         kind: str,
@@ -122,44 +57,138 @@ class Jobs:
         *,
         work: Callable[[str], Awaitable[Any]],
         name: str = "",
-    ) -> RunningJob:
+    ) -> Job:
         """Begin a job on runs, with the workflow of a name.
 
         Raises:
             Refusal: too many jobs of the tenant run already.
+            UsageError: the store has no `jobs`.
         """
-        own = self._own(tenant)
-        if sum(each.is_running for each in own.values()) >= AT_ONCE:
+        store, now = self._serving.jobs, self._serving.now()
+        known = await store.list(tenant, 2 * KEPT)
+        if sum(self._status(each) == RUNNING for each in known) >= AT_ONCE:
             message = f"{AT_ONCE} jobs are running. Wait for one, or cancel one."
             raise Refusal(429, message, "TURNLOOM-LIMIT", {"Retry-After": "5"})
-        now = asyncio.get_running_loop().time()
-        id = chain_digest(tenant, str(next(self._numbers)), str(os.getpid()), str(now))[:20]
-        job = own[id] = RunningJob(id, kind, by, runs, name=name)
-        for old in [name for name, each in own.items() if not each.is_running][:-KEPT]:
-            del own[old]
-        job.begin(work)
-        return job
+        for old in known[KEPT - 1 :]:
+            if self._status(old) != RUNNING:
+                await store.drop(tenant, old.id)
+        job = StoredJob(self._serving.new_id(), kind, by, len(runs), now, now, name=name)
+        await store.add(tenant, job)
+        task = asyncio.create_task(self._perform(tenant, job.id, runs, work))
+        self._tasks[tenant, job.id] = task
+        task.add_done_callback(lambda _: self._tasks.pop((tenant, job.id), None))
+        return self._shown(job)
 
-    def find(self, tenant: str, id: str) -> RunningJob:
+    async def _perform(
+        self, tenant: str, id: str, runs: Sequence[str], work: Callable[[str], Awaitable[Any]]
+    ) -> None:
+        """Do the work on each run in turn, until the job is ended elsewhere."""
+        store, now = self._serving.jobs, self._serving.now
+        beating = asyncio.create_task(self._beat(tenant, id))
+        status, found = "done", ""
+        try:
+            for number, run in enumerate(runs, 1):
+                made = JobResult(number, run, msgspec.json.encode(await work(run)))
+                job = await store.advance(tenant, id, now(), made)
+                if job is None or job.status != RUNNING:
+                    return
+        except asyncio.CancelledError:
+            status = "interrupted"
+            raise
+        except TurnloomError as error:
+            status, found = "failed", msgspec.json.encode(problem_of(error)).decode()
+        except Exception as error:
+            log.error("job %s failed", id, exc_info=error)
+            said = problem(500, "The job failed.", TurnloomError.code)
+            status, found = "failed", msgspec.json.encode(said).decode()
+        finally:
+            beating.cancel()
+            with anyio.move_on_after(GRACE, shield=True), suppress(TurnloomError):
+                await store.end(tenant, id, status, now(), found)
+
+    async def _beat(self, tenant: str, id: str) -> None:
+        """Give signs of life; stop the work on a job that was ended elsewhere."""
+        while True:
+            await asyncio.sleep(BEAT)
+            with suppress(TurnloomError):
+                job = await self._serving.jobs.advance(tenant, id, self._serving.now())
+                if job is None or job.status != RUNNING:
+                    self._cancel(tenant, id)
+
+    def _cancel(self, tenant: str, id: str) -> "asyncio.Task[None] | None":
+        task = self._tasks.get((tenant, id))
+        if task is not None:
+            task.cancel()
+        return task
+
+    async def find(self, tenant: str, id: str) -> Job:
         """A job of a tenant.
 
         Raises:
             Refusal: the tenant has no such job.
         """
-        found = self._own(tenant).get(id)
-        if found is None:
-            raise Refusal(404, f"Unknown job {id!r}.", "TURNLOOM-UNKNOWN-JOB")
-        return found
+        return self._shown(self._known(await self._serving.jobs.lookup(tenant, id), id))
 
-    def all(self, tenant: str) -> list[Job]:
-        """The jobs of a tenant, the latest first."""
-        return [each.shown() for each in reversed(self._own(tenant).values())]
+    async def results(self, tenant: str, id: str) -> tuple[StoredJob, list[msgspec.Raw]]:
+        """A job of a tenant, and its results so far, as JSON.
 
-    def _own(self, tenant: str) -> OrderedDict[str, RunningJob]:
-        return self._jobs.setdefault(tenant, OrderedDict())
+        Raises:
+            Refusal: the tenant has no such job.
+        """
+        job = self._known(await self._serving.jobs.lookup(tenant, id), id)
+        found = await self._serving.jobs.results(tenant, id)
+        return job, [msgspec.Raw(each.result) for each in found]
+
+    async def page(self, tenant: str, limit: int, before: str | None = None) -> list[Job]:
+        """At most `limit` jobs of a tenant, the latest first."""
+        found = await self._serving.jobs.list(tenant, limit, before=before)
+        return [self._shown(each) for each in found]
+
+    async def cancel(self, tenant: str, id: str) -> Job:
+        """Stop the work on a job; what was done stays done.
+
+        Raises:
+            Refusal: the tenant has no such job.
+        """
+        now = self._serving.now()
+        job = self._known(await self._serving.jobs.end(tenant, id, "cancelled", now), id)
+        if (task := self._cancel(tenant, id)) is not None:
+            await asyncio.wait({task})
+        return self._shown(job)
+
+    async def ended(self, tenant: str, id: str) -> None:
+        """Wait until this server does not work on a job any more."""
+        if (task := self._tasks.get((tenant, id))) is not None:
+            await asyncio.wait({task})
 
     async def stop(self) -> None:
-        """Cancel all jobs."""
-        for own in self._jobs.values():
-            for job in own.values():
-                await job.cancel()
+        """Interrupt all jobs of this server."""
+        tasks = [*self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _known(self, job: StoredJob | None, id: str) -> StoredJob:
+        if job is None:
+            raise Refusal(404, f"Unknown job {id!r}.", "TURNLOOM-UNKNOWN-JOB")
+        return job
+
+    def _status(self, job: StoredJob) -> JobStatus:
+        is_silent = self._serving.now() - job.alive > SILENCE
+        return "interrupted" if job.status == RUNNING and is_silent else job.status
+
+    def _shown(self, job: StoredJob) -> Job:
+        """The job as clients see it."""
+        status = self._status(job)
+        until = self._serving.now() if status == RUNNING else job.alive
+        return Job(
+            job.id,
+            job.kind,
+            status,
+            job.total,
+            done=job.done,
+            by=job.by,
+            seconds=round(max((until - job.begun).total_seconds(), 0.0), 3),
+            problem=msgspec.json.decode(job.problem, type=Problem) if job.problem else None,
+        )

@@ -15,6 +15,7 @@ from turnloom.flow.ports import Results
 from turnloom.flow.spec.nodes import StepNode
 from turnloom.guards.ports import BeliefStore
 from turnloom.guards.spec import Guards
+from turnloom.jobs.ports import JobStore
 from turnloom.kernel.values import preview
 from turnloom.log.ports import Clock, EventLog
 from turnloom.runtime.ports import (
@@ -98,8 +99,8 @@ DOORS: dict[str, Door] = {
 # Ports of a store. The optional ones may be missing; features that need them are then refused.
 # `clock` is for stores shared by several machines; `verifier` checks stored logs; `pruner` removes
 # runs, and `removals` is the record of that; `tenants` lists tenants; `copies` copies whole runs;
-# `migrator` updates the schema; `keys`, `audit`, `feedback` and `schedules` stand beside runs;
-# `backlog` finds runs whose wake was missed.
+# `migrator` updates the schema; `keys`, `audit`, `feedback`, `schedules` and `jobs` stand beside
+# runs; `backlog` finds runs whose wake was missed.
 STORE_PORTS: dict[str, type] = {
     "log": EventLog,
     "inbox": Inbox,
@@ -120,10 +121,11 @@ STORE_PORTS: dict[str, type] = {
     "audit": Audit,
     "feedback": FeedbackStore,
     "schedules": ScheduleStore,
+    "jobs": JobStore,
     "backlog": Backlog,
 }
 # Ports that keep data of persons outside of runs, if they are a `PersonalData`.
-PERSONAL_PORTS = ("results", "feedback")
+PERSONAL_PORTS = ("results", "feedback", "jobs")
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 
 

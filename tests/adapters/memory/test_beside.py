@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager
 from turnloom.access.ports import Audit, Keys
 from turnloom.adapters.memory import MemoryStore
 from turnloom.feedback.ports import FeedbackStore
+from turnloom.jobs.ports import JobStore
 from turnloom.log.ports import EventLog
 from turnloom.schedules.ports import ScheduleStore
 from turnloom.testing.contracts import (
     CODEC,
     AuditContract,
     FeedbackContract,
+    JobsContract,
     KeysContract,
     SchedulesContract,
 )
@@ -40,3 +42,9 @@ class TestSchedules(SchedulesContract):
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[ScheduleStore, None]:
         yield MemoryStore(CODEC).schedules
+
+
+class TestJobs(JobsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[JobStore, None]:
+        yield MemoryStore(CODEC).jobs

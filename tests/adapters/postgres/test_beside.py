@@ -8,12 +8,14 @@ import pytest
 from turnloom.access.ports import Audit, Keys
 from turnloom.adapters.postgres import PostgresStore
 from turnloom.feedback.ports import FeedbackStore
+from turnloom.jobs.ports import JobStore
 from turnloom.log.ports import EventLog
 from turnloom.schedules.ports import ScheduleStore
 from turnloom.testing.contracts import (
     CODEC,
     AuditContract,
     FeedbackContract,
+    JobsContract,
     KeysContract,
     SchedulesContract,
 )
@@ -65,3 +67,10 @@ class TestSchedules(_Fresh, SchedulesContract):
     async def fresh(self) -> AsyncGenerator[ScheduleStore, None]:
         async with self.store() as store:
             yield store.schedules
+
+
+class TestJobs(_Fresh, JobsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[JobStore, None]:
+        async with self.store() as store:
+            yield store.jobs

@@ -8,12 +8,14 @@ from pathlib import Path
 from turnloom.access.ports import Audit, Keys
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.feedback.ports import FeedbackStore
+from turnloom.jobs.ports import JobStore
 from turnloom.log.ports import EventLog
 from turnloom.schedules.ports import ScheduleStore
 from turnloom.testing.contracts import (
     CODEC,
     AuditContract,
     FeedbackContract,
+    JobsContract,
     KeysContract,
     SchedulesContract,
 )
@@ -55,3 +57,10 @@ class TestSchedules(SchedulesContract):
     async def fresh(self) -> AsyncGenerator[ScheduleStore, None]:
         async with fresh_store() as store:
             yield store.schedules
+
+
+class TestJobs(JobsContract):
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[JobStore, None]:
+        async with fresh_store() as store:
+            yield store.jobs

@@ -19,6 +19,7 @@ from turnloom.testing.contracts.events import check_filters, write_runs
 from turnloom.testing.contracts.facts import CODEC, TENANT, events, key, started
 
 # What takes a file back to the schema before.
+TO_15 = "DROP TABLE jobs; DROP TABLE job_results; PRAGMA user_version = 15;"
 TO_14 = """
     DROP TABLE api_keys; DROP TABLE audit; DROP TABLE feedback; DROP TABLE firings;
     DROP TABLE planned_starts; PRAGMA user_version = 14;
@@ -41,10 +42,11 @@ TO_11 = """
     PRAGMA user_version = 11;
 """
 EARLIER = {
-    14: TO_14,
-    13: TO_14 + TO_13,
-    12: TO_14 + TO_13 + TO_12,
-    11: TO_14 + TO_13 + TO_12 + TO_11,
+    15: TO_15,
+    14: TO_15 + TO_14,
+    13: TO_15 + TO_14 + TO_13,
+    12: TO_15 + TO_14 + TO_13 + TO_12,
+    11: TO_15 + TO_14 + TO_13 + TO_12 + TO_11,
 }
 
 
@@ -132,7 +134,7 @@ async def test_a_step_that_fails_leaves_those_before(tmp_path: Path) -> None:
     assert version_of(path) == 13
     with closing(sqlite3.connect(path)) as file:
         file.execute("DROP TABLE removals")
-    assert await migrated(path) == [14, 15]
+    assert await migrated(path) == [14, 15, 16]
 
 
 KILLED = """
@@ -155,6 +157,6 @@ async def test_a_kill_in_between_is_repaired_by_another_call(tmp_path: Path) -> 
     for version in (12, 13):
         await anyio.run_process([sys.executable, "-c", KILLED, str(path)], check=False)
         assert version_of(path) == version
-    assert await migrated(path) == [14, 15]
+    assert await migrated(path) == [14, 15, 16]
     async with aclosing(SqliteStore(path, CODEC)) as store:
         await check_filters(store.log)

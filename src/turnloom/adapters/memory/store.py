@@ -16,6 +16,7 @@ from turnloom.adapters.memory.beside import (
     MemorySchedules,
 )
 from turnloom.adapters.memory.index import MemoryIndex
+from turnloom.adapters.memory.jobs import MemoryJobs
 from turnloom.adapters.memory.keeping import (
     MemoryCopies,
     MemoryPruner,
@@ -369,12 +370,13 @@ class MemoryStore:
         self.audit = MemoryAudit(self.log.check_open)
         self.feedback = MemoryFeedback(self.log)
         self.schedules = MemorySchedules(self.log.check_open)
+        self.jobs = MemoryJobs(self.log.check_open)
         self.removals = MemoryRemovals(self.log)
         self.pruner = MemoryPruner(
             self.log,
             index,
             self.removals,
-            (self.inbox.remove, self.snapshots.remove, self.feedback.remove),
+            (self.inbox.remove, self.snapshots.remove, self.feedback.remove, self.jobs.remove),
         )
         self.tenants = MemoryTenants(self.log)
         self.copies = MemoryCopies(self.log)

@@ -13,6 +13,7 @@ from turnloom.adapters.postgres.claims import PostgresClaims
 from turnloom.adapters.postgres.clock import PostgresClock
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.inbox import PostgresInbox
+from turnloom.adapters.postgres.jobs import PostgresJobs
 from turnloom.adapters.postgres.keeping import (
     PostgresCopies,
     PostgresMigrator,
@@ -66,6 +67,7 @@ class PostgresStore:
         self.audit = PostgresAudit(self._database)
         self.feedback = PostgresFeedback(self._database)
         self.schedules = PostgresSchedules(self._database)
+        self.jobs = PostgresJobs(self._database)
         self.pruner = PostgresPruner(self._database)
         self.verifier = PostgresVerifier(self._database, codec)
         self.removals = PostgresRemovals(self._database)

@@ -204,6 +204,7 @@ REMOVE_BY_RUN = (
     "DELETE FROM turnloom_claims WHERE tenant = %s AND run = %s",
     "DELETE FROM turnloom_observations WHERE tenant = %s AND run = %s",
     "DELETE FROM turnloom_feedback WHERE tenant = %s AND run = %s",
+    "DELETE FROM turnloom_job_results WHERE tenant = %s AND run = %s",
 )
 
 EVIDENCE_OF = """

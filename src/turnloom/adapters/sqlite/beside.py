@@ -22,7 +22,7 @@ T = TypeVar("T")
 _END = 2**62
 
 
-class _Write(StoreWrite[T]):
+class Change(StoreWrite[T]):
     """A change that one function makes."""
 
     __slots__ = ("_change",)
@@ -32,12 +32,13 @@ class _Write(StoreWrite[T]):
         self._change = change
 
     def apply(self, writer: Writer) -> T:
+        """Call the function."""
         return self._change(writer)
 
 
 async def _count(database: DatabaseFile, query: str, *values: Any) -> int:
     """Execute a statement, and return how many rows it changed."""
-    return await database.write(_Write(lambda writer: writer.execute(query, values).rowcount))
+    return await database.write(Change(lambda writer: writer.execute(query, values).rowcount))
 
 
 def _micros(at: datetime | None) -> int | None:
@@ -110,7 +111,7 @@ class SqliteKeys:
             found = writer.execute(queries.KEY_OF, (tenant, id)).fetchone()
             return None if found is None else _key(found)
 
-        return await self._database.write(_Write(revoke))
+        return await self._database.write(Change(revoke))
 
     async def touch(self, tenant: str, id: str, at: datetime) -> None:
         """Note a use of a key; an earlier one changes nothing."""
@@ -160,7 +161,7 @@ class SqliteAudit:
         def add(writer: Writer) -> int:
             return writer.execute(queries.ADD_ENTRY, values).fetchall()[0][0]
 
-        return await self._database.write(_Write(add))
+        return await self._database.write(Change(add))
 
     async def entries(
         self,
@@ -227,7 +228,7 @@ class SqliteFeedback:
             writer.execute(queries.DROP_FEEDBACK, place)
             writer.execute(queries.ADD_FEEDBACK, (*place, *values))
 
-        await self._database.write(_Write(give))
+        await self._database.write(Change(give))
 
     async def of_run(self, run: RunKey) -> Sequence[Feedback]:
         """The feedback on a run, oldest first.

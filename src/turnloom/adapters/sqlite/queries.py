@@ -8,7 +8,7 @@ writers cache them, and `ids` stores those of long runs up to a position.
 
 # Marks a file as a store ("LOOM"), and the version of its schema: the last one of `schema/`.
 APPLICATION = 0x4C4F4F4D
-VERSION = 15
+VERSION = 16
 
 APPLICATION_ID = "PRAGMA application_id"
 USER_VERSION = "PRAGMA user_version"
@@ -239,7 +239,10 @@ REMOVE_BY_NUMBER = (
 )
 REMOVE_BY_RUN = tuple(
     f"DELETE FROM {table} WHERE tenant = ? AND run = ?"
-    for table in ("consumptions", "snapshots", "inbox", "claims", "observations", "feedback")
+    for table in (
+        *("consumptions", "snapshots", "inbox", "claims", "observations"),
+        *("feedback", "job_results"),
+    )
 )
 
 KEEP_PLAN = "INSERT OR REPLACE INTO plans VALUES (?, ?, ?)"

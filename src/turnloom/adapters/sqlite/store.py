@@ -12,6 +12,7 @@ from turnloom.adapters.sqlite.beside import (
 from turnloom.adapters.sqlite.claims import SqliteClaims
 from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import SqliteInbox
+from turnloom.adapters.sqlite.jobs import SqliteJobs
 from turnloom.adapters.sqlite.keeping import (
     SqliteCopies,
     SqliteMigrator,
@@ -67,6 +68,7 @@ class SqliteStore:
         self.audit = SqliteAudit(self._database)
         self.feedback = SqliteFeedback(self._database)
         self.schedules = SqliteSchedules(self._database)
+        self.jobs = SqliteJobs(self._database)
         self.pruner = SqlitePruner(self._database, patience)
         self.verifier = SqliteVerifier(self._database, self._readers, codec)
         self.removals = SqliteRemovals(self._database)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from turnloom.app.view import LoomView
 from turnloom.errors import TurnloomError, UsageError
-from turnloom.explain.spec.backtest import Backtest, RefusedBacktest
-from turnloom.server.context import State, View
+from turnloom.explain.spec.backtest import Backtest
+from turnloom.server.context import Limit, State, View
 from turnloom.server.jobs import Job
 from turnloom.server.problems import Problem, problem_of
 from turnloom.server.replies import replies, reply
@@ -23,11 +23,15 @@ JobId = Annotated[str, Path(description="The id of a job.", max_length=100)]
 # The most runs of a job.
 MOST = 1000
 
+# The kinds of jobs.
+BACKTEST, RETRY = "backtest", "retry"
 
-class JobList(msgspec.Struct, frozen=True):
-    """Jobs, the latest first."""
+
+class JobPage(msgspec.Struct, frozen=True):
+    """Jobs, the latest first. `next` is the cursor of the next page."""
 
     items: list[Job]
+    next: str | None = None
 
 
 class RetriedRun(msgspec.Struct, frozen=True):
@@ -65,11 +69,17 @@ class RetryManyBody(ChosenRuns):
     tools: str | None = None
 
 
-@router.get("/jobs", operation_id="list_jobs", summary="List jobs", **replies.of(JobList))
-async def list_jobs(view: View, state: State) -> Response:
-    """The jobs of this server."""
+@router.get("/jobs", operation_id="list_jobs", summary="List jobs", **replies.of(JobPage))
+async def list_jobs(
+    view: View,
+    state: State,
+    limit: Limit = 50,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
+) -> Response:
+    """The jobs of the tenant; the latest 100 are kept."""
     view.principal.need("explain")
-    return reply(JobList(state.jobs.all(view.principal.app_id)))
+    found = await state.jobs.page(view.principal.app_id, limit, cursor)
+    return reply(JobPage(found, found[-1].id if len(found) == limit else None))
 
 
 @router.post(
@@ -89,7 +99,7 @@ async def start_backtest(view: View, state: State, body: BacktestBody) -> Respon
     async def work(run: str) -> Backtest:
         return await view.history.backtest(edited, [run])
 
-    return _begun(view, state, "backtest", runs, work=work, name=body.workflow)
+    return await _begun(view, state, BACKTEST, runs, work=work, name=body.workflow)
 
 
 @router.post(
@@ -115,14 +125,14 @@ async def start_retry(view: View, state: State, body: RetryManyBody) -> Response
         except TurnloomError as error:
             return RetriedRun(run, problem=problem_of(error))
 
-    return _begun(view, state, "retry", runs, work=work)
+    return await _begun(view, state, RETRY, runs, work=work)
 
 
 @router.get("/jobs/{id}", operation_id="read_job", summary="Read a job", **replies.of(Job))
 async def read_job(id: JobId, view: View, state: State) -> Response:
     """How a job stands."""
     view.principal.need("explain")
-    return reply(state.jobs.find(view.principal.app_id, id).shown())
+    return reply(await state.jobs.find(view.principal.app_id, id))
 
 
 @router.get(
@@ -134,10 +144,8 @@ async def read_job(id: JobId, view: View, state: State) -> Response:
 async def read_job_result(id: JobId, view: View, state: State) -> Response:
     """The result of a job: of the runs that are done."""
     view.principal.need("explain")
-    job = state.jobs.find(view.principal.app_id, id)
-    if job.shown().kind == "retry":
-        return reply(RetryReport([*job.results]))
-    return reply(_joined(job.results, job.name))
+    job, found = await state.jobs.results(view.principal.app_id, id)
+    return reply({"runs": found} if job.kind == RETRY else _joined(found, job.name))
 
 
 @router.post(
@@ -146,18 +154,15 @@ async def read_job_result(id: JobId, view: View, state: State) -> Response:
 async def cancel_job(id: JobId, view: View, state: State) -> Response:
     """Stop a job; what was done stays done."""
     view.principal.need("explain")
-    job = state.jobs.find(view.principal.app_id, id)
-    await job.cancel()
-    return reply(job.shown())
+    return reply(await state.jobs.cancel(view.principal.app_id, id))
 
 
-def _begun(
+async def _begun(
     view: LoomView, state: State, kind: str, runs: Sequence[str], work: Any, name: str = ""
 ) -> Response:
     who = view.principal
-    job = state.jobs.start(who.app_id, kind, who.user_id, runs, work=work, name=name)
-    shown = job.shown()
-    return reply(shown, 202, {"Location": f"/api/v1/jobs/{shown.id}"})
+    job = await state.jobs.start(who.app_id, kind, who.user_id, runs, work=work, name=name)
+    return reply(job, 202, {"Location": f"/api/v1/jobs/{job.id}"})
 
 
 async def _chosen(view: LoomView, body: ChosenRuns, which: dict[str, Any]) -> Sequence[str]:
@@ -173,9 +178,16 @@ async def _chosen(view: LoomView, body: ChosenRuns, which: dict[str, Any]) -> Se
     return [each.run for each in await view.runs(body.last or MOST, **which)]
 
 
-def _joined(found: Sequence[Backtest], name: str) -> Backtest:
-    refused: list[RefusedBacktest] = []
-    for each in found:
-        refused += each.refused
-    runs = tuple(run for each in found for run in each.runs)
-    return Backtest(name, runs, tuple(refused))
+class _StoredBacktest(msgspec.Struct):
+    """A backtest as it was stored."""
+
+    runs: list[msgspec.Raw]
+    refused: list[msgspec.Raw]
+
+
+def _joined(found: Sequence[msgspec.Raw], name: str) -> dict[str, Any]:
+    """One backtest of several."""
+    parts = [msgspec.json.decode(each, type=_StoredBacktest) for each in found]
+    runs = [run for each in parts for run in each.runs]
+    refused = [run for each in parts for run in each.refused]
+    return {"definition": name, "runs": runs, "refused": refused}

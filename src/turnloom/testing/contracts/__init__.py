@@ -36,6 +36,7 @@ from turnloom.testing.contracts.engines import EngineContract
 from turnloom.testing.contracts.events import EventLogContract
 from turnloom.testing.contracts.facts import CODEC, Measured, Noted, event, events, refused, until
 from turnloom.testing.contracts.inbox import InboxContract
+from turnloom.testing.contracts.jobs import JobsContract
 from turnloom.testing.contracts.keeping import (
     CopiesContract,
     MigratorContract,
@@ -80,6 +81,7 @@ __all__ = [
     "FenceContract",
     "FollowingContract",
     "InboxContract",
+    "JobsContract",
     "KeysContract",
     "Measured",
     "MigratorContract",

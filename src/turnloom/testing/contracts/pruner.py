@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.spec import FilterConfig, Reader
+from turnloom.jobs.ports import JobStore
+from turnloom.jobs.spec import JobResult, StoredJob
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Event, Fact
 from turnloom.runtime.ports import Pruner, Store
@@ -68,6 +70,22 @@ class PrunerContract:
             await pruner.compact()
             await _run(store, "a", RunFinished())
             assert len(await store.log.read(key("a"))) == 1
+
+    async def test_what_jobs_say_about_a_run_is_removed_with_it(self) -> None:
+        """Removing a run removes the results of jobs about it, if the store has `jobs`."""
+        async with self.fresh() as store:
+            jobs: JobStore | None = getattr(store, "jobs", None)
+            for tenant in (TENANT, OTHER) if jobs is not None else ():
+                assert jobs is not None
+                await jobs.add(tenant, StoredJob("j", "retry", "ann", 2, BEGINNING, BEGINNING))
+                for number, run in enumerate(("a", "b"), 1):
+                    await _run(store, run, RunFinished(), tenant=tenant)
+                    found = JobResult(number, run, b"{}")
+                    await jobs.advance(tenant, "j", BEGINNING, found)
+            assert await _pruner(store).remove(key("a")) or jobs is None
+            if jobs is not None:
+                assert [each.run for each in await jobs.results(TENANT, "j")] == ["b"]
+                assert [each.run for each in await jobs.results(OTHER, "j")] == ["a", "b"]
 
     async def test_an_unfinished_run_stays(self) -> None:
         """A run that has not ended cannot be removed."""

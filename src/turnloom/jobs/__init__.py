@@ -1,0 +1,1 @@
+"""Work on many runs, kept beside the runs."""
