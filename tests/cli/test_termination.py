@@ -89,9 +89,7 @@ def test_a_process_in_the_background_ends_as_well(
     assert (tmp_path / "tidied").exists()
 
 
-def test_it_ends_wherever_the_signal_meets_it(
-    turnloom: Call, tmp_path: Path, program: str
-) -> None:
+def test_it_ends_wherever_the_signal_meets_it(turnloom: Call, tmp_path: Path, program: str) -> None:
     """Also in a finalizer, whose errors are lost."""
     script = f"""
         trap '' INT

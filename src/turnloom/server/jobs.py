@@ -72,7 +72,9 @@ class Jobs:
         for old in known[KEPT - 1 :]:
             if self._status(old) != RUNNING:
                 await store.drop(tenant, old.id)
-        job = StoredJob(self._serving.new_id(), kind, by, len(runs), now, now, name=name)
+        job = StoredJob(
+            self._serving.new_id(), kind, by, len(runs), begun=now, alive=now, name=name
+        )
         await store.add(tenant, job)
         task = asyncio.create_task(self._perform(tenant, job.id, runs, work))
         self._tasks[tenant, job.id] = task
@@ -104,7 +106,7 @@ class Jobs:
         finally:
             beating.cancel()
             with anyio.move_on_after(GRACE, shield=True), suppress(TurnloomError):
-                await store.end(tenant, id, status, now(), found)
+                await store.end(tenant, id, status, now(), problem=found)
 
     async def _beat(self, tenant: str, id: str) -> None:
         """Give signs of life; stop the work on a job that was ended elsewhere."""

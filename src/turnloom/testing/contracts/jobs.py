@@ -13,7 +13,7 @@ from turnloom.testing.contracts.facts import OTHER, TENANT
 
 def job(id: str, by: str = "ann") -> StoredJob:
     """A job on three runs that has just begun."""
-    return StoredJob(id, "retry", by, 3, NOON, NOON, name=ODD)
+    return StoredJob(id, "retry", by, 3, begun=NOON, alive=NOON, name=ODD)
 
 
 def result(number: int, run: str = "a") -> JobResult:
@@ -65,7 +65,7 @@ class JobsContract:
         async with self.fresh() as jobs:
             await jobs.add(TENANT, job("a"))
             await jobs.advance(TENANT, "a", NOON, result(1))
-            ended = await jobs.end(TENANT, "a", "failed", NOON + MINUTE, ODD)
+            ended = await jobs.end(TENANT, "a", "failed", NOON + MINUTE, problem=ODD)
             assert ended is not None
             assert (ended.status, ended.problem, ended.done) == ("failed", ODD, 1)
             assert ended.alive == NOON + MINUTE

@@ -77,7 +77,8 @@ class PrunerContract:
             jobs: JobStore | None = getattr(store, "jobs", None)
             for tenant in (TENANT, OTHER) if jobs is not None else ():
                 assert jobs is not None
-                await jobs.add(tenant, StoredJob("j", "retry", "ann", 2, BEGINNING, BEGINNING))
+                job = StoredJob("j", "retry", "ann", 2, begun=BEGINNING, alive=BEGINNING)
+                await jobs.add(tenant, job)
                 for number, run in enumerate(("a", "b"), 1):
                     await _run(store, run, RunFinished(), tenant=tenant)
                     found = JobResult(number, run, b"{}")
