@@ -87,9 +87,8 @@ web-types: $(STAMP) web/node_modules/.ready
 	@$(BIN)/python -c 'import json; from turnloom.server.api import openapi; print(json.dumps(openapi()))' > web/openapi.json
 	@$(NPM) run --silent types
 
-# Not `npm ci`: it refuses a lock that lacks the builds of packages for other systems.
 web/node_modules/.ready: web/package-lock.json | $(STAMP)
-	@$(NPM) install --no-save --loglevel=error --no-audit --no-fund
+	@$(NPM) ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
 bench: $(STAMP)
