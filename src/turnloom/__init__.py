@@ -177,6 +177,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.timeline import Timeline as Timeline
     from turnloom.explain.spec.turn import TurnExplained as TurnExplained
     from turnloom.explain.spec.variable import VariableExplained as VariableExplained
+    from turnloom.explain.spec.what_if import WhatIf as WhatIf
     from turnloom.feedback.spec import Feedback as Feedback
     from turnloom.flow.logic.flows import Flow as Flow
     from turnloom.flow.logic.flows import FlowSettings as FlowSettings
@@ -429,6 +430,7 @@ _NAMES = {
     "turnloom.explain.spec.timeline": ("Timeline",),
     "turnloom.explain.spec.turn": ("TurnExplained",),
     "turnloom.explain.spec.variable": ("VariableExplained",),
+    "turnloom.explain.spec.what_if": ("WhatIf",),
     "turnloom.flow.logic.flows": (
         "Flow",
         "FlowSettings",

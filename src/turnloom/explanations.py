@@ -88,6 +88,7 @@ from turnloom.explain.spec.variable import (
     VariableChange,
     VariableExplained,
 )
+from turnloom.explain.spec.what_if import ChangedSegment, WhatIf
 
 __all__ = [
     "Backtest",
@@ -166,6 +167,8 @@ __all__ = [
     "FailedProviderEntry",
     "MissedWriteEntry",
     "VariableExplained",
+    "WhatIf",
+    "ChangedSegment",
     "VariableValue",
     "WeighedRule",
     "WakeReason",

@@ -445,6 +445,8 @@ async def explained(app: t.Loom, run: str) -> None:
     assert await explain.turn(run, 1, agent=turn.agent) == turn
     assert_type(await explain.diff(run, 1, 1, other_run=run, agent=turn.agent), t.TurnDiff)
     assert_type(await explain.blame(run, "no such text"), t.BlameExplained)
+    with suppress(t.UsageError):
+        assert_type(await explain.what_if(run, 1, 1, 0.5), t.WhatIf)
     timeline = await explain.timeline(run)
     assert_type(timeline, t.Timeline)
     assert_type(await explain.page(run), str)

@@ -17,6 +17,7 @@ from tests.support.sites import ROOT, Site, Visit, browsing, serving, visiting
 
 Visitor = Callable[..., Visit]
 FOLDERS = Path(__file__).parent / "folders"
+HANDBOOK = Path(__file__).parent / "handbook"
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,13 @@ class Told:
     review: str
     orders: str
     marathon: str
+    advice: str
 
 
 def furnish(folder: Path) -> None:
     """Put the workflows into a folder that the site serves."""
     shutil.copytree(ROOT / "workflows", folder / "workflows")
+    shutil.copytree(ROOT / "docs/snippets/Advice", folder / "workflows/Advice")
     for each in FOLDERS.iterdir():
         shutil.copytree(each, folder / "workflows" / each.name)
 
@@ -52,9 +55,11 @@ def told(site: Site) -> Told:
         subprocess.run(program, cwd=site.folder, env=site.environment, check=True, stdout=-3)
     site.turnloom("run", "workflows/Interview", "--quiet")
     site.turnloom("run", str(marathon(site.folder, 300)), "--quiet")
+    site.turnloom("ingest", str(HANDBOOK), "--collection", "handbook")
+    site.turnloom("run", "workflows/Advice", "--quiet")
     listed = json.loads(site.turnloom("runs", "--json"))
     ids = {each["workflow"]: each["run"] for each in reversed(listed)}  # the latest of each
-    names = ("Interview", "research", "review", "orders", "Marathon")
+    names = ("Interview", "research", "review", "orders", "Marathon", "Advice")
     return Told(*(ids[name] for name in names))
 
 

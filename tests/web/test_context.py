@@ -103,12 +103,33 @@ def test_what_was_left_out_is_grouped_and_opens(visit: Visitor, told: Told) -> N
     left = page.get_by_role("region", name="Left out")
     expect(left.locator(".group")).to_have_count(2)
     expect(left.locator(".group").first.locator("li")).to_have_count(6)
-    left.get_by_role("button", name="What if").click()
-    left.get_by_role("spinbutton").fill("0.1")
-    expect(left.locator("output")).to_contain_text("#")
     left.locator("li button").first.click()
     expect(page.locator("#card blockquote")).to_be_visible()
     expect(page).to_have_url(re.compile("piece=out"))
+
+
+def test_what_if_decides_the_turn_again_within_its_budget(visit: Visitor, told: Told) -> None:
+    shown = visit()
+    page = shown.open(f"/runs/{told.advice}/context?turn=1")
+    left = page.get_by_role("region", name="Left out")
+    left.get_by_role("button", name="What if 0.15?").click()
+    expect(left.locator("output")).to_contain_text("The same prompt of 45 tokens")
+    left.get_by_role("spinbutton").fill("0.9")
+    expect(left.locator("output del")).to_have_text("− vacation.md#0")
+    expect(left.locator("output")).to_contain_text("Another prompt of 30 tokens, 15 fewer")
+    expect(left.locator("output")).to_contain_text("certain")
+    command = left.locator("output").get_by_role("button", name="Copy as command")
+    expect(command).to_have_attribute("title", re.compile("--turn 1 --what-if 6=0.9"))
+    left.get_by_role("spinbutton").fill("7")
+    expect(left.locator("output")).to_have_count(0)
+    assert shown.violations() == []
+
+
+def test_what_if_says_why_a_turn_cannot_be_decided_here(visit: Visitor, told: Told) -> None:
+    page = visit().open(f"/runs/{told.research}/context")
+    left = page.get_by_role("region", name="Left out")
+    left.get_by_role("button", name="What if").click()
+    expect(left.locator("output")).to_contain_text("which this program does not declare")
 
 
 def test_flows_and_failed_runs_are_explained_too(visit: Visitor, told: Told) -> None:
@@ -136,6 +157,7 @@ def test_live_the_strip_grows_and_the_selection_stays(visit: Visitor, site: Site
     expect(page.locator(".column")).to_have_count(4)
     expect(page.locator(".pill")).to_have_text("finished")
     assert page.url == address
+    expect(page.locator(".head")).to_contain_text("Billed: 4,901, of which 3,900 cached.")
     expect(page.get_by_role("heading", level=1)).to_contain_text("turn 1")
 
 

@@ -91,7 +91,10 @@ class Request:
 @dataclass(frozen=True)
 class Usage:
     input_tokens: int | None = None
-    output_tokens: int | None = None
+    output_tokens: int | None = ...
+    cache_read_tokens: int | None = ...
+    cache_write_tokens: int | None = ...
+    reasoning_tokens: int | None = None
 
 @dataclass(frozen=True)
 class Response:

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { leftOutGroups, shortName, whatIf } from '../src/context/leftOut';
+import { leftOutGroups, shortName, whyOut } from '../src/context/leftOut';
 
 const below = (name: string, score: number) => ({
   origin: `context[1] from_retrieval(library): ${name}`,
@@ -38,12 +38,16 @@ test('names without the place of their declaration', () => {
   expect(shortName('context[1] from_retrieval(library): bees.md#1')).toBe('bees.md#1');
 });
 
-test('another threshold, within top_k', () => {
-  const results = [
-    { name: 'a', score: 0.4 },
-    { name: 'b', score: 0.19 },
-    { name: 'c', score: 0.17 },
-  ];
-  expect(whatIf(results, 0.2, 2).map((each) => each.name)).toEqual(['a']);
-  expect(whatIf(results, 0.15, 2).map((each) => each.name)).toEqual(['a', 'b']);
+test('two thresholds are two groups', () => {
+  const other = { ...below('tides.md#0', 0.6), detail: 'score 0.6 is below 0.7' };
+  const groups = leftOutGroups([below('bees.md#1', 0.14), other]);
+  expect(groups.map((each) => each.threshold)).toEqual([0.2, 0.7]);
+});
+
+test('why one thing was left out', () => {
+  expect(whyOut(below('bees.md#1', 0.14))).toBe('its score 0.14 was below 0.2');
+  expect(whyOut({ origin: 'x', reason: 'filtered', detail: 'beyond top_k=2' })).toBe(
+    'beyond top_k=2',
+  );
+  expect(whyOut({ origin: 'x', reason: 'over_budget', detail: '71 characters' })).toContain('71');
 });

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.timeline import Timeline
     from turnloom.explain.spec.turn import TurnExplained
     from turnloom.explain.spec.variable import VariableExplained
+    from turnloom.explain.spec.what_if import WhatIf
     from turnloom.log.spec import Event
     from turnloom.wiring import Parts
 
@@ -85,6 +86,45 @@ class Explanations:
         else:
             old = find_turn(before.events, as_count(against, "`against`"), of).data.turn
         return await off_loop(partial(explain_diff, before, old, after, new))
+
+    async def what_if(
+        self,
+        run: str,
+        turn: int,
+        search: int,
+        min_relevance: float,
+        *,
+        app_id: str | None = None,
+    ) -> "WhatIf":
+        """Backtest a turn with another threshold of a search, which is the event `search`: what it
+        would have been shown. No model or tool is called, and nothing is stored.
+
+        Raises:
+            UnknownRun: there is no such run.
+            UsageError: there is no such turn or search, or the threshold is not from 0 to 1.
+            DefinitionError: the run's definition does not pass its check any more.
+            PlanChanged: this program declares another plan of its board or flow.
+            WorkflowGone: this program cannot restore it.
+        """
+        from turnloom.assembly.spec.retrieval import check_search
+        from turnloom.explain.logic.what_if import edited_threshold, explain_what_if, until_frame
+        from turnloom.log.logic import started_of
+        from turnloom.runtime.backtest.runs import backtest
+
+        check_search("?", 1, min_relevance)
+        events = until_frame(await self._standing(run, app_id), as_count(turn, "`turn`"))
+        edit = edited_threshold(events, as_count(search, "`search`"), min_relevance)
+        parts = self._parts()
+        loaded = await parts.definitions.restore(started_of(events))
+        found = await backtest(
+            loaded,
+            events,
+            parts.store.plans,
+            loaded,
+            has_components=bool(parts.world.components),
+            threshold=edit,
+        )
+        return explain_what_if(events, search, edit, found)
 
     async def variable(
         self, run: str, name: str, *, at: int | None = None, app_id: str | None = None

@@ -19,6 +19,7 @@ from turnloom.explain.spec.state import StateExplained
 from turnloom.explain.spec.timeline import COLUMNS, Timeline
 from turnloom.explain.spec.turn import ShownSegment, TurnExplained
 from turnloom.explain.spec.variable import FrameMention, VariableChange, VariableExplained, Write
+from turnloom.explain.spec.what_if import WhatIf
 
 _KINDS = {
     "instruction": "cyan",
@@ -236,6 +237,12 @@ def _timeline(found: Timeline, width: int) -> Iterator[RenderableType]:
     yield from lay_out(COLUMNS, found.rows, lambda row: row.cells, width)
 
 
+def _what_if(found: WhatIf, width: int) -> Iterator[RenderableType]:
+    yield _heading(found.headline)
+    for line in found.lines:
+        yield safe(line)
+
+
 _RENDERERS: Mapping[type, Callable[[Any, int], Iterator[RenderableType]]] = {
     VariableExplained: _variable,
     RouteExplained: _route,
@@ -245,6 +252,7 @@ _RENDERERS: Mapping[type, Callable[[Any, int], Iterator[RenderableType]]] = {
     Timeline: _timeline,
     TurnDiff: _diff,
     BlameExplained: _blame,
+    WhatIf: _what_if,
 }
 
 

@@ -16,6 +16,7 @@ import type {
   TurnExplained,
   VariableExplained,
   WaitingQuestion,
+  WhatIf,
 } from './explanations';
 import { problemOf, unreachable } from './problems';
 import { credentials } from './session';
@@ -117,6 +118,8 @@ export const api = {
     read<TurnExplained>(`${at(run)}/turns/${turn}`, {}, signal),
   diff: (run: string, turn: number, other: OtherTurn) =>
     read<TurnDiff>(`${at(run)}/turns/${turn}/diff`, { against: other.turn, other_run: other.run }),
+  whatIf: (run: string, turn: number, search: number, threshold: number, signal?: AbortSignal) =>
+    read<WhatIf>(`${at(run)}/turns/${turn}/what-if`, { search, min_relevance: threshold }, signal),
   variable: (run: string, name: string, seq?: number) =>
     read<VariableExplained>(`${at(run)}/variables/${encodeURIComponent(name)}`, { at: seq }),
   route: (run: string, seq: number) => read<RouteExplanation>(`${at(run)}/routes/${seq}`),

@@ -6,8 +6,7 @@ type Schemas = components['schemas'];
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** What a provider reports; `cached_tokens` are those that it read from its prompt cache. */
-export type Usage = Schemas['Usage'] & { cached_tokens?: number };
+export type Usage = Schemas['Usage'];
 
 export type ShownMessage = Schemas['ShownMessage'];
 export type ShownSegment = Schemas['ShownSegment'];
@@ -32,6 +31,7 @@ export type WordChange = Schemas['WordChange'];
 export type ChangeCause = Schemas['ChangeCause'];
 export type SegmentChange = Schemas['SegmentChange'];
 export type TurnDiff = Schemas['TurnDiff'];
+export type WhatIf = Schemas['WhatIf'];
 
 export type FailedPart = Schemas['FailedPart'];
 export type ChangedValue = Schemas['ChangedValue'];

@@ -129,6 +129,7 @@ function ShownTurn(props: ShownProps) {
         <aside aria-label="The selected piece, and what was left out">
           {(out !== undefined || !isNarrow) && card}
           <LeftOutList
+            run={run}
             withheld={call.frame.withheld}
             selected={selected}
             events={events}
@@ -262,8 +263,11 @@ function Head({ explained, call, move, command }: HeadProps) {
 function billed(usage: Usage, tokens: number, counter: string): string {
   const input = usage.input_tokens ?? 0;
   if (input === 0) return 'The engine reported no use of tokens.';
-  const cached =
-    usage.cached_tokens === undefined ? '' : `, of which ${number(usage.cached_tokens)} cached`;
+  const parts = [
+    usage.cached_tokens ? `${number(usage.cached_tokens)} cached` : '',
+    usage.cache_write_tokens ? `${number(usage.cache_write_tokens)} written to the cache` : '',
+  ].filter(Boolean);
+  const cached = parts.length === 0 ? '' : `, of which ${parts.join(' and ')}`;
   const gap = input - tokens;
   const said =
     gap === 0

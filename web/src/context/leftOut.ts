@@ -40,11 +40,17 @@ const ORDER = [
 export function leftOutGroups(withheld: readonly Withheld[]): LeftOutGroup[] {
   const byReason = new Map<string, Withheld[]>();
   for (const each of withheld) {
-    const key = each.reason === 'redacted' ? `redacted ${each.detail ?? ''}` : each.reason;
+    const key = `${each.reason} ${apart(each)}`;
     byReason.set(key, [...(byReason.get(key) ?? []), each]);
   }
   const rank = (reason: string) => (ORDER.indexOf(reason) + ORDER.length) % ORDER.length;
   return [...byReason.values()].map(groupOf).sort((a, b) => rank(a.reason) - rank(b.reason));
+}
+
+/** What sets entries of one reason apart: who redacted them, the threshold that they were below. */
+function apart({ reason, detail }: Withheld): string {
+  if (reason === 'redacted') return detail ?? '';
+  return reason === 'low_relevance' ? (SCORE.exec(detail ?? '')?.[2] ?? '') : '';
 }
 
 function groupOf(entries: readonly Withheld[]): LeftOutGroup {
@@ -100,6 +106,21 @@ const SENTENCES: Record<string, Say> = {
   empty: (entries) => `${counted(entries.length, 'source')} had nothing to show.`,
 };
 
+const WHY: Record<string, string> = {
+  over_budget: 'it did not fit the budget',
+  duplicate: 'it was shown already',
+  empty: 'there was nothing to show',
+};
+
+/** Why one thing was left out, as the end of a sentence. */
+export function whyOut({ reason, detail }: Withheld): string {
+  const score = SCORE.exec(detail ?? '');
+  if (score !== null) return `its score ${rounded(score[1] ?? '')} was below ${score[2] ?? ''}`;
+  const why = WHY[reason];
+  if (why === undefined) return detail === undefined || detail === '' ? reason : detail;
+  return detail === undefined || detail === '' ? why : `${why} (${detail})`;
+}
+
 function sentenceOf(reason: string, entries: readonly Withheld[]): string {
   const say = SENTENCES[reason];
   return (
@@ -113,17 +134,4 @@ export function shortName(origin: string): string {
   const [declared, ...rest] = origin.split(': ');
   if (rest.length > 0) return rest.join(': ');
   return (declared ?? origin).replace(/^context_variables\./, '');
-}
-
-export interface Scored {
-  name: string;
-  score: number;
-}
-
-/** Which results another threshold would have shown: at most `room` more, the best first. */
-export function whatIf(results: readonly Scored[], threshold: number, topK: number): Scored[] {
-  return [...results]
-    .sort((a, b) => b.score - a.score)
-    .filter((each) => each.score >= threshold)
-    .slice(0, topK);
 }

@@ -8,7 +8,7 @@ import { Link, useLocation, useSearch } from 'wouter';
 import { api } from '../api/client';
 import type { Timeline, TimelineRow } from '../api/explanations';
 import { Command } from '../shared/Copy';
-import { counted, duration, number } from '../shared/format';
+import { counted, duration, number, usedTokens } from '../shared/format';
 import { useKeys } from '../shared/keys';
 import { Empty, Failed, Loading } from '../shared/States';
 import type { RunViewProps } from '../shell/RunPage';
@@ -114,19 +114,13 @@ function Waterfall({
 }
 
 function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
-  const { usage } = timeline;
-  const used = (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0);
+  const used = usedTokens(timeline.usage);
   return (
     <header className="totals">
       <p>
         {timeline.turns > 0 && <>{counted(timeline.turns, 'turn')} and </>}
         {counted(timeline.events, 'event')} in {duration(timeline.seconds)}.{' '}
-        {used > 0 && (
-          <>
-            {number(usage.input_tokens ?? 0)} tokens in, {number(usage.output_tokens ?? 0)}{' '}
-            out.{' '}
-          </>
-        )}
+        {used !== '' && <>{used}. </>}
         {timeline.spent !== '' && <>Budget used: {timeline.spent}. </>}
         {timeline.parents.length > 0 && (
           <>

@@ -1,8 +1,8 @@
 /** The calls of models inside turns, as rows of the timeline. */
 
 import type { LogEvent } from '../api/events';
-import type { TimelineRow } from '../api/explanations';
-import { counted, number } from '../shared/format';
+import type { TimelineRow, Usage } from '../api/explanations';
+import { counted, usedTokens } from '../shared/format';
 
 interface ModelData {
   turn?: number;
@@ -10,7 +10,7 @@ interface ModelData {
   model?: string;
   error?: string;
   calls?: unknown[];
-  usage?: { input_tokens?: number; output_tokens?: number };
+  usage?: Usage;
 }
 
 /** The rows, and in each turn those of its model calls, where they began. */
@@ -88,10 +88,9 @@ function callsOf(events: readonly LogEvent[]): Call[] {
 }
 
 function noteOf({ error, calls, usage }: ModelData, retries: number): string {
-  const [taken, given] = [usage?.input_tokens ?? 0, usage?.output_tokens ?? 0];
   const notes = [
     error === undefined ? '' : `failed ${error}`,
-    taken + given > 0 ? `${number(taken)} tokens in, ${number(given)} out` : '',
+    usedTokens(usage),
     calls?.length ? counted(calls.length, 'tool call') : '',
     retries > 0 ? counted(retries, 'retry', 'retries') : '',
   ];

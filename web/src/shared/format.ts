@@ -57,6 +57,22 @@ export function oneLine(text: string, most = 120): string {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+interface Tokens {
+  input_tokens?: number;
+  output_tokens?: number;
+  cached_tokens?: number;
+  reasoning_tokens?: number;
+}
+
+/** The tokens that were used, as in `900 tokens in (700 cached), 40 out`; empty if none. */
+export function usedTokens(usage: Tokens | null | undefined): string {
+  const { input_tokens = 0, output_tokens = 0 } = usage ?? {};
+  if (input_tokens + output_tokens === 0) return '';
+  const cached = usage?.cached_tokens ? ` (${number(usage.cached_tokens)} cached)` : '';
+  const thought = usage?.reasoning_tokens ? ` (${number(usage.reasoning_tokens)} reasoning)` : '';
+  return `${number(input_tokens)} tokens in${cached}, ${number(output_tokens)} out${thought}`;
+}
+
 /** Names in a sentence: `a`, `a and b`, `a, b and c`. */
 export function listed(names: readonly string[]): string {
   const last = names.at(-1) ?? '';

@@ -141,7 +141,7 @@ class AskedModel(ModelConfig):
         if self._waiting is not None:
             self._waiting.deadline = anyio.current_time() + self._patience.timeout
         if isinstance(event, UsageEvent):
-            self._usage += usage_of(event.usage)
+            self._usage += usage_of(event)
         elif isinstance(event, ToolResultEvent):
             self._results[event.parent_id] = event
         # A partial output is of no use.

@@ -14,8 +14,8 @@ from ag2.events import (
     ToolErrorEvent,
     ToolResultEvent,
     ToolResultsEvent,
+    UsageEvent,
 )
-from ag2.events import Usage as Used
 from ag2.response import ResponseSchema
 from ag2.response.schema import RawSchema
 from ag2.tools.final.function_tool import FunctionDefinition, FunctionToolSchema
@@ -110,7 +110,7 @@ def answer_of(
     reason = ending.reason or response.finish_reason
     return Answer(
         text,
-        usage_of(response.usage),
+        usage_of(response),
         calls,
         output,
         model=model,
@@ -150,9 +150,24 @@ def has_invalid_arguments(call: ToolCallEvent) -> bool:
     return read_arguments(call.arguments).keys() == {UNREAD}
 
 
-def usage_of(used: Used) -> Usage:
-    """Token usage."""
-    return Usage(int(used.prompt_tokens or 0), int(used.completion_tokens or 0))
+def usage_of(spent: ModelResponse | UsageEvent) -> Usage:
+    """Token usage. AG2 keeps each provider's way to count: some count cached input or reasoning
+    apart."""
+    if isinstance(spent, UsageEvent) and spent.parts:
+        return sum(map(usage_of, spent.parts), Usage())
+    used = spent.usage
+    cached, written = int(used.cache_read_input_tokens or 0), used.cache_creation_input_tokens
+    usage = Usage(
+        int(used.prompt_tokens or 0),
+        int(used.completion_tokens or 0),
+        cached,
+        int(written or 0),
+        reasoning_tokens=int(used.thinking_tokens or 0),
+    )
+    return usage.joined(
+        cache_apart=spent.provider in ("anthropic", "bedrock"),
+        reasoning_apart=spent.provider == "google",
+    )
 
 
 def exchanges_of(

@@ -21,10 +21,11 @@ KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter", "function_cal
 
 
 class Endings:
-    """Notes how the answers of a wrapper's clients end; `last` is the last ending."""
+    """Notes how the answers of a wrapper's clients end, and what they used: clients drop the
+    details of a streamed answer's usage. `last` is the last ending."""
 
     def __init__(self, wrapper: OpenAIWrapper) -> None:
-        self.last = Ending()
+        self.last, self.usage = Ending(), None
         clients: list[Any] = getattr(wrapper, "_clients", [])
         for client in clients:
             if (inner := getattr(client, "_oai_client", None)) is not None:
@@ -33,7 +34,7 @@ class Endings:
 
     def _with_notes(self, create: Any) -> Any:
         def noted(*args: Any, **kwargs: Any) -> Any:
-            self.last = Ending()
+            self.last, self.usage = Ending(), None
             given = create(*args, **kwargs)
             return self._streamed(given) if kwargs.get("stream") else self._note(given)
 
@@ -46,6 +47,7 @@ class Endings:
     def _note(self, given: Any) -> Any:
         """Note the finish reason in a chunk or in a whole answer."""
         self.last.note(given)
+        self.usage = getattr(given, "usage", None) or self.usage
         for choice in getattr(given, "choices", None) or ():
             if choice.finish_reason and choice.finish_reason not in KNOWN_REASONS:
                 choice.finish_reason = "stop"
@@ -100,7 +102,8 @@ class Client:
             raise EngineError("The answer is truncated: it has no finish reason.")
         (message, *_) = self._wrapper.extract_text_or_completion_object(response)
         model = response.model or self._model
-        return Response(message, response.usage, model, self._endings.last)
+        usage = self._endings.usage or response.usage
+        return Response(message, usage, model, self._endings.last)
 
 
 def _is_finished(response: Any) -> bool:

@@ -124,7 +124,13 @@ def read_message(message: Any, names: Mapping[str, str]) -> tuple[str, tuple[Too
 def usage_of(response: Response) -> Usage:
     """The token usage of a response."""
     used = response.usage
-    return Usage(_tokens(used, "prompt_tokens"), _tokens(used, "completion_tokens"))
+    given, taken = _field(used, "prompt_tokens_details"), _field(used, "completion_tokens_details")
+    return Usage(
+        int(_field(used, "prompt_tokens") or 0),
+        int(_field(used, "completion_tokens") or 0),
+        cached_tokens=int(_field(given, "cached_tokens") or 0),
+        reasoning_tokens=int(_field(taken, "reasoning_tokens") or 0),
+    )
 
 
 def _call(call: Mapping[str, Any], tools: Mapping[str, str]) -> ToolCall:
@@ -141,7 +147,7 @@ def _data(message: Any) -> Mapping[str, Any]:
     return as_object(message) or message.model_dump()
 
 
-def _tokens(usage: Any, kind: str) -> int:
-    """The number of tokens of a kind; clients return mappings or models."""
+def _field(usage: Any, name: str) -> Any:
+    """A number of tokens, or details of one; clients return mappings or models."""
     given = as_object(usage)
-    return int((given.get(kind) if given is not None else getattr(usage, kind, None)) or 0)
+    return given.get(name) if given is not None else getattr(usage, name, None)

@@ -157,7 +157,9 @@ def _content(part: Part) -> TextPart | ToolCallPart | ToolResultPart:
             return ToolResultPart(id, (TextPart(text),), name)
 
 
-def answer_of(task: Task, names: Mapping[str, str], response: Response, ending: Ending) -> Answer:
+def answer_of(
+    task: Task, names: Mapping[str, str], model: str, response: Response, ending: Ending
+) -> Answer:
     """The answer in a response: text, tool calls and output."""
     tools = {plain: name for name, plain in names.items()}
     schemas = {tool.name: tool for tool in task.tools}
@@ -167,7 +169,7 @@ def answer_of(task: Task, names: Mapping[str, str], response: Response, ending: 
         for part in called
         for name in [tools.get(part.name, part.name)]
     )
-    text, usage = text_of(response), usage_of(response)
+    text, usage = text_of(response), usage_of(response, model)
     output = None if calls or task.output is None else given_output(task.output, text)
     refusal = ending.refusal or refusal_of(response)
     reason = ending.reason or response.finish_reason
@@ -194,9 +196,22 @@ def text_of(response: Response) -> str:
     return "".join(map(_words, response.message.parts))
 
 
-def usage_of(response: Response) -> Usage:
-    """The tokens that a response used."""
-    return Usage(response.usage.input_tokens or 0, response.usage.output_tokens or 0)
+def usage_of(response: Response, model: str) -> Usage:
+    """The tokens that a response used. DSPy keeps each provider's way to count: some count cached
+    input or reasoning apart."""
+    used = response.usage
+    provider = model.partition("/")[0]
+    usage = Usage(
+        used.input_tokens or 0,
+        used.output_tokens or 0,
+        used.cache_read_tokens or 0,
+        used.cache_write_tokens or 0,
+        reasoning_tokens=used.reasoning_tokens or 0,
+    )
+    return usage.joined(
+        cache_apart="anthropic" in provider,
+        reasoning_apart=provider in ("gemini", "vertex", "vertex-express", "xai"),
+    )
 
 
 def _words(part: Any) -> str:
@@ -274,7 +289,7 @@ class DSPyEngine:
             except (LMError, TimeoutError) as error:
                 tried = trying.statistics["attempt_number"]
                 raise failure(error, name, tried, self._patience) from error
-        return answer_of(task, names, *asked)
+        return answer_of(task, names, name, *asked)
 
     async def aclose(self) -> None:
         """Close the connections to providers."""

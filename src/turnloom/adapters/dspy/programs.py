@@ -13,6 +13,8 @@ from dspy import LM, Module, Prediction, context
 from dspy.lm15 import Message, Request, Response, TextPart
 from dspy.lm15 import Usage as Tokens
 from dspy.utils.exceptions import DSPyError, LMError
+from msgspec import convert
+from msgspec.structs import asdict
 from pydantic_core import to_jsonable_python
 
 from turnloom.adapters.dspy.engine import (
@@ -201,7 +203,7 @@ class RecordingEngine:
             request = replace(request, system=system)
         self.shown += filter(None, (_joined(request.system), *map(_text, request.messages)))
         given = await self._once(request)
-        usage = Usage(given["input_tokens"], given["output_tokens"])
+        usage = convert({key: given.get(key, 0) for key in Usage.__struct_fields__}, Usage)
         self.usage += usage
         self.model, self.ends = given["model"], given["ends"]
         self.refusal = given.get("refusal", "")
@@ -225,14 +227,13 @@ class RecordingEngine:
             tried = trying.statistics["attempt_number"]
             self.error = failure(error, self._name, tried, self._patience)
             raise
-        usage = usage_of(response)
+        usage = usage_of(response, self._asked.name)
         return {
             "text": text_of(response),
             "model": model_of(response),
             "ends": response.finish_reason,
             "refusal": refusal_of(response),
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
+            **asdict(usage),
         }
 
     def cancel(self) -> None:

@@ -118,7 +118,14 @@ def answer_of(
 ) -> Answer:
     """The answer in a response: text, tool calls and output."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    usage = Usage(response.usage.input_tokens, response.usage.output_tokens)
+    used = response.usage
+    usage = Usage(
+        used.input_tokens,
+        used.output_tokens,
+        used.cache_read_tokens,
+        used.cache_write_tokens,
+        reasoning_tokens=used.output_reasoning_tokens,
+    )
     called = [part for part in response.parts if isinstance(part, ToolCallPart)]
     tools = {plain: name for name, plain in names.items()}
     calls = tuple(

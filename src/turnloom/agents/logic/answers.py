@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
+from msgspec.structs import astuple
 from pydantic import BaseModel
 
 from turnloom.agents.events import AgentOutput, AgentText, ModelAnswered, OutputRefused
@@ -310,7 +311,7 @@ def _is_result(given: object) -> bool:
 def _is_usage(given: object) -> bool:
     if type(given) is not Usage:
         return False
-    return type(given.input_tokens) is type(given.output_tokens) is int
+    return all(type(count) is int for count in astuple(given))
 
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import astuple
 from pydantic import BaseModel
 
 from turnloom.agents.spec.tools import Display, ToolCall, ToolResult, ToolSchema
@@ -103,15 +104,38 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Token usage of a model call."""
+    """Token usage of a model call.
+
+    `input_tokens` include those that the provider read from its prompt cache (`cached_tokens`) and
+    wrote to it (`cache_write_tokens`); `output_tokens` include `reasoning_tokens`. A part that the
+    provider does not report is 0.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
-        )
+        return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    def joined(self, *, cache_apart: bool, reasoning_apart: bool) -> "Usage":
+        """The usage as counted here, from a provider that counts these parts apart."""
+        cache = self.cached_tokens + self.cache_write_tokens if cache_apart else 0
+        reasoning = self.reasoning_tokens if reasoning_apart else 0
+        return self + Usage(cache, reasoning)
+
+    def __str__(self) -> str:
+        parts = _named(cached=self.cached_tokens, written_to_cache=self.cache_write_tokens)
+        reasoning = _named(reasoning=self.reasoning_tokens)
+        return f"{self.input_tokens} in{parts}, {self.output_tokens} out{reasoning}"
+
+
+def _named(**counts: int) -> str:
+    """Those parts of a number of tokens that are not 0, in parentheses."""
+    named = [f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count]
+    return f" ({', '.join(named)})" if named else ""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.explanations import Explanation
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
+from turnloom.explain.spec.what_if import WhatIf
 
 # The value of `--diff` that was left out.
 PREVIOUS = "previous"
@@ -43,6 +44,15 @@ class ExplainCommand(StoredRunsCommand):
             callback=as_text,
             help="With --turn: what changed since turn M, or RUN:M of another run; without a "
             "value, since the agent's previous turn.",
+        ),
+    ] = None
+    what_if: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEQ=SCORE",
+            callback=as_text,
+            help="With --turn: what it would have been shown if the search of event SEQ had this "
+            "threshold.",
         ),
     ] = None
     variable: Annotated[
@@ -115,6 +125,8 @@ class ExplainCommand(StoredRunsCommand):
             raise UsageError("An agent goes with a turn: name the turn, counted for that agent.")
         if self.diff is not None and self.turn is None:
             raise UsageError("`--diff` goes with a turn: name the turn.")
+        if self.what_if is not None and (self.turn is None or self.diff or self.agent):
+            raise UsageError("`--what-if` goes with a turn alone: name the turn.")
         if self.brief and (self.turn is None or self.json or self.diff is not None):
             raise UsageError("`--brief` goes with a turn alone, for people: name the turn.")
         if self.at is not None and self.variable is None:
@@ -124,6 +136,8 @@ class ExplainCommand(StoredRunsCommand):
         app_id = self.app_id
         if self.turn is not None and self.diff is not None:
             return await self._compare(app, run, self.turn, self.diff)
+        if self.turn is not None and self.what_if is not None:
+            return await self._suppose(app, run, self.turn, self.what_if)
         if self.turn is not None:
             return await app.explain.turn(run, self.turn, agent=self.agent, app_id=app_id)
         if self.variable is not None:
@@ -149,6 +163,18 @@ class ExplainCommand(StoredRunsCommand):
             agent=self.agent,
             app_id=self.app_id,
         )
+
+    async def _suppose(self, app: Loom, run: str, turn: int, edit: str) -> WhatIf:
+        """Backtest a turn with the threshold that `--what-if` names."""
+        search, _, score = edit.partition("=")
+        try:
+            wanted = int(search), float(score)
+        except ValueError:
+            raise UsageError(
+                f"`--what-if {edit}` names no threshold. Write SEQ=SCORE, as in "
+                "`--what-if 12=0.65`."
+            ) from None
+        return await app.explain.what_if(run, turn, *wanted, app_id=self.app_id)
 
     def _hint(self, found: Timeline, terminal: Terminal) -> None:
         """Suggest what else to ask."""

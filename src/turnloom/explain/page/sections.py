@@ -88,10 +88,9 @@ def _fact(name: str, value: Content) -> Html:
 
 def _facts(page: PageContents) -> Iterator[tuple[str, Content]]:
     found, started = page.timeline, page.started
-    usage = found.usage
     yield "Run", element("code", found.run)
     yield "Form", started.form
-    yield "Tokens used", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    yield "Tokens used", str(found.usage)
     if found.spent:
         yield "Budget used", found.spent
     yield "User", found.user or "-"

@@ -62,7 +62,7 @@ def _turn(found: TurnExplained, routes: Routes, texts: SharedTexts, *, is_open: 
 
 def _summary(found: TurnExplained, anchor: str, *, failed: bool) -> Html:
     numbers = [f"{found.tokens} tokens" if found.seq else "no frame", duration(found.seconds)]
-    numbers += [f"{found.usage.input_tokens}/{found.usage.output_tokens} used"]
+    numbers += [f"used {found.usage}"]
     onward = f"→ {found.onward.target}" if found.onward and found.onward.target else ""
     return element(
         "summary",

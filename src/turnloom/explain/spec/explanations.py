@@ -11,12 +11,19 @@ from turnloom.explain.spec.route import FlowRouteExplained, RouteExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
+from turnloom.explain.spec.what_if import WhatIf
 from turnloom.variables.spec import VariableDefinition
 
 Reaction = OfferExplained | ConsumptionExplained
 RouteExplanation = RouteExplained | FlowRouteExplained | Reaction
 Explanation = (
-    TurnExplained | VariableExplained | RouteExplanation | Timeline | TurnDiff | BlameExplained
+    TurnExplained
+    | VariableExplained
+    | RouteExplanation
+    | Timeline
+    | TurnDiff
+    | BlameExplained
+    | WhatIf
 )
 
 

@@ -277,7 +277,6 @@ class ModelCallEntry(msgspec.Struct, frozen=True, tag="model call"):
     def says(self) -> str:
         """Engine, outcome, usage and requested tools, as one line."""
         also = f" with {counted(self.given, 'exchange')}" if self.given else ""
-        used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
         took = f" in {duration(self.seconds)}" if self.seconds is not None else ""
         wants = ", ".join(_called(call.tool, call.arguments) for call in self.calls)
         calls = f", wants {wants}" if wants else ""
@@ -285,7 +284,7 @@ class ModelCallEntry(msgspec.Struct, frozen=True, tag="model call"):
         part = f"{self.part}, " if self.part else ""
         model = f" ({one_line(self.model)})" if self.model else ""
         asked = f"{part}model call {self.n}: {self.engine}{model}{also} {self.outcome}"
-        return f"{asked}{took} ({used}){calls}{error}"
+        return f"{asked}{took} ({self.usage}){calls}{error}"
 
 
 class ToolEntry(msgspec.Struct, frozen=True, tag="tool"):

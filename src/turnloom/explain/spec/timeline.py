@@ -31,6 +31,7 @@ class TimelineRow(msgspec.Struct, frozen=True):
         """Table cells: seq, what, who, duration, tokens shown, tokens used, note."""
         usage = self.usage
         used = f"{usage.input_tokens}/{usage.output_tokens}" if usage else ""
+        used += f" ({usage.cached_tokens} cached)" if usage and usage.cached_tokens else ""
         tokens = "" if self.tokens is None else str(self.tokens)
         what = f"{'  ' * self.depth}{self.what}"
         return str(self.seq), what, self.who, duration(self.seconds), tokens, used, self.note

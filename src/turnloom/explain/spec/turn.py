@@ -198,8 +198,7 @@ class TurnExplained(ReadableExplanation, frozen=True):
     def outcome(self) -> list[str]:
         """The steps of the turn and the next move, one line each."""
         took = f", {duration(self.seconds)}" if self.seconds is not None else ""
-        used = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
-        lines = [f"What happened ({used}{took}):", *lines_of(self.steps)]
+        lines = [f"What happened ({self.usage}{took}):", *lines_of(self.steps)]
         if (onward := self.onward) is not None:
             target = f" → {onward.target}" if onward.target else ""
             lines.append(f"Then (seq {onward.seq}): {onward.kind}{target} ({onward.reason})")

@@ -115,6 +115,7 @@ class Backtester(Replayer):
     def __init__(self, selector: IdleSelector, case: RecordedCase, world: EditedWorld) -> None:
         self._world = world
         self._agents = DeclaredAgents(case)
+        self._threshold = case.threshold
         changes = sum(may_change_definition(event.data) for event in case.events)
         log = RecordedLog(
             case.loaded,
@@ -133,7 +134,7 @@ class Backtester(Replayer):
         if loaded.embedder is not None:
             loaded = replace(loaded, embedder=_UnknownEmbedder(loaded.embedder, self._world))
         loaded, journal = super()._read(loaded)
-        RecordedAnswers(self._world, journal, loaded, self._agents)
+        RecordedAnswers(self._world, journal, loaded, self._agents, self._threshold)
         return loaded, journal
 
     def result(self) -> BacktestedRun:
@@ -150,6 +151,7 @@ class Backtester(Replayer):
             counts=dict(findings.counts),
             first=findings.first_in_full(world.events, self._journal.state),
             end=findings.end,
+            last_frame=findings.last_in_full(world.written),
         )
 
     def note_undecided(self, error: UndecidedCondition) -> None:

@@ -187,12 +187,20 @@ def unknown_in(value: object) -> tuple[str, ...]:
 
 def recorded_sides(events: Sequence[Event], frame: FrameAssembled) -> list[FrameSide]:
     """The segments of a recorded frame, and the messages that it showed."""
-    segments = frame.segments or _first_shown(events, frame)
+    segments = whole_frame(events, frame).segments
     wanted = {each.digest for each in segments}
     texts: dict[str, str] = {}
     for event in events:
         texts.update((key, text) for key, text in _texts(event.data) if key in wanted)
     return sides_of(frame, segments, texts)
+
+
+def whole_frame(events: Sequence[Event], frame: FrameAssembled) -> FrameAssembled:
+    """A frame with its segments and what was withheld, also if it refers to an earlier one."""
+    first = next((each.data for each in events if each.seq == frame.as_in), None)
+    if not isinstance(first, FrameAssembled):
+        return frame
+    return msgspec.structs.replace(frame, segments=first.segments, withheld=first.withheld)
 
 
 def sides_of(
@@ -220,11 +228,6 @@ def _sides(segments: Sequence[Segment], texts: Mapping[str, str]) -> Iterator[Fr
 
 def _history(frame: FrameAssembled) -> FrameSide:
     return FrameSide("messages", f"{frame.history.count} messages ({frame.history.digest[:12]})")
-
-
-def _first_shown(events: Sequence[Event], frame: FrameAssembled) -> Sequence[Segment]:
-    first = next((each.data for each in events if each.seq == frame.as_in), None)
-    return first.segments if isinstance(first, FrameAssembled) else ()
 
 
 def _texts(fact: Fact) -> Iterator[tuple[str, str]]:

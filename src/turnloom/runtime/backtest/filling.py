@@ -38,6 +38,7 @@ from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Draw, Pick
 from turnloom.runtime.backtest.plans import DeclaredAgents
+from turnloom.runtime.backtest.spec import EditedThreshold
 from turnloom.runtime.backtest.world import EditedWorld
 from turnloom.runtime.journal import Journal
 from turnloom.runtime.spec import LoadedWorkflow
@@ -57,10 +58,16 @@ class RecordedAnswers:
     nothing."""
 
     def __init__(
-        self, world: EditedWorld, journal: Journal, loaded: LoadedWorkflow, agents: DeclaredAgents
+        self,
+        world: EditedWorld,
+        journal: Journal,
+        loaded: LoadedWorkflow,
+        agents: DeclaredAgents,
+        threshold: EditedThreshold | None = None,
     ) -> None:
         self._world = world
         self._agents = agents
+        self._threshold = threshold
         # Values that the call whose facts are fitted has written so far.
         self._overlay: dict[str, Any] = {}
         self._journal = journal
@@ -85,7 +92,7 @@ class RecordedAnswers:
         if self._runs_other_code(key, facts[-1]) or self._has_read_other(facts[0]):
             self._world.findings.is_assumed = True
         self._overlay.clear()
-        return [fitted for each in facts for fitted in self._fitted(key, each)]
+        return [fitted for each in facts for fitted in self._fitted(key, self._searched(each))]
 
     def _has_read_other(self, fact: Fact) -> bool:
         """Whether an engine read artifacts that the edited run has not published."""
@@ -180,6 +187,13 @@ class RecordedAnswers:
                 yield self._offered(fact)
             case _:
                 yield fact
+
+    def _searched(self, fact: Fact) -> Fact:
+        """A fact; the search with the edited threshold has that one."""
+        edited = self._threshold
+        if edited is None or not isinstance(fact, RetrievalSearched) or fact != edited.search:
+            return fact
+        return msgspec.structs.replace(fact, min_relevance=edited.min_relevance)
 
     def _renumbered(self, key: str, fact: Fact) -> Fact:
         """A fact with the number of its turn in the edited run."""

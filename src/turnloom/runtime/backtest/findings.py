@@ -14,21 +14,30 @@ from turnloom.runtime.backtest.comparing import (
     sides_of,
     unknown_in,
     unknown_origins,
+    whole_frame,
 )
-from turnloom.runtime.backtest.spec import Certainty, ComparedPart, EndPoint, Part, PartDifference
+from turnloom.runtime.backtest.spec import (
+    Certainty,
+    ComparedPart,
+    EditedFrame,
+    EndPoint,
+    Part,
+    PartDifference,
+)
 
 Key = tuple[Part, str]
 
 
 class Findings:
-    """Differences of one run, counted; the first is kept. Everything after the first changed frame
-    is `assumed`."""
+    """Differences of one run, counted; the first one and the last frame are kept. Everything after
+    the first changed frame is `assumed`."""
 
     def __init__(self) -> None:
         self.is_assumed = False
         self.has_other_values = False
         self.end: EndPoint | None = None
         self.first: PartDifference | None = None
+        self.last_frame: PartDifference | None = None
         self.compared: Counter[str] = Counter()
         self.counts: Counter[tuple[Part, Certainty]] = Counter()
         # What frames depend on that is unknown: by turn, and in every turn.
@@ -88,6 +97,7 @@ class Findings:
             self.has_other_values = True
         if found.part == "frame":
             self.is_assumed = True
+            self.last_frame = found
         if self.first is None or found.seq < self.first.seq:
             self.first = found
 
@@ -107,6 +117,13 @@ class Findings:
             frame: FrameAssembled = first.decided.data
             after = sides_of(frame, _segments(frame, state), shown_texts(frame, state.texts))
         return replace(first, segments=(before, after))
+
+    def last_in_full(self, written: Sequence[Event]) -> EditedFrame | None:
+        """The last frame that differs, as the edited definition decides it."""
+        last = self.last_frame
+        if last is None or last.decided is None:
+            return None
+        return EditedFrame(whole_frame(written, last.decided.data), last.certainty, last.unknown)
 
     def _unknown(
         self, key: Key, decided: Event | None, other: ComparedPart | None, state: RunState

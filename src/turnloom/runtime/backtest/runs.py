@@ -9,7 +9,7 @@ from turnloom.log.spec import Event
 from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runs.undriven import CHAT
 from turnloom.runtime.backtest.backtesting import backtest_all
-from turnloom.runtime.backtest.spec import BacktestedRun, RecordedCase
+from turnloom.runtime.backtest.spec import BacktestedRun, EditedThreshold, RecordedCase
 from turnloom.runtime.boards import collecting
 from turnloom.runtime.drive.plans import plan_of
 from turnloom.runtime.ports import Plans
@@ -27,9 +27,10 @@ async def backtest(
     pinned: LoadedWorkflow | None = None,
     *,
     has_components: bool = False,
+    threshold: EditedThreshold | None = None,
 ) -> BacktestedRun:
-    """Decide a recorded run again with an edited definition. Nothing is read but its log and its
-    plan.
+    """Decide a recorded run again with an edited definition, or an edited threshold of one of its
+    searches. Nothing is read but its log and its plan.
 
     Raises:
         UsageError: the definition is of another form, or lacks what the run collects for.
@@ -38,7 +39,14 @@ async def backtest(
     edited = _fitting(loaded, events)
     plan = await plan_of(plans, started_of(events[:1]))
     text = plan.text if plan else ""
-    case = RecordedCase(edited, events, has_components=has_components, plan=text, pinned=pinned)
+    case = RecordedCase(
+        edited,
+        events,
+        has_components=has_components,
+        plan=text,
+        pinned=pinned,
+        threshold=threshold,
+    )
     (found,) = await in_thread(partial(backtest_all, [case]), threads(BACKTESTING, AT_ONCE))
     return found
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from turnloom.assembly.events import FrameAssembled, RetrievalSearched
 from turnloom.log.spec import Event
 from turnloom.runtime.spec import LoadedWorkflow
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets
@@ -50,6 +51,14 @@ class PartDifference:
     segments: tuple[Sequence[FrameSide], Sequence[FrameSide]] = ((), ())
 
 
+class EditedFrame(NamedTuple):
+    """A frame that the edited definition decides otherwise, with all its segments."""
+
+    frame: FrameAssembled
+    certainty: Certainty
+    unknown: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class EndPoint:
     """The point from which the recorded answers no longer apply, and why."""
@@ -59,10 +68,18 @@ class EndPoint:
     reason: str
 
 
+class EditedThreshold(NamedTuple):
+    """Another `min_relevance` for a recorded search: its results are on record with any score."""
+
+    search: RetrievalSearched
+    min_relevance: float
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
     """A recorded run, and the edited definition that decides it again. `plan` is the text of the
-    plan that a run of a board or flow is pinned to, `pinned` the definition of one of a folder."""
+    plan that a run of a board or flow is pinned to, `pinned` the definition of one of a folder.
+    With a `threshold`, a search of the run has that one."""
 
     loaded: LoadedWorkflow
     events: Sequence[Event]
@@ -70,13 +87,14 @@ class RecordedCase:
     has_components: bool = False
     plan: str = ""
     pinned: LoadedWorkflow | None = None
+    threshold: EditedThreshold | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BacktestedRun:
     """A run as the edited definition decides it: how many values, routes and frames were compared,
-    the number of differences by part and certainty, the first of them, and the point at which the
-    comparison ends, if that is before the end of the record."""
+    the number of differences by part and certainty, the first of them, the last frame that differs,
+    and the point at which the comparison ends, if that is before the end of the record."""
 
     run: str
     workflow: str
@@ -86,3 +104,4 @@ class BacktestedRun:
     counts: Mapping[tuple[Part, Certainty], int]
     first: PartDifference | None = None
     end: EndPoint | None = None
+    last_frame: EditedFrame | None = None

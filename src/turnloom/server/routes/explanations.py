@@ -11,6 +11,7 @@ from turnloom.explain.spec.state import StateExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
+from turnloom.explain.spec.what_if import WhatIf
 from turnloom.server.context import View
 from turnloom.server.replies import replies, reply
 from turnloom.server.routes.runs import RunId
@@ -70,6 +71,24 @@ async def explain_diff(
 ) -> Response:
     """The differences between the frames of two turns, each with its cause."""
     return reply(await view.explain.diff(run, turn, against, other_run=other_run, agent=agent))
+
+
+@router.get(
+    "/runs/{run}/turns/{turn}/what-if",
+    operation_id="explain_what_if",
+    summary="A turn with another threshold of a search",
+    **replies.of(WhatIf),
+)
+async def explain_what_if(
+    run: RunId,
+    turn: Turn,
+    view: View,
+    search: Annotated[int, Query(ge=1, le=MOST, description="The event of the search.")],
+    min_relevance: Annotated[float, Query(ge=0, le=1, description="The other threshold.")],
+) -> Response:
+    """Backtest a turn: what it would have been shown, and how sure that is. No model or tool is
+    called, and nothing is stored."""
+    return reply(await view.explain.what_if(run, turn, search, min_relevance))
 
 
 @router.get(

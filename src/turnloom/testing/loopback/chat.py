@@ -47,6 +47,8 @@ class ChatReply:
             "prompt_tokens": answer.usage.input_tokens,
             "completion_tokens": answer.usage.output_tokens,
             "total_tokens": answer.usage.input_tokens + answer.usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": answer.usage.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": answer.usage.reasoning_tokens},
         }
         model = answer.model or body.get("model")
         self._head = {"id": f"chatcmpl-{number}", "created": CREATED, "model": model}

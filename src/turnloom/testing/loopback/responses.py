@@ -38,9 +38,9 @@ class ResponsesReply:
         self._calls = [_call(call, f"{number}_{n}") for n, call in enumerate(answer.calls)]
         self._usage = {
             "input_tokens": answer.usage.input_tokens,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": answer.usage.cached_tokens},
             "output_tokens": answer.usage.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": answer.usage.reasoning_tokens},
             "total_tokens": answer.usage.input_tokens + answer.usage.output_tokens,
         }
         self._head: dict[str, Any] = {

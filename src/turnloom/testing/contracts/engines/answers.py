@@ -45,6 +45,14 @@ class AnswersContract(EngineSuite):
         (answered,) = done.facts("model.answered")
         assert answered.usage == Usage(21, 7)
 
+    async def test_the_parts_of_its_usage(self) -> None:
+        """Cached input and reasoning are recorded as parts of the input and of the output."""
+        used = Usage(4901, 120, cached_tokens=3900, reasoning_tokens=80)
+        async with LoopbackModel([Answer("Five.", used)]) as model:
+            done = await self.converse(model)
+        (answered,) = done.facts("model.answered")
+        assert answered.usage == used
+
     async def test_the_request(self) -> None:
         """The model gets the instructions and messages, and no tools."""
         async with LoopbackModel(["Five."]) as model:
