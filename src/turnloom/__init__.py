@@ -151,6 +151,7 @@ if TYPE_CHECKING:
     from turnloom.errors import RunBusy as RunBusy
     from turnloom.errors import StoreUnavailable as StoreUnavailable
     from turnloom.errors import ToolServerError as ToolServerError
+    from turnloom.errors import TooManyQuestions as TooManyQuestions
     from turnloom.errors import TurnloomError as TurnloomError
     from turnloom.errors import UnknownCollection as UnknownCollection
     from turnloom.errors import UnknownFlow as UnknownFlow
@@ -377,6 +378,7 @@ _NAMES = {
         "Forbidden",
         "NotAuthenticated",
         "InboxFull",
+        "TooManyQuestions",
         "InvalidArtifact",
         "InvalidUpdate",
         "LeaseLost",

@@ -9,6 +9,7 @@ TurnloomError                 base of all errors; has a stable `code`
 │   ├── WorkflowGone      the workflow folder of a run no longer exists
 │   ├── UnknownFlow       a run belongs to a flow that this program does not define
 │   ├── InboxFull         as many messages wait for a run as may
+│   ├── TooManyQuestions  a run has as many open questions as it may
 │   ├── CodeMissing       a worker lacks the code of a run, and leaves it to others
 │   └── NotYours          a question belongs to another user or tenant
 ├── NotAuthenticated      a credential is missing, unknown, expired, revoked or malformed
@@ -133,6 +134,12 @@ class InboxFull(UsageError):
     """As many messages wait for a run as may."""
 
     code = "TURNLOOM-INBOX-FULL"
+
+
+class TooManyQuestions(UsageError):
+    """A run has as many open questions as it may."""
+
+    code = "TURNLOOM-TOO-MANY-QUESTIONS"
 
 
 class CodeMissing(UsageError):

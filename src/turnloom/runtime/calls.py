@@ -36,7 +36,7 @@ from turnloom.agents.spec import (
 )
 from turnloom.assembly.spec.sources import Assembly, VariableSource
 from turnloom.errors import QuestionExpired as Expired
-from turnloom.errors import UsageError
+from turnloom.errors import TooManyQuestions, UsageError
 from turnloom.kernel.arguments import as_string
 from turnloom.kernel.contained import Quit, called, contained, error_name
 from turnloom.kernel.deadlines import TimeLimit, in_time
@@ -220,8 +220,19 @@ class Call:
             raise Expired(f"{question.tool!r} was not answered in time.")
         if self._journal.state.cancel is not None:
             raise UsageError("The run was cancelled, so it cannot ask any more.")
+        self._check_room(question)
         self.question = question
         raise Parked(question)
+
+    def _check_room(self, question: Question) -> None:
+        """Refuse a question of a run that has as many open ones as it may."""
+        journal, most = self._journal, self._journal.most_questions
+        if len((journal.state.questions.keys() | journal.asking) - {question.id}) >= most:
+            raise TooManyQuestions(
+                f"This run has {most} open questions, the most that it may have. Wait for answers, "
+                "or raise `limits.questions` in turnloom.toml."
+            )
+        journal.asking.add(question.id)
 
     def _whom(self, to: object) -> tuple[str, ...]:
         """The addressees of a question: by default the run's user.
@@ -389,6 +400,7 @@ def park(journal: Journal, question: Question) -> NoReturn:
 
 def ask(journal: Journal, question: Question) -> None:
     """Record that a person is asked, unless the question is open already."""
+    journal.asking.discard(question.id)
     if question.id not in journal.state.questions:
         journal.record(question.id, _asked(question))
 

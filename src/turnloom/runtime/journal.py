@@ -126,6 +126,10 @@ class BatchTime:
         self._at = None
 
 
+# Open questions of a run, unless a setting says otherwise.
+MOST_QUESTIONS = 1_000
+
+
 class Journal:
     """Records facts of one run and stores them in batches.
 
@@ -149,6 +153,9 @@ class Journal:
     ) -> None:
         # Whether answers of models are stored at the end of the turn, or before the next call.
         self.per_turn = False
+        # The most questions that may be open at once, and those that are about to be recorded.
+        self.most_questions = MOST_QUESTIONS
+        self.asking: set[str] = set()
         self.workflow = loaded.workflow
         self._triggering = loaded.workflow.triggers.kinds
         self._guards = loaded.guards

@@ -1,4 +1,4 @@
-"""Limits that `turnloom.toml` declares: runs of tenants, and calls of models."""
+"""Limits that `turnloom.toml` declares: runs of tenants, calls of models, questions of runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,21 +6,23 @@ from typing import Any
 
 from turnloom.errors import UsageError
 from turnloom.kernel.values import as_object, nearest, preview
+from turnloom.runtime.journal import MOST_QUESTIONS
 from turnloom.runtime.ports import EVERY_TENANT
 from turnloom.runtime.spec import Limit
 from turnloom.wiring.settings import Settings, table
 
-_PARTS = ("tenants", "models")
+_PARTS = ("tenants", "models", "questions")
 _OF_MODELS = ("at_once", "per_minute")
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLimits:
     """Runs of a tenant that are driven at once, by tenant, and calls of models, by model; `*`
-    stands for those that are not named."""
+    stands for those that are not named. At most `questions` of a run are open at once."""
 
     tenants: Mapping[str, int] = field(default_factory=dict[str, int])
     models: Mapping[str, Limit] = field(default_factory=dict[str, Limit])
+    questions: int = MOST_QUESTIONS
 
 
 def read_limits(chosen: Settings) -> DeclaredLimits:
@@ -41,7 +43,8 @@ def read_limits(chosen: Settings) -> DeclaredLimits:
             raise UsageError(f"`{where}` limits nothing. Give {' or '.join(_OF_MODELS)}.")
         limit = {each: _count(f"{where}.{each}", value) for each, value in counts.items()}
         models[name] = Limit(name, **limit)
-    return DeclaredLimits(tenants, models)
+    questions = _count("limits.questions", declared.get("questions", MOST_QUESTIONS))
+    return DeclaredLimits(tenants, models, questions)
 
 
 def _table(where: str, given: Any, known: tuple[str, ...] = ()) -> Mapping[str, Any]:

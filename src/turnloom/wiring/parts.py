@@ -199,6 +199,7 @@ def assemble(setup: Setup) -> Parts:
         removals=getattr(store, "removals", None),
         is_shared=is_shared(scheduler),
         limits=_call_limits(scheduler, setup.limits),
+        questions=setup.limits.questions,
     )
     world = _world(
         stores,

@@ -41,7 +41,7 @@ from turnloom.runtime.branches import RunBranch
 from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources, TextListener
 from turnloom.runtime.drive.loop import Loop
-from turnloom.runtime.journal import Journal, Tell, telling
+from turnloom.runtime.journal import MOST_QUESTIONS, Journal, Tell, telling
 from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, read_snapshot, thaw
 from turnloom.runtime.ports import (
@@ -135,7 +135,7 @@ WARM = 256
 class Stores:
     """The stores of a driver. `per_turn`: answers of models are stored at the end of a turn.
     `is_shared`: other processes drive the same runs, so that what is known here may be old.
-    `limits` are those of model calls."""
+    `limits` are those of model calls, and at most `questions` of a run are open at once."""
 
     log: EventLog
     inbox: Inbox
@@ -149,6 +149,7 @@ class Stores:
     removals: Removals | None = None
     is_shared: bool = False
     limits: CallLimits | None = None
+    questions: int = MOST_QUESTIONS
 
 
 def _untold(run: RunKey) -> Tell | None:
@@ -266,6 +267,7 @@ class Driver:
             verbose=self._context.is_verbose,
         )
         journal.per_turn = self._stores.per_turn
+        journal.most_questions = self._stores.questions
         return journal
 
     async def drive(self, run: RunKey) -> LiveRun:
