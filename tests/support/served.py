@@ -16,7 +16,7 @@ from turnloom.server import Identity, Limits, asgi
 
 PATIENCE = 60.0
 BASE = "/api/v1"
-OUTSIDE = ("/health", "/api/", "/ui")
+OUTSIDE = ("/health", "/api/", "/ui", "/docs")
 
 # A person and an agent take turns; the agent knows a secret and a variable that users never see.
 CHAT = as_json(

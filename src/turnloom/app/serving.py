@@ -137,6 +137,11 @@ class Serving:
         return {"store": OK, "scheduler": scheduler}
 
     @property
+    def has_audit(self) -> bool:
+        """Whether what principals do is recorded: the store has the port `audit`."""
+        return getattr(self._parts().store, "audit", None) is not None
+
+    @property
     def jobs(self) -> "JobStore":
         """Where work on many runs is kept; its calls are refused if the store has no `jobs`."""
         from turnloom.wiring.doors import port_of

@@ -26,6 +26,7 @@ from turnloom.server.routes import (
     jobs,
     pages,
     questions,
+    reference,
     runs,
     schedules,
     workflows,
@@ -86,6 +87,7 @@ def asgi(
     for each in _ROUTERS:
         api.include_router(each.router, prefix=PREFIX, dependencies=[Depends(bearer)])
     api.include_router(health.router)
+    api.include_router(reference.router)
     api.router.default = pages.Pages()
     api.openapi = lambda: replies.document(api)
     if origins:

@@ -85,6 +85,7 @@ class ServeCommand(Command):
                     f"Without keys, the server listens on this machine only, not at {self.host!r}. "
                     "Make a key first: `turnloom keys create`."
                 )
+            is_audited = app.serving.has_audit
             listener = Address(self.host, self.port).bind()
             stack.callback(listener.close)
             stack.push_async_callback(_finish, asyncio.ensure_future(app.serving.pick_up()))
@@ -94,7 +95,7 @@ class ServeCommand(Command):
             address = f"http://{host}:{listener.getsockname()[1]}"
 
             def ready() -> None:
-                _greet(terminal, address, names, is_open=is_open)
+                _greet(terminal, address, names, is_open=is_open, is_audited=is_audited)
 
             await serve(api, listener, grace=self.grace, ready=ready)
             left = await app.serving.drain(self.grace)
@@ -109,9 +110,11 @@ class ServeCommand(Command):
         return [each.name for each in app.workflows.served(LOCAL)]
 
 
-def _greet(terminal: Terminal, address: str, names: Sequence[str], *, is_open: bool) -> None:
+def _greet(
+    terminal: Terminal, address: str, names: Sequence[str], *, is_open: bool, is_audited: bool
+) -> None:
     terminal.show(joined("Turnloom serves at ", (address, "bold")))
-    terminal.show(safe(f"  API: {address}/api/v1/openapi.json"))
+    terminal.show(safe(f"  API: {address}/api/v1, described at {address}/docs"))
     if names:
         terminal.show(safe(f"  Workflows: {', '.join(names)}"))
     else:
@@ -119,6 +122,8 @@ def _greet(terminal: Terminal, address: str, names: Sequence[str], *, is_open: b
     if is_open:
         terminal.show(safe("  Without keys, it answers this machine only. Make a key:"))
         terminal.show(safe(f"    {again('keys', 'create', '--role', 'developer')}"))
+    if not is_audited:
+        terminal.show(safe("  No audit trail is kept: the store lacks the port `audit`. Add it."))
     terminal.out.file.flush()
 
 

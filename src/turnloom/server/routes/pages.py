@@ -1,6 +1,7 @@
 """The web UI, or a page that says what there is instead."""
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ _PLAIN = """<!doctype html>
 <h1>Turnloom</h1>
 <p>This server has no web UI: its files were not built. In a checkout, build them with
 <code>make web</code>.</p>
-<p><a href="/api/v1/openapi.json">The OpenAPI document</a> describes the API, and
-<a href="/health/ready">this</a> says whether the server works.</p>
+<p><a href="{root}/docs">This page</a> describes the API, and
+<a href="{root}/health/ready">this one</a> says
+whether the server works.</p>
 </html>
 """
 
@@ -55,7 +57,8 @@ class Pages:
 
     async def _file(self, path: str, scope: Mapping[str, Any]) -> Response:
         if self._files is None:
-            return Response(_PLAIN, media_type="text/html")
+            root = escape(str(scope.get("root_path", "")))
+            return Response(_PLAIN.format(root=root), media_type="text/html")
         try:
             found = await self._files.get_response(path or "index.html", dict(scope))
         except HTTPException:
