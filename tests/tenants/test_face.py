@@ -254,9 +254,10 @@ async def test_a_listener_hears_its_own_tenant_only(store: Any, tmp_path: Path) 
         talk, *_ = await ann.begin(tmp_path)
         handles = {tenant: ann.app.handle(talk, app_id=tenant) for tenant in heard}
         listen = {name: (lambda delta, n=name: heard[n].append(delta.text)) for name in heard}
+        known = len(await ann.app.history.events(talk, app_id="ann"))
         with handles["ann"].listening(listen["ann"]), handles["bob"].listening(listen["bob"]):
             await handles["ann"].answer(None, "accepted")
-            await at_rest(handles["ann"], len(await ann.app.history.events(talk, app_id="ann")))
+            await at_rest(handles["ann"], known)
     assert "".join(heard["ann"]) == "Thank you." and heard["bob"] == []
 
 

@@ -245,7 +245,7 @@ class PostgresLog:
     # ------------------------------------------------------------------ reading
 
     async def _lines(self, run: RunKey, after: int) -> list[bytes]:
-        """Some events of a run after a position; none at its end.
+        """Some events of a run after a position; fewer than `PAGE_BATCHES` only at its end.
 
         Raises:
             LogDamaged: some are missing.
@@ -266,10 +266,12 @@ class PostgresLog:
     async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
         """The events of a run after position `after`, in order; empty for an unknown run."""
         events: list[Event] = []
-        while lines := await self._lines(run, after):
+        while True:
+            lines = await self._lines(run, after)
             events += await self._decoded(run, after, lines)
             after += len(lines)
-        return events
+            if len(lines) < PAGE_BATCHES:
+                return events
 
     async def _decoded(self, run: RunKey, after: int, lines: Sequence[bytes]) -> list[Event]:
         def decode() -> list[Event]:
@@ -281,17 +283,19 @@ class PostgresLog:
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event after `after`, including future ones, each once and in order."""
-        while True:
-            waiting = self._signals.expect(run, after)
-            try:
+        waiting = self._signals.expect(run, after)
+        try:
+            while True:
                 lines = await self._lines(run, after)
-                if not lines:
+                for line in lines:
+                    waiting.after = after = after + 1
+                    yield self._codec.decode(line, run.id, after)
+                if len(lines) < PAGE_BATCHES:  # later events are notified, or found by a poll
                     await waiting.wait()
-            finally:
-                waiting.forget()
-            for line in lines:
-                after += 1
-                yield self._codec.decode(line, run.id, after)
+                    waiting.forget()
+                    waiting = self._signals.expect(run, after)
+        finally:
+            waiting.forget()
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
         """The first and the last event of a run; None for an unknown run."""
