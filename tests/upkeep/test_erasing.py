@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.world import Refitted
 from tests.upkeep.scenes import Order, approving, cached, fill
-from turnloom import Loom, UsageError
+from turnloom import Loom, NotAuthenticated, UsageError
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.runtime.logic import codec
@@ -38,16 +38,26 @@ async def test_all_of_a_person_goes_and_nothing_of_others(store: Any) -> None:
         assert await app.upkeep.removals() == []
         await app.handle(ids["parked"]).cancel()
         await app.handle(ids["parked"]).finished()
+        token = f"Bearer {(await app.keys.create('ann')).token}"
+        await app.keys.create("bob")
+        for user in ("ann", "bob"):
+            await app.start(approving(), user_id=user, at="1h")
+        others = {"results": 1, "feedback": 0, "jobs": 0, "keys": 1, "schedules": 1}
         would = await app.upkeep.erase("ann", by="admin", dry_run=True)
+        assert (await app.auth.authenticate(token)).user_id == "ann"
         assert len(await app.runs(user="ann")) == 3
         erased = await app.upkeep.erase("ann", by="admin")
-        assert (erased.removal.runs, erased.removal.others) == (3, {"results": 1, "feedback": 0})
-        assert (would.removal.runs, would.removal.others) == (3, {"results": 1, "feedback": 0})
+        assert (erased.removal.runs, erased.removal.others) == (3, others)
+        assert (would.removal.runs, would.removal.others) == (3, others)
+        with pytest.raises(NotAuthenticated):
+            await app.auth.authenticate(token)
+        assert [each.user for each in await app.keys.list()] == ["bob"]
+        assert [each.user for each in await store.schedules.planned("local", 9)] == ["bob"]
         assert not erased.kept
         assert [each.run for each in await app.runs()] == [ids["board"]]
         (record,) = await app.upkeep.removals()
         assert (record.by, record.what) == ("admin", "user 'ann'")
-        assert (record.runs, record.others) == (3, {"results": 1, "feedback": 0})
+        assert (record.runs, record.others) == (3, others)
         assert record.events == erased.removal.events
         assert not await app.upkeep.removals(app_id="it's; --")
         again = await app.upkeep.erase("ann", by="admin")

@@ -52,6 +52,15 @@ class Keys(Protocol):
         """Note a use of a key; an earlier instant changes nothing."""
         ...
 
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all keys of a person of a tenant; returns how many there were. A dry run
+        only counts them.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        ...
+
 
 class Audit(Protocol):
     """The audit trail: entries are added, and neither changed nor removed. A store may have it, as

@@ -53,6 +53,15 @@ class ScheduleStore(Protocol):
         Returns whether it was there."""
         ...
 
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all planned starts of a person of a tenant; returns how many there were. A dry run
+        only counts them.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        ...
+
 
 class Calendar(Protocol):
     """Reads cron expressions in a time zone."""

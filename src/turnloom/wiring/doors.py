@@ -125,7 +125,7 @@ STORE_PORTS: dict[str, type] = {
     "backlog": Backlog,
 }
 # Ports that keep data of persons outside of runs, if they are a `PersonalData`.
-PERSONAL_PORTS = ("results", "feedback", "jobs")
+PERSONAL_PORTS = ("results", "feedback", "jobs", "keys", "schedules")
 OPTIONAL_PORTS = frozenset({"artifacts", "beliefs", "results"})
 
 

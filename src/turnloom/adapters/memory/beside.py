@@ -65,6 +65,18 @@ class MemoryKeys:
         if found is not None and (found.key.last_used is None or found.key.last_used < at):
             self._keys[id] = found._replace(key=msgspec.structs.replace(found.key, last_used=at))
 
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all keys of a person; returns how many there were."""
+        self._check_open()
+        own = [
+            id
+            for id, each in self._keys.items()
+            if (each.key.tenant, each.key.user) == (tenant, user)
+        ]
+        for id in () if dry_run else own:
+            del self._keys[id]
+        return len(own)
+
     def _of(self, tenant: str, id: str) -> StoredKey | None:
         found = self._keys.get(id)
         return found if found is not None and found.key.tenant == tenant else None
@@ -208,6 +220,16 @@ class MemorySchedules:
         if found is not None and error:
             self._planned[run] = msgspec.structs.replace(found, error=error)
         return found is not None
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all planned starts of a person; returns how many there were."""
+        self._check_open()
+        own = [
+            run for run, each in self._planned.items() if (run.tenant, each.user) == (tenant, user)
+        ]
+        for run in () if dry_run else own:
+            del self._planned[run]
+        return len(own)
 
     def _open(self) -> list[PlannedStart]:
         return sorted((each for each in self._planned.values() if not each.error), key=_order)

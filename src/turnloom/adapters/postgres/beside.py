@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from json import dumps, loads
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg.abc import QueryNoTemplate
 
@@ -92,11 +92,29 @@ class PostgresKeys:
         """Note a use of a key; an earlier one changes nothing."""
         await self._database.write(queries.TOUCH_KEY, microseconds(at), tenant, id)
 
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all keys of a person; returns how many there were.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        return await _erase(self._database, queries.KEYS_OF_PERSON, tenant, user, dry_run)
+
 
 async def _fetch(
     session: Session, query: QueryNoTemplate, values: tuple[Any, ...]
 ) -> Sequence[Any]:
     return await (await session.execute(query, values)).fetchall()
+
+
+async def _erase(
+    database: Database, rows_of: LiteralString, tenant: str, user: str, dry_run: bool
+) -> int:
+    """Remove the rows of a person, or count them."""
+    if dry_run:
+        ((count,),) = await database.rows(f"SELECT count(*) {rows_of}", tenant, user)
+        return count
+    return len(await database.write(f"DELETE {rows_of} RETURNING 1", tenant, user))
 
 
 def _key(row: Sequence[Any]) -> ApiKey:
@@ -244,10 +262,7 @@ class PostgresFeedback:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        if dry_run:
-            ((count,),) = await self._database.rows(queries.FEEDBACK_BY, tenant, user)
-            return count
-        return len(await self._database.write(queries.ERASE_FEEDBACK, tenant, user))
+        return await _erase(self._database, queries.FEEDBACK_OF_PERSON, tenant, user, dry_run)
 
 
 class PostgresSchedules:
@@ -335,6 +350,14 @@ class PostgresSchedules:
         if error:
             return bool(await self._database.write(queries.FAIL_START, error, *run))
         return bool(await self._database.write(queries.DROP_START, *run))
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all planned starts of a person; returns how many there were.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        return await _erase(self._database, queries.STARTS_OF_PERSON, tenant, user, dry_run)
 
 
 def _start(row: Sequence[Any]) -> PlannedStart:

@@ -59,8 +59,10 @@ CHOSEN_RUNS = """
         AND (%(most)s::double precision IS NULL OR score <= %(most)s)
         AND (%(above)s::double precision IS NULL OR score > %(above)s)
         AND (%(below)s::double precision IS NULL OR score < %(below)s)"""
-FEEDBACK_BY = "SELECT count(*) FROM turnloom_feedback WHERE tenant = %s AND who = %s"
-ERASE_FEEDBACK = "DELETE FROM turnloom_feedback WHERE tenant = %s AND who = %s RETURNING 1"
+# What is counted or removed of a person.
+FEEDBACK_OF_PERSON = "FROM turnloom_feedback WHERE tenant = %s AND who = %s"
+KEYS_OF_PERSON = "FROM turnloom_api_keys WHERE tenant = %s AND user_name = %s"
+STARTS_OF_PERSON = "FROM turnloom_planned_starts WHERE tenant = %s AND user_name = %s"
 
 FIRINGS_OF = "SELECT schedule, at, run, error FROM turnloom_firings WHERE tenant = %s"
 LAST_FIRING = "SELECT at, run, error FROM turnloom_firings WHERE tenant = %s AND schedule = %s"

@@ -41,6 +41,16 @@ async def _count(database: DatabaseFile, query: str, *values: Any) -> int:
     return await database.write(Change(lambda writer: writer.execute(query, values).rowcount))
 
 
+async def _erase(
+    database: DatabaseFile, rows_of: str, tenant: str, user: str, dry_run: bool
+) -> int:
+    """Remove the rows of a person, or count them."""
+    if dry_run:
+        await database.ready()
+        return database.rows(f"SELECT count(*) {rows_of}", tenant, user)[0][0]
+    return await _count(database, f"DELETE {rows_of}", tenant, user)
+
+
 def _micros(at: datetime | None) -> int | None:
     return None if at is None else microseconds(at)
 
@@ -116,6 +126,14 @@ class SqliteKeys:
     async def touch(self, tenant: str, id: str, at: datetime) -> None:
         """Note a use of a key; an earlier one changes nothing."""
         await _count(self._database, queries.TOUCH_KEY, microseconds(at), tenant, id)
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all keys of a person; returns how many there were.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        return await _erase(self._database, queries.KEYS_OF_PERSON, tenant, user, dry_run)
 
 
 def _key(row: Sequence[Any]) -> ApiKey:
@@ -271,10 +289,7 @@ class SqliteFeedback:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        if dry_run:
-            await self._database.ready()
-            return self._database.rows(queries.FEEDBACK_BY, tenant, user)[0][0]
-        return await _count(self._database, queries.ERASE_FEEDBACK, tenant, user)
+        return await _erase(self._database, queries.FEEDBACK_OF_PERSON, tenant, user, dry_run)
 
 
 class SqliteSchedules:
@@ -364,6 +379,14 @@ class SqliteSchedules:
         if error:
             return await _count(self._database, queries.FAIL_START, error, *run) == 1
         return await _count(self._database, queries.DROP_START, *run) == 1
+
+    async def erase(self, tenant: str, user: str, *, dry_run: bool = False) -> int:
+        """Remove all planned starts of a person; returns how many there were.
+
+        Raises:
+            StoreUnavailable: nothing was removed.
+        """
+        return await _erase(self._database, queries.STARTS_OF_PERSON, tenant, user, dry_run)
 
 
 def _start(row: Sequence[Any]) -> PlannedStart:

@@ -50,8 +50,10 @@ CHOSEN_RUNS = """
         AND (:label IS NULL OR label = :label) AND (:least IS NULL OR score >= :least)
         AND (:most IS NULL OR score <= :most) AND (:above IS NULL OR score > :above)
         AND (:below IS NULL OR score < :below)"""
-FEEDBACK_BY = "SELECT count(*) FROM feedback WHERE tenant = ? AND who = ?"
-ERASE_FEEDBACK = "DELETE FROM feedback WHERE tenant = ? AND who = ?"
+# What is counted or removed of a person.
+FEEDBACK_OF_PERSON = "FROM feedback WHERE tenant = ? AND who = ?"
+KEYS_OF_PERSON = "FROM api_keys WHERE tenant = ? AND user = ?"
+STARTS_OF_PERSON = "FROM planned_starts WHERE tenant = ? AND user = ?"
 
 FIRINGS_OF = "SELECT schedule, at, run, error FROM firings WHERE tenant = ?"
 LAST_FIRING = "SELECT at, run, error FROM firings WHERE tenant = ? AND schedule = ?"

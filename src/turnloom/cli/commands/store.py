@@ -271,7 +271,8 @@ class StorePruneCommand(StoreCommand):
         typer.Option(
             metavar="USER",
             callback=as_text,
-            help="All of one person: runs, artifacts, cached results.",
+            help="All of one person: runs, artifacts, cached results, feedback, keys, planned "
+            "starts.",
         ),
     ] = None
     retention: Annotated[

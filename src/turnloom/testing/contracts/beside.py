@@ -104,6 +104,20 @@ class KeysContract:
             found = await keys.lookup("a")
             assert found is not None and found.key == first
 
+    async def test_a_person_is_forgotten(self) -> None:
+        """Their keys of one tenant are gone, and work no more; those of others stay."""
+        async with self.fresh() as keys:
+            others = api_key("c")
+            others = others._replace(key=msgspec.structs.replace(others.key, user="bob"))
+            for each in (api_key("a"), api_key("b", OTHER), others):
+                await keys.add(each)
+            assert await keys.erase(TENANT, ODD, dry_run=True) == 1
+            assert await keys.erase(TENANT, ODD) == 1
+            assert await keys.erase(TENANT, ODD) == 0
+            assert await keys.lookup("a") is None
+            assert await keys.lookup("b") == api_key("b", OTHER)
+            assert await keys.lookup("c") == others
+
     async def test_whether_there_are_keys(self) -> None:
         """A store has keys as long as one of them is in force, of any tenant."""
         async with self.fresh() as keys:
@@ -338,6 +352,17 @@ class SchedulesContract:
             assert list(await store.due(NOON + 3 * MINUTE, 1)) == [planned("a", 1)]
             assert list(await store.planned(TENANT, 5)) == [planned("a", 1), planned("b", 2)]
             assert list(await store.planned(TENANT, 1)) == [planned("a", 1)]
+
+    async def test_a_person_is_forgotten(self) -> None:
+        """What was planned for them in one tenant does not start."""
+        async with self.fresh() as store:
+            others = msgspec.structs.replace(planned("b", 2), user="bob")
+            for each in (planned("a", 1), others, planned("a", 3, OTHER)):
+                await store.plan(each.tenant, each)
+            assert await store.erase(TENANT, "ann", dry_run=True) == 1
+            assert await store.erase(TENANT, "ann") == 1
+            assert await store.erase(TENANT, "ann") == 0
+            assert [*await store.due(NOON + 9 * MINUTE, 9)] == [others, planned("a", 3, OTHER)]
 
     async def test_settling(self) -> None:
         """A settled start is gone; a failed one is listed with its error, and not due again."""
