@@ -124,8 +124,8 @@ class Upkeep:
         self, user: str, *, by: str = LOCAL, dry_run: bool = False, app_id: str = LOCAL
     ) -> "ErasedPerson":
         """Remove everything that is kept of a person of a tenant: their runs with artifacts and
-        messages, cached step results, feedback, jobs, API keys and planned starts; and record that `by`
-        asked for it. A dry run removes nothing.
+        messages, cached step results, feedback, jobs, API keys and planned starts; and record that
+        `by` asked for it. A dry run removes nothing.
 
         Runs of others that took their artifacts stay, with what they recorded of them.
 

@@ -18,6 +18,7 @@ from tests.support.loopback import listening, stay_silent
 from tests.support.pooler import pooled
 from tests.support.servers import PASSWORD, PostgresServer, free_port
 from turnloom.adapters.postgres import PostgresStore
+from turnloom.adapters.postgres.connections import MAX_CONNECTIONS, Connections
 from turnloom.adapters.postgres.schema import schema_of
 from turnloom.errors import LeaseLost, StoreUnavailable
 from turnloom.runtime.spec import Stop
@@ -327,3 +328,27 @@ async def test_clocks_that_are_an_hour_apart(postgres_url: str) -> None:
     finally:
         for store in stores:
             await store.aclose()
+
+
+async def test_claims_are_kept_however_many_appends_wait(postgres_url: str) -> None:
+    """A crowd of runs uses all connections for longer than a lease lasts."""
+    async with opened(postgres_url, timeout=30.0, lease=2.0) as store:
+        async with store.claims.claim(key("a")) as fence, anyio.create_task_group() as tasks:
+            await store.log.append(key("a"), events("a", 1), 0, fence)
+            async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+                await other.execute("LOCK TABLE turnloom_ids IN ACCESS EXCLUSIVE MODE")
+                for n in range(20):
+                    tasks.start_soon(store.log.append, key(f"r{n}"), events(f"r{n}", 1), 0)
+                await anyio.sleep(5)
+                await other.rollback()
+            await store.log.append(key("a"), events("a", 1, 1), 1, fence)
+        assert len(await store.log.runs(TENANT, 50)) == 21
+
+
+async def test_a_long_queue_is_no_fault_of_the_server(postgres_url: str) -> None:
+    """They wait for each other longer than the server may take for one."""
+    connections = Connections(postgres_url)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10 * MAX_CONNECTIONS):
+            tasks.start_soon(connections.run, "SELECT pg_sleep(%s)", (0.2,), 1.0, 30.0)
+    await connections.aclose()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -167,10 +167,13 @@ class PostgresClaims:
             self._owner = self._owner or owner_name(number)
         return self._owner
 
-    async def _call(self, statement: Query, *values: Any) -> Rows:
+    async def _call(
+        self, statement: Query, *values: Any, by: Callable[..., Awaitable[Rows]] | None = None
+    ) -> Rows:
         """Call a function that requires the schema of this release."""
+        call = by or self._database.write
         try:
-            return await self._database.write(statement, self._database.schema.version, *values)
+            return await call(statement, self._database.schema.version, *values)
         except StoreUnavailable as error:
             code, said = refusal(error)
             if code == queries.OTHER_SCHEMA:
@@ -219,9 +222,12 @@ class PostgresClaims:
         fences, until = set(self._held), loop.time() + self._lease
         clock = self._database.clock
         try:
-            renewed = {row[0] for row in await self._call(queries.RENEW, self._owner, self._lease)}
+            rows = await self._call(
+                queries.RENEW, self._owner, self._lease, by=self._database.prompt_rows
+            )
+            renewed = {row[0] for row in rows}
             if clock is not None:
-                await self._database.attempt(clock.measure, self._database.timeout)
+                await self._database.attempt(clock.measure, self._database.timeout, prompt=True)
         except StoreUnavailable as error:
             _log.warning("Cannot renew claims; retrying: %s", error)
             return

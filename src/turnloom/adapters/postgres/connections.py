@@ -17,7 +17,7 @@ T = TypeVar("T")
 Session = AsyncConnection[tuple[Any, ...]]
 Rows = Sequence[tuple[Any, ...]]
 
-# The maximum number of connections per store.
+# The maximum number of connections per store; one of them is for statements that cannot wait.
 MAX_CONNECTIONS = 8
 
 # Seconds between two attempts to get one of a server that has too many.
@@ -34,7 +34,10 @@ class Connections:
     def __init__(self, url: str) -> None:
         self._url = url
         self._idle: list[Session] = []
-        self._slots = anyio.Semaphore(MAX_CONNECTIONS)
+        self._slots = anyio.Semaphore(MAX_CONNECTIONS - 1)
+        self._prompt_slot = anyio.Semaphore(1)
+        self._used = 0
+        self._answered = 0.0
         self._closed = False
 
     async def run(
@@ -43,8 +46,11 @@ class Connections:
         values: Sequence[Any] | Mapping[str, Any] | None,
         opening: float,
         running: float,
+        *,
+        prompt: bool = False,
     ) -> Rows:
-        """The rows of a statement; of several statements, those of the last one with rows.
+        """The rows of a statement; of several statements, those of the last one with rows. A
+        `prompt` one does not wait for others.
 
         Raises:
             TimeoutError: no connection was available within `opening` seconds, or the statement
@@ -56,10 +62,15 @@ class Connections:
             async with session.cursor(binary=values is not None) as cursor:
                 return await _rows(await cursor.execute(statement, values))
 
-        return await self.use(execute, opening, running)
+        return await self.use(execute, opening, running, prompt=prompt)
 
     async def use(
-        self, work: Callable[[Session], Awaitable[T]], opening: float, running: float
+        self,
+        work: Callable[[Session], Awaitable[T]],
+        opening: float,
+        running: float,
+        *,
+        prompt: bool = False,
     ) -> T:
         """The result of a function that gets a connection; one that it leaves inside a transaction
         is closed.
@@ -67,14 +78,17 @@ class Connections:
         A connection that turns out to be broken is replaced, and the function called again: it
         must do no harm twice.
 
+        However many wait for their turn, they wait as long as the server answers others.
+
         Raises:
-            TimeoutError: no connection was available within `opening` seconds, or the function
-            took longer than `running` seconds.
+            TimeoutError: the server did not answer anything, or did not connect, within `opening`
+            seconds, or the function took longer than `running` seconds.
             psycopg.Error: the server or the network failed.
         """
+        slots = self._prompt_slot if prompt else self._slots
+        await self._take(slots, opening)
+        self._used += 1
         deadline = anyio.current_time() + opening
-        with anyio.fail_after(opening):
-            await self._slots.acquire()
         try:
             if self._idle:
                 session = self._idle.pop()
@@ -89,12 +103,35 @@ class Connections:
                 session = await self._connect()
             return await self._use(session, work, running)
         finally:
-            self._slots.release()
+            self._used -= 1
+            slots.release()
 
     async def aclose(self) -> None:
         """Close idle connections now, and others when they are done."""
         self._closed = True
         await self._drop()
+
+    async def _take(self, slots: anyio.Semaphore, limit: float) -> None:
+        """Wait for a slot; give up if the server answers nothing for so many seconds."""
+        loop = get_running_loop()
+        began = loop.time()
+        with anyio.CancelScope() as scope:
+
+            def look() -> None:
+                nonlocal timer
+                rest = max(began, self._answered) + limit - loop.time()
+                if rest > 0:
+                    timer = loop.call_later(rest, look)
+                else:
+                    scope.cancel()
+
+            timer = loop.call_later(limit, look)
+            try:
+                await slots.acquire()
+            finally:
+                timer.cancel()
+        if scope.cancelled_caught:
+            raise TimeoutError
 
     async def _connect(self) -> Session:
         """A new connection, or one that became free while the server had too many."""
@@ -102,8 +139,8 @@ class Connections:
             try:
                 return await connect(self._url)
             except OperationalError as error:
-                if not is_crowded(error) or self._slots.value == MAX_CONNECTIONS - 1:
-                    raise  # or none of ours is in use, so none becomes free
+                if not is_crowded(error) or self._used == 1:
+                    raise  # or no other of ours is in use, so none becomes free
                 await anyio.sleep(PAUSE)
                 if self._idle:
                     return self._idle.pop()
@@ -117,7 +154,9 @@ class Connections:
     ) -> T:
         try:
             async with time_limit(session, limit):
-                return await work(session)
+                result = await work(session)
+                self._answered = get_running_loop().time()
+                return result
         finally:
             usable = session.info.transaction_status == TransactionStatus.IDLE
             if usable and not self._closed:

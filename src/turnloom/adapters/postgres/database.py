@@ -78,6 +78,23 @@ class Database:
         await self.ready()
         return await self._repeat(run)
 
+    async def prompt_rows(self, statement: Query, *values: Any) -> Rows:
+        """The rows of a statement that does not wait for others, however many there are: what keeps
+        claims and informs other processes.
+
+        Raises:
+            UsageError: the store is closed.
+            StoreUnavailable: the server fails or does not answer in time.
+        """
+
+        async def run() -> Rows:
+            return await self._connections.run(
+                statement, values, self.timeout, self.timeout, prompt=True
+            )
+
+        await self.ready()
+        return await self._repeat(run)
+
     async def write(self, statement: Query, *values: Any) -> Rows:
         """The rows of a statement that changes something. It ends even if the caller is cancelled,
         so that the caller need not wonder whether it has half happened.
@@ -121,8 +138,11 @@ class Database:
         await self.ready()
         return await (self._repeat(run) if repeats else self._translated(run, self.timeout))
 
-    async def attempt(self, work: Callable[[Session], Awaitable[T]], limit: float) -> T:
-        """The result of a function that gets a connection, whatever the tables are.
+    async def attempt(
+        self, work: Callable[[Session], Awaitable[T]], limit: float, *, prompt: bool = False
+    ) -> T:
+        """The result of a function that gets a connection, whatever the tables are; a `prompt` one
+        does not wait for others.
 
         Raises:
             UsageError: the store is closed.
@@ -132,7 +152,7 @@ class Database:
             raise UsageError("This store is closed. Open a new one.")
 
         async def run() -> T:
-            return await self._connections.use(work, self.timeout, limit)
+            return await self._connections.use(work, self.timeout, limit, prompt=prompt)
 
         return await self._translated(run, self.timeout)
 

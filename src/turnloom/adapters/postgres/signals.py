@@ -130,7 +130,7 @@ class PostgresSignals:
             words, self._told = self._told, set()
             payload = " ".join(words) if len(words) <= _MOST else ""
             try:
-                await self._database.rows(queries.NOTIFY, queries.CHANNEL, payload)
+                await self._database.prompt_rows(queries.NOTIFY, queries.CHANNEL, payload)
             except (StoreUnavailable, UsageError) as error:
                 _log.debug("a notice was lost: %s", error)
 
