@@ -98,7 +98,7 @@ class PostgresKeys:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _erase(self._database, queries.KEYS_OF_PERSON, tenant, user, dry_run)
+        return await _erase(self._database, queries.KEYS_OF_PERSON, tenant, user, dry_run=dry_run)
 
 
 async def _fetch(
@@ -108,7 +108,7 @@ async def _fetch(
 
 
 async def _erase(
-    database: Database, rows_of: LiteralString, tenant: str, user: str, dry_run: bool
+    database: Database, rows_of: LiteralString, tenant: str, user: str, *, dry_run: bool
 ) -> int:
     """Remove the rows of a person, or count them."""
     if dry_run:
@@ -262,7 +262,9 @@ class PostgresFeedback:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _erase(self._database, queries.FEEDBACK_OF_PERSON, tenant, user, dry_run)
+        return await _erase(
+            self._database, queries.FEEDBACK_OF_PERSON, tenant, user, dry_run=dry_run
+        )
 
 
 class PostgresSchedules:
@@ -357,7 +359,7 @@ class PostgresSchedules:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _erase(self._database, queries.STARTS_OF_PERSON, tenant, user, dry_run)
+        return await _erase(self._database, queries.STARTS_OF_PERSON, tenant, user, dry_run=dry_run)
 
 
 def _start(row: Sequence[Any]) -> PlannedStart:

@@ -42,7 +42,7 @@ async def _count(database: DatabaseFile, query: str, *values: Any) -> int:
 
 
 async def _erase(
-    database: DatabaseFile, rows_of: str, tenant: str, user: str, dry_run: bool
+    database: DatabaseFile, rows_of: str, tenant: str, user: str, *, dry_run: bool
 ) -> int:
     """Remove the rows of a person, or count them."""
     if dry_run:
@@ -133,7 +133,7 @@ class SqliteKeys:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _erase(self._database, queries.KEYS_OF_PERSON, tenant, user, dry_run)
+        return await _erase(self._database, queries.KEYS_OF_PERSON, tenant, user, dry_run=dry_run)
 
 
 def _key(row: Sequence[Any]) -> ApiKey:
@@ -289,7 +289,9 @@ class SqliteFeedback:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _erase(self._database, queries.FEEDBACK_OF_PERSON, tenant, user, dry_run)
+        return await _erase(
+            self._database, queries.FEEDBACK_OF_PERSON, tenant, user, dry_run=dry_run
+        )
 
 
 class SqliteSchedules:
@@ -386,7 +388,7 @@ class SqliteSchedules:
         Raises:
             StoreUnavailable: nothing was removed.
         """
-        return await _erase(self._database, queries.STARTS_OF_PERSON, tenant, user, dry_run)
+        return await _erase(self._database, queries.STARTS_OF_PERSON, tenant, user, dry_run=dry_run)
 
 
 def _start(row: Sequence[Any]) -> PlannedStart:
