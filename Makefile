@@ -8,6 +8,9 @@ WORKFLOW ?= workflows/Interview
 WORKERS ?= $(shell expr $$(nproc) + 1)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
+# Compiled modules are kept, also where the environment says otherwise: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help run test test-doors test-postgres chaos fuzz coverage check web web-check web-types bench health docs lock local-model clean
 .DEFAULT_GOAL := help
 
