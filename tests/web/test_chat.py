@@ -175,6 +175,33 @@ def test_runs_are_searched_filtered_and_stopped(visit: Visitor, told: Told, site
     expect(row.locator(".pill")).to_have_text("cancelled")
 
 
+def test_what_a_run_made_stands_beside_its_chat(visit: Visitor, told: Told) -> None:
+    shown = visit()
+    page = shown.open(f"/runs/{told.research}/chat")
+    made = page.get_by_role("complementary", name="Artifacts")
+    expect(made.locator("details").first).to_contain_text("by ")
+    assert shown.violations() == []
+    made.get_by_role("link", name="Why?").first.click()
+    expect(page).to_have_url(re.compile("/context\\?turn="))
+    page = visit().open(f"/runs/{told.interview}/chat")
+    expect(page.locator(".theirs").first).to_be_visible()
+    expect(page.get_by_role("complementary", name="Artifacts")).to_have_count(0)
+
+
+def test_the_list_follows_runs_that_have_not_ended(visit: Visitor, site: Site) -> None:
+    shown = visit()
+    page = shown.open("/start")
+    page.get_by_role("listitem").filter(has_text="Interview").get_by_role("button").click()
+    expect(page.locator(".theirs")).to_be_visible()
+    run = page.url.split("/")[-2]
+    with page.expect_request(re.compile(f"/api/v1/events.*{run}")):
+        page.get_by_role("link", name="Runs", exact=True).click()
+    row = page.locator(".run-list li").filter(has_text=run[:10])
+    expect(row.locator(".run-status")).to_contain_text("for local")
+    site.turnloom("cancel", run)
+    expect(row.locator(".pill")).to_have_text("cancelled")
+
+
 def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, told: Told) -> None:
     page = visit().open(f"/runs/{told.interview}/timeline")
     asked = page.locator(".happened.model").first

@@ -100,12 +100,17 @@ test('a run that waits says for what and how long, and a lost one can be resumed
   const run = (status: string, reason = '') =>
     ({ status, reason, latest: '2026-11-17T04:00:00Z' }) as never;
   const now = Date.parse('2026-11-17T04:05:00Z');
-  expect(held(run('waiting'), now)).toContain('5 min');
-  expect(held(run('collecting'), now)).toContain('5 min');
-  expect(held(run('unfinished'), now)).toContain('5 min');
-  expect(held(run('unfinished'), now - 299_000)).toBe('');
-  expect(held(run('stranded', 'no worker has its code'), now)).toMatch(/5 min.*no worker/);
-  expect(held(run('finished'), now)).toBe('');
+  expect(held(run('waiting'), now, [])).toContain('5 min');
+  const ask = (to: string) => ({ run: undefined, user: 'ann', question: { id: 'q', to } }) as never;
+  expect(held(run('waiting'), now, [ask('')])).toBe('for ann, 5 min');
+  expect(held(run('waiting'), now, [ask('bob'), ask('role:admin')])).toContain(
+    'bob and a person of the role admin',
+  );
+  expect(held(run('collecting'), now, [])).toContain('5 min');
+  expect(held(run('unfinished'), now, [])).toContain('5 min');
+  expect(held(run('unfinished'), now - 299_000, [])).toBe('');
+  expect(held(run('stranded', 'no worker has its code'), now, [])).toMatch(/5 min.*no worker/);
+  expect(held(run('finished'), now, [])).toBe('');
   expect(['unfinished', 'stranded', 'finished'].map((each) => isResumable(run(each)))).toEqual([
     true,
     true,

@@ -10,6 +10,7 @@ import { folded } from '../api/log';
 import { Problem } from '../api/problems';
 import { Failed, Loading } from '../shared/States';
 import type { ChatViewProps } from '../shell/RunPage';
+import { Artifacts } from './Artifacts';
 import { Messages } from './Messages';
 import { Questions } from './Questions';
 import { makeTalk, type Talk } from './talk';
@@ -48,6 +49,7 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
         <Standing run={run} status={talk.status} summary={summary} mayExplain={mayExplain} />
         <div ref={end} />
       </div>
+      {mayExplain && <Artifacts run={run} />}
     </div>
   );
 }

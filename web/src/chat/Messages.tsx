@@ -6,6 +6,7 @@ import { Link } from 'wouter';
 
 import { api } from '../api/client';
 import { clock } from '../shared/format';
+import { Fields } from './Fields';
 import type { Message } from './talk';
 
 interface Props {
@@ -66,31 +67,6 @@ function Said({ message }: { message: Message }) {
 
 const shownValue = (value: unknown): string =>
   typeof value === 'string' ? value : JSON.stringify(value);
-
-/** Data as names and values; what is deep is shown as JSON. */
-function Fields({ value }: { value: Record<string, unknown> }) {
-  return (
-    <dl className="fields">
-      {Object.entries(value).map(([name, each]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{typeof each === 'string' ? each : <Deep value={each} />}</dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-function Deep({ value }: { value: unknown }) {
-  const text = JSON.stringify(value, null, 2);
-  if (text.length < 80) return <code>{JSON.stringify(value)}</code>;
-  return (
-    <details>
-      <summary>{Array.isArray(value) ? `${value.length} items` : 'more'}</summary>
-      <pre>{text}</pre>
-    </details>
-  );
-}
 
 /** Thumbs and a comment under an answer. */
 function Thumbs({ run, turn }: { run: string; turn: number }) {

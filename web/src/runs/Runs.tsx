@@ -14,8 +14,9 @@ import { Empty, Failed, Loading } from '../shared/States';
 import { Status } from '../shared/Status';
 import { Bulk } from './Bulk';
 import { Filters } from './Filters';
-import { Waiting } from './Waiting';
+import { useWaiting, Waiting } from './Waiting';
 import { held, matches, useListing } from './filters';
+import { useLive } from './live';
 import './runs.css';
 
 const REFRESH = 3000;
@@ -32,6 +33,7 @@ export default function Runs() {
     refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) > 4 ? false : REFRESH),
   });
   const pages = runs.data?.pages;
+  useLive(useMemo(() => (pages ?? []).flatMap((page) => page.items), [pages]));
   const shown = useMemo(
     () => (pages ?? []).flatMap((page) => page.items).filter((run) => matches(run, find)),
     [pages, find],
@@ -134,6 +136,7 @@ function Rows({ runs, explains, writes }: RowsProps) {
     const timer = setInterval(() => setNow(Date.now()), 5000);
     return () => clearInterval(timer);
   }, []);
+  const asked = useWaiting();
   const [top, setTop] = useState(0);
   const height = useNarrow() ? TALL_ROW : ROW;
   const rows = useWindowVirtualizer({
@@ -178,7 +181,7 @@ function Rows({ runs, explains, writes }: RowsProps) {
                   </span>
                 </label>
               )}
-              <Row run={run} now={now} explains={explains} />
+              <Row run={run} held={held(run, now, asked)} now={now} explains={explains} />
             </li>
           );
         })}
@@ -187,7 +190,15 @@ function Rows({ runs, explains, writes }: RowsProps) {
   );
 }
 
-function Row({ run, now, explains }: { run: RunSummary; now: number; explains: boolean }) {
+interface RowProps {
+  run: RunSummary;
+  /** What it waits for, and how long it has. */
+  held: string;
+  now: number;
+  explains: boolean;
+}
+
+function Row({ run, held, now, explains }: RowProps) {
   const took = (Date.parse(run.latest) - Date.parse(run.started)) / 1000;
   return (
     <>
@@ -198,7 +209,7 @@ function Row({ run, now, explains }: { run: RunSummary; now: number; explains: b
       <span className="run-status">
         <Status summary={run} />
         <span className="soft small cut" title={run.reason || undefined}>
-          {held(run, now)}
+          {held}
         </span>
       </span>
       <span className="soft cut run-user">{run.user}</span>

@@ -4,12 +4,19 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 
 import { api } from '../api/client';
-import type { Question } from '../api/explanations';
+import type { Question, WaitingQuestion } from '../api/explanations';
 import { counted, oneLine } from '../shared/format';
 
-export function Waiting() {
+const NONE: readonly WaitingQuestion[] = [];
+
+/** The open questions that the reader may answer. */
+export function useWaiting(): readonly WaitingQuestion[] {
   const { data } = useQuery({ queryKey: ['waiting'], queryFn: api.waiting, refetchInterval: 3000 });
-  const waiting = data?.items ?? [];
+  return data?.items ?? NONE;
+}
+
+export function Waiting() {
+  const waiting = useWaiting();
   if (waiting.length === 0) return null;
   return (
     <section className="waiting" aria-labelledby="waiting">

@@ -4,8 +4,8 @@ import { useCallback, useMemo } from 'react';
 import { useLocation, useSearch } from 'wouter';
 
 import type { RunFilter } from '../api/client';
-import type { RunSummary } from '../api/explanations';
-import { duration } from '../shared/format';
+import type { RunSummary, WaitingQuestion } from '../api/explanations';
+import { duration, listed } from '../shared/format';
 
 export interface Listing extends RunFilter {
   find?: string | undefined;
@@ -58,13 +58,19 @@ export const isResumable = (run: RunSummary): boolean =>
 // Seconds after which a run that works without a new event is worth a word.
 const QUIET = 60;
 
+/** Whom an open question of a run is put to: a person, the holders of a role, or the run's user. */
+export function addressee({ user, question }: WaitingQuestion): string {
+  const to = question.to ?? '';
+  return to.startsWith('role:') ? `a person of the role ${to.slice(5)}` : to || user;
+}
+
 /** What a run waits for, and how long it has; empty for one that ended or works. */
-export function held(run: RunSummary, now: number): string {
+export function held(run: RunSummary, now: number, asked: readonly WaitingQuestion[]): string {
   const seconds = Math.max(0, (now - Date.parse(run.latest)) / 1000);
   const age = duration(seconds);
   switch (run.status) {
     case 'waiting':
-      return `for an answer, ${age}`;
+      return `for ${whom(run, asked)}, ${age}`;
     case 'collecting':
       return `for artifacts, ${age}`;
     case 'stranded':
@@ -74,4 +80,9 @@ export function held(run: RunSummary, now: number): string {
     default:
       return run.reason;
   }
+}
+
+function whom({ run }: RunSummary, asked: readonly WaitingQuestion[]): string {
+  const names = new Set(asked.filter((each) => each.run === run).map(addressee));
+  return names.size === 0 ? 'an answer' : listed([...names]);
 }
