@@ -105,6 +105,7 @@ from turnloom.log.events import (
     RunFailed,
     RunFinished,
     RunForked,
+    RunLimited,
     RunPaused,
     RunResumed,
     RunRetried,
@@ -148,6 +149,7 @@ RunEvent: TypeAlias = (
     Event[Literal["run.started"], RunStarted]
     | Event[Literal["run.paused"], RunPaused]
     | Event[Literal["run.resumed"], RunResumed]
+    | Event[Literal["run.limited"], RunLimited]
     | Event[Literal["run.retried"], RunRetried]
     | Event[Literal["run.forked"], RunForked]
     | Event[Literal["run.finished"], RunFinished]
@@ -325,6 +327,7 @@ __all__ = [
     "RunForked",
     "RunOpened",
     "RunPaused",
+    "RunLimited",
     "RunResumed",
     "RunRetried",
     "RunStarted",

@@ -20,6 +20,7 @@ UNPLAYED = {
     "run.retried": "what a retry does is in tests/runtime/test_retry.py",
     "run.forked": "what a fork does is in tests/forks",
     "message.sent": "what a message does is in tests/messages",
+    "run.limited": "what a limit does is in tests/runtime/test_tenant_limits.py",
     "model.limited": "what a limit does is in tests/runtime/test_model_limits.py",
     "flow.rewound": "what a retry of a flow does is in tests/flow/test_retry.py",
     "artifact.refused": "only a publish of another process under the same id is refused so late",

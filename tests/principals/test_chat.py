@@ -23,7 +23,7 @@ HIDDEN = {
     *("context.missed", "context.suppressed", "timer.set", "timer.expired", "frame.assembled"),
     *("context.gathered", "provider.failed", "retrieval.searched", "history.summarised"),
     *("model.called", "model.answered", "model.retried", "model.failed", "model.limited"),
-    *("output.refused",),
+    *("output.refused", "run.limited"),
     *("transfer.chosen", "tool.called", "tool.returned", "tool.failed", "calls.settled"),
     *("tools.offered", "effect.done", "chance.drawn", "speaker.picked", "message_hook.called"),
     *("message_hook.returned", "message_hook.failed", "lifecycle.tool_call"),

@@ -18,6 +18,7 @@ from turnloom.log.ports import Clock
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import Drive
+from turnloom.runtime.spec import LimitWait
 from turnloom.testing import FakeClock, FakeDocuments, FakeEntropy, FakeEnvironment, Killed
 
 # What a program does with its app; done again after a kill, it does what is left to do.
@@ -105,9 +106,9 @@ class MortalScheduler(InlineScheduler):
         self._skips = skips
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
-        async def mortal(run: RunKey) -> datetime | None:
+        async def mortal(run: RunKey, held: LimitWait | None = None, /) -> datetime | None:
             try:
-                due = await drive(run)
+                due = await drive(run, held)
             except Killed:
                 return await asyncio.get_running_loop().create_future()
             if self._skips and due and isinstance(self._fake, FakeClock):

@@ -100,11 +100,9 @@ class Run(Generic[S_co]):
         Raises:
             UnknownRun: there is no such run.
         """
-        from turnloom.runtime.summaries import summary_of
-
         self._access.need("runs:read")
         await self._access.own(self._runs.log, self._key)
-        return await summary_of(self._runs.log, self._key)
+        return await self._runs.summary(self._key)
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """The oldest open question, if there is one: the first of `questions`."""

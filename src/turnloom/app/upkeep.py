@@ -29,27 +29,32 @@ class Upkeep:
         self._retention: Retention | None = None
 
     async def pending_migrations(self) -> "Sequence[Migration]":
-        """The steps that lead from the schema of the store to that of this release.
+        """The steps that lead from the schema of the store, and of its scheduler, to that of this
+        release.
 
         Raises:
             StoreUnavailable: the schema is of a later release, or too old.
         """
-        return await self._migrator().pending()
+        return [step for each in self._migrators() for step in await each.pending()]
 
     async def migrate(self) -> "AsyncGenerator[Migration]":
-        """Bring the schema of the store to that of this release; yields each step once it is
-        stored. A repeated call takes the rest.
+        """Bring the schema of the store, and of its scheduler, to that of this release; yields each
+        step once it is stored. A repeated call takes the rest.
 
         Raises:
             StoreUnavailable: the schema is of a later release, or too old, or a step failed.
         """
-        async for taken in self._migrator().migrate():
-            yield taken
+        for each in self._migrators():
+            async for taken in each.migrate():
+                yield taken
 
-    def _migrator(self) -> "Migrator":
+    def _migrators(self) -> "list[Migrator]":
+        """That of the store, and that of the scheduler if it has tables."""
         from turnloom.wiring.doors import port_of
 
-        return port_of(self._parts().store, "migrator")
+        parts = self._parts()
+        own: Migrator | None = getattr(parts.world.scheduler, "migrator", None)
+        return [port_of(parts.store, "migrator"), *([own] if own else [])]
 
     async def tenants(self) -> "Sequence[str]":
         """The tenants that have runs, sorted."""

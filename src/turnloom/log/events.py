@@ -54,6 +54,15 @@ class RunResumed(Fact, frozen=True):
     changed_code: tuple[str, ...] = ()
 
 
+class RunLimited(Fact, frozen=True):
+    """The drive that begins here waited `seconds` for the limit of its tenant: the `reason` is what
+    that allows."""
+
+    kind: ClassVar[str] = "run.limited"
+    reason: str
+    seconds: float
+
+
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """The definition that a run continues with, in place of the one that it started with."""
 

@@ -31,6 +31,7 @@ FACTS = (
     runs.RunStarted,
     runs.RunPaused,
     runs.RunResumed,
+    runs.RunLimited,
     runs.RunFinished,
     runs.RunFailed,
     runs.CancelRequested,

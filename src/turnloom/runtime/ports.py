@@ -25,6 +25,7 @@ from turnloom.runtime.spec import (
     EndedRun,
     Holder,
     Limit,
+    LimitWait,
     LoadedWorkflow,
     Message,
     Migration,
@@ -39,7 +40,15 @@ from turnloom.runtime.spec import (
 Status = Literal["idle", "queued", "driving", "timer"]
 
 # Drives a run as far as it goes; returns the instant at which to wake it, if any.
-Drive = Callable[[RunKey], Awaitable[datetime | None]]
+
+
+class Drive(Protocol):
+    """Drives a run until it ends or waits."""
+
+    def __call__(self, run: RunKey, held: LimitWait | None = None, /) -> Awaitable[datetime | None]:
+        """Drive a run, which was held by the limit of its tenant before, if so; returns the instant
+        at which it wants to be driven again."""
+        ...
 
 
 class Inbox(Protocol):
@@ -256,7 +265,8 @@ class Copies(Protocol):
 
 
 class Migrator(Protocol):
-    """Brings the schema of a store to the one of this release. A store may have one, as `migrator`.
+    """Brings the schema of a store to the one of this release. A store may have one, and so may a
+    scheduler with tables, as `migrator`.
 
     All other ports of a store with another schema raise `StoreUnavailable` with a sentence that
     names `turnloom store migrate`, or the release to use, and write nothing. Whether an empty place
@@ -362,6 +372,11 @@ class Scheduler(Protocol):
 
     async def status(self, run: RunKey) -> Status:
         """The status of the run in this scheduler."""
+        ...
+
+    async def limited(self, tenant: str, runs: Sequence[str]) -> Mapping[str, LimitWait]:
+        """Those of some runs that wait for the limit of their tenant now, as far as this process
+        knows."""
         ...
 
 

@@ -68,13 +68,14 @@ from turnloom.runtime.questions import Questions
 from turnloom.runtime.retrying import replacement, undriven
 from turnloom.runtime.spec import (
     Delivery,
+    LimitWait,
     LoadedWorkflow,
     RetryRequest,
     RunSummary,
     Stop,
     StoredPlan,
 )
-from turnloom.runtime.summaries import as_stranded, summarise
+from turnloom.runtime.summaries import as_scheduled, summarise, summary_of
 from turnloom.variables.events import TimerSet
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
@@ -291,7 +292,7 @@ class Runs:
         except TurnloomError as error:
             log.warning("other processes were not notified of released runs: %s", error)
 
-    async def _drive(self, run: RunKey) -> datetime | None:
+    async def _drive(self, run: RunKey, held: LimitWait | None = None, /) -> datetime | None:
         """Drive a run; its error is raised in its followers only, or the run is driven again, where
         others may have better luck."""
         self.following.clear_error(run)
@@ -299,7 +300,7 @@ class Runs:
         begun, is_told = self._mailing.begin(run), self._posting.attends(run)
         try:
             with self._posting.busy(run, self._driver):
-                live = await self._driver.drive(run)
+                live = await self._driver.drive(run, held)
             state = live.journal.state
             self.following.rest(run, state)
             self._mailing.rest(run, begun, is_over=state.status in ENDED)
@@ -551,11 +552,16 @@ class Runs:
         log = self._world.stores.log
         ends = await log.runs(tenant, limit, before=before, unfinished=unfinished, which=which)
         found = [summarise(tenant, first, last) for first, last in ends]
-        scheduler = self._world.scheduler
-        if not (found and is_shared(scheduler)):
-            return found
-        stranded = await scheduler.stranded(tenant)
-        return [as_stranded(each, stranded) for each in found]
+        return await as_scheduled(self._world.scheduler, tenant, found)
+
+    async def summary(self, run: RunKey) -> RunSummary:
+        """A run in one line.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        found = await summary_of(self._world.stores.log, run)
+        return (await as_scheduled(self._world.scheduler, run.tenant, [found]))[0]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)

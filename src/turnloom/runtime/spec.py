@@ -248,6 +248,18 @@ class Limit(NamedTuple):
         return " and ".join(part for part in parts if part)
 
 
+def tenant_limit(most: int) -> str:
+    """What the limit of a tenant allows."""
+    return f"{most} runs of its tenant at once"
+
+
+class LimitWait(NamedTuple):
+    """The wait of a run for the limit of its tenant: what that allows, and for how long."""
+
+    reason: str
+    seconds: float
+
+
 class Renewal(NamedTuple):
     """A workflow whose plan has changed: as it was, to fold logs and not to act, and as it is;
     `changed` names what differs."""
@@ -460,9 +472,9 @@ class RunCopy:
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is
-    `broken`, and one whose code no worker has is `stranded`, for a `reason`; one that is
-    `collecting` says how much it has of what is wanted. It `continues` a conversation that had
-    ended, if one is named."""
+    `broken`, one whose code no worker has is `stranded`, and one that waits for a limit of all runs
+    together is `limited`, for a `reason`; one that is `collecting` says how much it has of what is
+    wanted. It `continues` a conversation that had ended, if one is named."""
 
     run: str
     workflow: str

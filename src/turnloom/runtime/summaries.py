@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from turnloom.agents.events import ModelLimited
 from turnloom.log.events import RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import EventLog
@@ -10,10 +11,14 @@ from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, RunKey, Unreadable
 from turnloom.runs.chat import is_talk
 from turnloom.runtime.logic import ENDED
-from turnloom.runtime.spec import RunSummary, continued_by
+from turnloom.runtime.ports import Scheduler, is_shared
+from turnloom.runtime.spec import LimitWait, RunSummary, continued_by
 
 # The status of a run that no worker has the code of.
 STRANDED = "stranded"
+
+# The status of a run that is not driven because of a limit of all runs together.
+LIMITED = "limited"
 
 
 async def summary_of(log: EventLog, run: RunKey) -> RunSummary:
@@ -25,7 +30,19 @@ async def summary_of(log: EventLog, run: RunKey) -> RunSummary:
     return summarise(run.tenant, *await ends_of(log, run))
 
 
-def as_stranded(summary: RunSummary, stranded: Mapping[str, str]) -> RunSummary:
+async def as_scheduled(
+    scheduler: Scheduler, tenant: str, found: list[RunSummary]
+) -> list[RunSummary]:
+    """Summaries with what the scheduler knows of runs that it does not drive, and why."""
+    unfinished = [each.run for each in found if each.status not in ENDED]
+    if not unfinished:
+        return found
+    waits = await scheduler.limited(tenant, unfinished)
+    stranded = await scheduler.stranded(tenant) if is_shared(scheduler) else {}
+    return [_as_stranded(_as_limited(each, waits), stranded) for each in found]
+
+
+def _as_stranded(summary: RunSummary, stranded: Mapping[str, str]) -> RunSummary:
     """The summary of a run that no worker has the code of, if this is one."""
     needs = stranded.get(summary.run)
     if needs is None or summary.status in ENDED:
@@ -35,6 +52,15 @@ def as_stranded(summary: RunSummary, stranded: Mapping[str, str]) -> RunSummary:
         "or `--app MODULE:APP`."
     )
     return replace(summary, status=STRANDED, reason=reason)
+
+
+def _as_limited(summary: RunSummary, waits: Mapping[str, LimitWait]) -> RunSummary:
+    """The summary of a run that waits for a limit of its tenant, if this is one."""
+    wait = waits.get(summary.run)
+    if wait is None or summary.status in ENDED:
+        return summary
+    reason = f"waiting for a limit for {wait.seconds:.0f} s: {wait.reason}"
+    return replace(summary, status=LIMITED, reason=reason)
 
 
 def summarise(tenant: str, first: Event, last: Event) -> RunSummary:
@@ -53,11 +79,18 @@ def summarise(tenant: str, first: Event, last: Event) -> RunSummary:
             reason=started.reason,
         )
     rest = last.data if isinstance(last.data, RunPaused) else RunPaused("")
-    reason = last.data.reason if isinstance(last.data, Unreadable) else ""
+    status, reason = status_of(last), ""
+    match last.data:
+        case Unreadable(reason=reason):
+            pass
+        case ModelLimited(model=model, reason=allowed):
+            status, reason = LIMITED, f"waiting for a limit: {allowed} of {model}"
+        case _:
+            pass
     return RunSummary(
         last.run,
         started.workflow,
-        status_of(last),
+        status,
         started.tenant,
         user=started.user,
         started=first.at,

@@ -16,7 +16,7 @@ from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import branching
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.ports import Artifacts, Drive, Inbox, Store
-from turnloom.runtime.spec import Message
+from turnloom.runtime.spec import LimitWait, Message
 from turnloom.variables.spec import Context
 
 
@@ -134,9 +134,11 @@ class CrashingScheduler(InlineScheduler):
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
         """Drive woken runs until cancelled."""
 
-        async def drive_until_killed(run: RunKey) -> datetime | None:
+        async def drive_until_killed(
+            run: RunKey, held: LimitWait | None = None, /
+        ) -> datetime | None:
             try:
-                return await drive(run)
+                return await drive(run, held)
             except Killed:
                 self._died.set()
                 return await asyncio.get_running_loop().create_future()

@@ -25,7 +25,7 @@ from turnloom.log.ports import Clock
 from turnloom.reaction.logic.reacting import ReactionForm
 from turnloom.runs.undriven import CHAT, Undriven
 from turnloom.runtime.drive.driver import Stores
-from turnloom.runtime.drive.plans import plan_of
+from turnloom.runtime.drive.plans import RememberedPlans, plan_of
 from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.observers import ObserverQueue, Observers
 from turnloom.runtime.ports import Artifacts, Permits, Plans, Scheduler, Store, is_shared
@@ -285,7 +285,7 @@ class AppDefinitions:
         self._folders = folders
         self._boards = boards
         self._flows = flows
-        self._plans = plans
+        self._plans = RememberedPlans(plans)
 
     async def load(self, source: str) -> LoadedWorkflow:
         """Load the workflow of a folder.

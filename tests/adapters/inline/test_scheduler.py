@@ -15,6 +15,8 @@ from turnloom.adapters.inline import InlinePermits, InlineScheduler
 from turnloom.adapters.inline.scheduler import SPARSE, Timers
 from turnloom.adapters.system import SystemClock
 from turnloom.errors import UsageError
+from turnloom.log.spec import RunKey
+from turnloom.runtime.spec import LimitWait
 from turnloom.testing.contracts import PermitsContract, SchedulerContract, facts
 from turnloom.testing.contracts.facts import key
 from turnloom.testing.contracts.scheduler import served, until, wait_begun
@@ -47,9 +49,9 @@ class TestPermits(PermitsContract):
 async def test_a_drive_does_not_inherit_the_context_of_who_woke_it() -> None:
     scheduler, seen = InlineScheduler(SystemClock()), list[str]()
 
-    async def drive(run: str) -> None:
+    async def drive(run: RunKey, held: LimitWait | None = None, /) -> None:
         seen.append(turn.get())
-        turn.set(run)
+        turn.set(run.id)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: scheduler.serve(drive, slots=1, limits={}))

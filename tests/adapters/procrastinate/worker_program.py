@@ -9,9 +9,10 @@ from datetime import datetime
 
 from turnloom.adapters.procrastinate import ProcrastinateScheduler
 from turnloom.log.spec import RunKey
+from turnloom.runtime.spec import LimitWait
 
 
-async def drive(run: RunKey) -> datetime | None:
+async def drive(run: RunKey, held: LimitWait | None = None, /) -> datetime | None:
     print("begins", run.id, flush=True)
     await asyncio.sleep(float(run.id.partition("-")[2] or 0))
     print("ends", run.id, flush=True)

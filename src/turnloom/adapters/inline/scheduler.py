@@ -3,18 +3,19 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, copy_context
 from datetime import datetime
 from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import count
+from itertools import count, islice
 from typing import Literal
 
 from turnloom.errors import UsageError
 from turnloom.log.ports import Clock
 from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import EVERY_TENANT, Drive, Status
+from turnloom.runtime.spec import LimitWait, tenant_limit
 
 State = Literal["timer", "queued", "driving", "dropped"]
 
@@ -22,10 +23,12 @@ State = Literal["timer", "queued", "driving", "dropped"]
 class RunJob:
     """The scheduler's state of one run that is not idle."""
 
-    __slots__ = ("again", "run", "state")
+    __slots__ = ("again", "held_since", "run", "state")
 
     def __init__(self, run: RunKey) -> None:
         self.run = run
+        # When it began to wait for the limit of its tenant.
+        self.held_since: datetime | None = None
         self.state: State = "timer"
         self.again = False
 
@@ -48,18 +51,25 @@ class Queue:
         self._free = 0
         self._limits: Mapping[str, int] = {}
 
-    def open(self, slots: int, limits: Mapping[str, int]) -> None:
+    def open(self, slots: int, limits: Mapping[str, int], now: datetime) -> None:
         """Allow `slots` runs at once, and `limits` per tenant."""
         self._free = slots
         self._limits = limits
         for name, tenant in self._tenants.items():
+            limit = self.limit_of(name)
+            room = limit and max(limit - tenant.driving, 0)
+            for job in islice(tenant.waiting, room, None) if limit else ():
+                job.held_since = now
             self._list(name, tenant)
 
-    def put(self, job: RunJob) -> None:
+    def put(self, job: RunJob, now: datetime) -> None:
         """Queue a run."""
         job.state = "queued"
         name = job.run.tenant
         tenant = self._tenants.setdefault(name, _Tenant())
+        limit = self.limit_of(name)
+        is_held = limit is not None and tenant.driving + len(tenant.waiting) >= limit
+        job.held_since = now if is_held else None
         tenant.waiting.append(job)
         self._list(name, tenant)
 
@@ -88,8 +98,12 @@ class Queue:
         self._list(name, tenant)
         self._forget(name, tenant)
 
+    def limit_of(self, name: str) -> int | None:
+        """The number of runs of a tenant that may be driven at once."""
+        return self._limits.get(name, self._limits.get(EVERY_TENANT))
+
     def _below(self, name: str, tenant: _Tenant) -> bool:
-        limit = self._limits.get(name, self._limits.get(EVERY_TENANT))
+        limit = self.limit_of(name)
         return limit is None or tenant.driving < limit
 
     def _list(self, name: str, tenant: _Tenant) -> None:
@@ -196,13 +210,13 @@ class _Server:
         self._group = group
         self._context = context
 
-    def start(self, job: RunJob) -> "asyncio.Task[datetime | None]":
+    def start(self, job: RunJob, held: LimitWait | None) -> "asyncio.Task[datetime | None]":
         """Start a task that drives the run, in the server's context instead of the caller's."""
-        return self._group.create_task(self._guard(job.run), context=self._context.copy())
+        return self._group.create_task(self._guard(job.run, held), context=self._context.copy())
 
-    async def _guard(self, run: RunKey) -> datetime | None:
+    async def _guard(self, run: RunKey, held: LimitWait | None) -> datetime | None:
         try:
-            return await self._drive(run)
+            return await self._drive(run, held)
         except Exception:  # noqa: BLE001 - recorded; one bad drive must not stop the others
             _log.exception("Driving run %r failed.", run.id)
             return None
@@ -274,10 +288,23 @@ class InlineScheduler:
         job = self._jobs.get(run)
         return "idle" if job is None or job.state == "dropped" else job.state
 
+    async def limited(self, tenant: str, runs: Sequence[str]) -> Mapping[str, LimitWait]:
+        """Those of some runs that wait for the limit of their tenant in this process."""
+        jobs = (self._jobs.get(RunKey(tenant, run)) for run in runs)
+        held = {job.run.id: self._held(job) for job in jobs if job and job.state == "queued"}
+        return {run: wait for run, wait in held.items() if wait is not None}
+
+    def _held(self, job: RunJob) -> LimitWait | None:
+        limit = self._queue.limit_of(job.run.tenant)
+        if job.held_since is None or limit is None:
+            return None
+        waited = self._clock.now() - job.held_since
+        return LimitWait(tenant_limit(limit), max(waited.total_seconds(), 0.0))
+
     async def _run(self, server: _Server, slots: int, limits: Mapping[str, int]) -> None:
         loop = asyncio.get_running_loop()
         self._server = server
-        self._queue.open(slots, limits)
+        self._queue.open(slots, limits, self._clock.now())
         self._timers.start(loop)
         try:
             self._pump()
@@ -290,7 +317,7 @@ class InlineScheduler:
         if job.state == "driving":
             job.again = True
         elif job.state == "timer":
-            self._queue.put(job)
+            self._queue.put(job, self._clock.now())
             self._pump()
 
     def _due(self, run: RunKey) -> None:
@@ -300,7 +327,7 @@ class InlineScheduler:
         """Start every run that may start now."""
         while self._server and self._draining is None and (job := self._queue.take()):
             self._timers.drop(job.run)
-            task = self._server.start(job)
+            task = self._server.start(job, self._held(job))
             self._tasks[job.run] = task
             task.add_done_callback(partial(self._ended, job))
 
@@ -314,7 +341,7 @@ class InlineScheduler:
         now = at and self._clock.now()
         if job.again or (at and now and at <= now):
             job.again = False
-            self._queue.put(job)
+            self._queue.put(job, self._clock.now())
         elif at:
             self._timers.set(job.run, at)
         else:

@@ -2,32 +2,38 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib.resources import files
-from typing import Any, LiteralString, NamedTuple, TypeVar, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, LiteralString, NamedTuple, TypeVar
 
 import psycopg
 from procrastinate import PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
-from procrastinate.schema import SchemaManager
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from turnloom.adapters.procrastinate import queries
+from turnloom.adapters.procrastinate.schema import (
+    OURS,
+    THEIRS,
+    SchemaVersions,
+    Session,
+    known,
+    missing,
+    take_step,
+    versions_in,
+)
 from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.runtime.spec import Migration
 
 T = TypeVar("T")
-
-# The version of the tables in this release: one file in `schema/` each.
-VERSION = 1
 
 # Connections of a process to the scheduler's tables, beside one that listens.
 MOST = 3
 
-# Seconds until a statement that met a broken connection is tried again.
-PAUSE = 0.05
+# Seconds until a statement that met a broken connection is tried again, and that a step of the
+# schema may take.
+PAUSE, MIGRATING = 0.05, 600.0
 
 _log = logging.getLogger("turnloom.procrastinate")
 
@@ -149,10 +155,10 @@ class JobDatabase:
         if pool is not None:
             await pool.close()
 
-    async def _patiently(self, act: Callable[[], Awaitable[T]]) -> T:
+    async def _patiently(self, act: Callable[[], Awaitable[T]], limit: float = 0) -> T:
         """Do it again while connections are broken, as after a restart of the server."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout
+        deadline = loop.time() + (limit or self._timeout)
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -188,43 +194,78 @@ class JobDatabase:
             timeout=self._timeout,
             # A pooler gives each transaction another connection, which knows no statements.
             kwargs={"connect_timeout": max(1, round(self._timeout)), "prepare_threshold": None},
+            configure=_configure,
             open=False,
         )
 
+    # ------------------------------------------------------------------ schema
+
+    async def pending(self) -> Sequence[Migration]:
+        """The steps of the schema that are missing, in order; all of a database without our
+        tables.
+
+        Raises:
+            StoreUnavailable: the tables are of a later release, or the server fails.
+        """
+        found = await self._patiently(lambda: self._in_session(versions_in))
+        self._check_not_later(found)
+        return [step.migration for step in missing(found)]
+
+    async def migrate(self) -> AsyncGenerator[Migration, None]:
+        """Take the missing steps, each in a transaction, and give each when it is taken.
+
+        Raises:
+            StoreUnavailable: the tables are of a later release, or the server fails; the steps that
+                were given stay.
+        """
+        while await self.pending():
+            taken = await self._patiently(lambda: self._in_session(take_step), MIGRATING)
+            if taken is not None:
+                yield taken.migration
+
     async def _prepare(self) -> None:
         """Create the tables, or check their version."""
+        found = await self._in_session(versions_in)
+        self._check_not_later(found)
+        if found.ours == 0:
+            await self._in_session(_create)
+        elif missing(found):
+            raise StoreUnavailable(
+                f"The tables of the scheduler in {self._address} are of an earlier release "
+                f"({_named(found)}; this release uses {_named(known())}). Stop the programs that "
+                "use them, and run `turnloom store migrate`."
+            )
+
+    def _check_not_later(self, found: SchemaVersions) -> None:
+        if found.ours > known().ours or (found.theirs or 0) > (known().theirs or 0):
+            raise StoreUnavailable(
+                f"The tables of the scheduler in {self._address} are of a later release "
+                f"({_named(found)}; this release uses {_named(known())}). Install that release "
+                "here, or choose another database for the store."
+            )
+
+    async def _in_session(self, act: Callable[[Session], Awaitable[T]]) -> T:
+        """The result of a function that gets a connection of its own."""
         async with await psycopg.AsyncConnection[dict[str, Any]].connect(
-            self._url, row_factory=dict_row, connect_timeout=max(1, round(self._timeout))
-        ) as connection:
-            found = await _one(connection, queries.IS_THERE)
-            found = await _one(connection, queries.VERSION) if found and found["ours"] else None
-            if found is None:
-                await self._create(connection)
-            elif found["version"] != VERSION:
-                raise StoreUnavailable(
-                    f"The tables of the scheduler in {self._address} are of another release of "
-                    f"Turnloom (schema {found['version']}; this release uses {VERSION}). Use that "
-                    "release, or choose another database for the store."
-                )
-
-    async def _create(self, connection: psycopg.AsyncConnection[dict[str, Any]]) -> None:
-        """Create the tables in one transaction; another process may do so at the same time."""
-        async with connection.transaction():
-            await connection.execute(queries.BEGIN_SCHEMA)
-            if await _one(connection, queries.VERSION):
-                return
-            there = await _one(connection, queries.IS_THERE)
-            if not (there and there["theirs"]):
-                await connection.execute(SchemaManager.get_schema())
-            for number in range(1, VERSION + 1):
-                text = (files(__package__ or "") / "schema" / f"{number:03d}.sql").read_text(
-                    "utf-8"
-                )
-                await connection.execute(cast(LiteralString, text))
-            await connection.execute(queries.END_SCHEMA, {"version": VERSION})
+            self._url,
+            row_factory=dict_row,
+            connect_timeout=max(1, round(self._timeout)),
+            autocommit=True,
+        ) as session:
+            return await act(session)
 
 
-async def _one(
-    connection: psycopg.AsyncConnection[dict[str, Any]], query: LiteralString
-) -> dict[str, Any] | None:
-    return await (await connection.execute(query)).fetchone()
+async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Make each statement a transaction, so that it is one message to the server and back."""
+    await connection.set_autocommit(True)
+
+
+async def _create(session: Session) -> None:
+    """Create the tables in one transaction; another process may do so at the same time."""
+    async with session.transaction():
+        while await take_step(session):
+            pass
+
+
+def _named(versions: SchemaVersions) -> str:
+    return f"{OURS} {versions.ours}, {THEIRS} {versions.theirs or 'of its own'}"

@@ -2,7 +2,7 @@
 
 from typing import LiteralString
 
-VERSION: LiteralString = "SELECT version FROM turnloom_schema WHERE part = 'scheduler'"
+VERSIONS: LiteralString = "SELECT part, version FROM turnloom_schema"
 IS_THERE: LiteralString = (
     "SELECT to_regclass('turnloom_schema') IS NOT NULL AS ours,"
     " to_regclass('procrastinate_jobs') IS NOT NULL AS theirs"
@@ -11,11 +11,17 @@ BEGIN_SCHEMA: LiteralString = """
     SELECT pg_advisory_xact_lock(hashtext('turnloom_schema'));
     CREATE TABLE IF NOT EXISTS turnloom_schema (part text PRIMARY KEY, version integer NOT NULL)"""
 END_SCHEMA: LiteralString = """
-    INSERT INTO turnloom_schema VALUES ('scheduler', %(version)s)
+    INSERT INTO turnloom_schema VALUES (%(part)s, %(version)s)
     ON CONFLICT (part) DO UPDATE SET version = excluded.version"""
 
 WAKE: LiteralString = "SELECT turnloom_wake(%(tenant)s, %(run)s)"
 WAKE_AT: LiteralString = "SELECT turnloom_wake_at(%(tenant)s, %(run)s, %(due)s)"
+LIMITED: LiteralString = """
+    SELECT run, turnloom_limit(tenant) AS most,
+        extract(epoch FROM clock_timestamp() - since)::double precision AS seconds
+    FROM turnloom_queue
+    WHERE tenant = %(tenant)s AND run = ANY (%(runs)s::text[]) AND job IS NULL
+        AND turnloom_limit(tenant) IS NOT NULL"""
 CANCEL: LiteralString = "SELECT turnloom_cancel(%(tenant)s, %(run)s)"
 STATUS: LiteralString = """
     SELECT (SELECT coalesce(job.status::text, 'todo') FROM turnloom_queue AS known
@@ -30,7 +36,7 @@ LIMITS: LiteralString = """
     SELECT * FROM unnest(%(tenants)s::text[], %(most)s::integer[])
     ON CONFLICT (tenant) DO UPDATE SET most = excluded.most"""
 
-FETCH: LiteralString = "SELECT * FROM turnloom_fetch(%(worker)s, %(lacking)s)"
+FETCH: LiteralString = "SELECT * FROM turnloom_fetch(%(worker)s, %(lacking)s, %(count)s)"
 FINISH: LiteralString = (
     "SELECT turnloom_finish(%(job)s, %(worker)s, %(tenant)s, %(run)s, %(due)s) AS finished"
 )

@@ -1,6 +1,6 @@
 """Spread the drives of runs over any number of workers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from turnloom.adapters.procrastinate import queries
@@ -9,7 +9,8 @@ from turnloom.adapters.procrastinate.permits import SharedPermits
 from turnloom.adapters.procrastinate.worker import JobWorker
 from turnloom.errors import UsageError
 from turnloom.log.spec import RunKey
-from turnloom.runtime.ports import Drive, Status
+from turnloom.runtime.ports import Drive, Migrator, Status
+from turnloom.runtime.spec import LimitWait, tenant_limit
 
 
 class ProcrastinateScheduler:
@@ -37,6 +38,7 @@ class ProcrastinateScheduler:
         self._stranded = stranded
         self._worker: JobWorker | None = None
         self.permits = SharedPermits(self._database, lease)
+        self.migrator: Migrator = self._database
 
     async def wake(self, run: RunKey, at: datetime | None = None) -> None:
         """Drive the run soon, or at an instant: a run has one timer. Idempotent.
@@ -92,6 +94,15 @@ class ProcrastinateScheduler:
         if row["status"] is None:
             return "timer" if row["timer"] else "idle"
         return "driving" if row["status"] == "doing" else "queued"
+
+    async def limited(self, tenant: str, runs: Sequence[str]) -> Mapping[str, LimitWait]:
+        """Those of some runs that wait for the limit of their tenant now.
+
+        Raises:
+            StoreUnavailable: the server fails, or does not answer in time.
+        """
+        rows = await self._database.call(queries.LIMITED, tenant=tenant, runs=[*runs])
+        return {row["run"]: LimitWait(tenant_limit(row["most"]), row["seconds"]) for row in rows}
 
     async def stranded(self, tenant: str) -> Mapping[str, str]:
         """The runs of a tenant that workers refused, and that none with their code took within a

@@ -14,6 +14,7 @@ from turnloom.adapters.procrastinate.database import JobDatabase
 from turnloom.errors import CodeMissing, StoreUnavailable
 from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive
+from turnloom.runtime.spec import LimitWait, tenant_limit
 
 # Heartbeats per lease, and the leases after which a worker without one is forgotten.
 BEATS, FORGOTTEN = 5, 10
@@ -85,37 +86,46 @@ class JobWorker:
     async def _take(self, group: asyncio.TaskGroup) -> None:
         while True:
             await self._free.acquire()
+            slots = 1
+            while not self._free.locked():
+                await self._free.acquire()
+                slots += 1
             self._bell.clear()
-            job = await self._fetch()
-            if job is not None:
+            jobs = await self._fetch(slots)
+            for job in jobs:
                 group.create_task(self._do(job))
+            for _ in range(slots - len(jobs)):
+                self._free.release()
+            if len(jobs) == slots:
                 continue
-            self._free.release()
             try:
                 async with asyncio.timeout(self._poll):
                     await self._bell.wait()
             except TimeoutError:
                 continue
 
-    async def _fetch(self) -> TakenJob | None:
-        """The next job; None if there is none, or the store is unavailable."""
+    async def _fetch(self, count: int) -> list[TakenJob]:
+        """The next jobs; none if there are none, or the store is unavailable."""
         async with self._fetching:
             try:
-                (found,) = await self._database.call(
-                    queries.FETCH, worker=self._id, lacking=[*self._lacking]
+                found = await self._database.call(
+                    queries.FETCH, worker=self._id, lacking=[*self._lacking], count=count
                 )
             except StoreUnavailable as error:
                 _log.warning("The queue cannot be read; trying again: %s", error)
-                return None
-            if found["job"] is None:
-                return None
-            job = TakenJob(found["job"], RunKey(found["tenant"], found["run"]))
-            self._driving[job.id] = asyncio.ensure_future(self._drive_to_end(job.run))
-            self._idle.clear()
-            return job
+                return []
+            jobs: list[TakenJob] = []
+            for row in found:
+                job = TakenJob(row["job"], RunKey(row["tenant"], row["run"]))
+                held = LimitWait(tenant_limit(row["most"]), row["held"]) if row["most"] else None
+                self._driving[job.id] = asyncio.ensure_future(self._drive_to_end(job.run, held))
+                jobs.append(job)
+            if jobs:
+                self._idle.clear()
+            return jobs
 
-    async def _drive_to_end(self, run: RunKey) -> datetime | None:
-        return await self._drive(run)
+    async def _drive_to_end(self, run: RunKey, held: LimitWait | None) -> datetime | None:
+        return await self._drive(run, held)
 
     async def _do(self, job: TakenJob) -> None:
         """Drive the run of a job, and say what became of the job."""

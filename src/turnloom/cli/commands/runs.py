@@ -31,6 +31,7 @@ _STYLES = {
     "collecting": "cyan",
     "broken": "red",
     "stranded": "red",
+    "limited": "yellow",
 }
 
 

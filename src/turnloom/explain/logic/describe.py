@@ -389,6 +389,7 @@ WORDS: Words = {
     runs.RunStarted: lambda fact: f"run of {fact.workflow} began",
     runs.RunPaused: _paused,
     runs.RunResumed: lambda fact: "resumed",
+    runs.RunLimited: lambda fact: f"waited {fact.seconds:.1f} s for a limit: {fact.reason}",
     runs.RunRetried: _run_retried,
     runs.RunForked: _run_forked,
     runs.RunFinished: lambda fact: fact.reason,

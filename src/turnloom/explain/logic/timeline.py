@@ -40,7 +40,15 @@ from turnloom.guards import events as guards
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
-from turnloom.log.events import ENDS, RunForked, RunPaused, RunResumed, RunRetried, RunStarted
+from turnloom.log.events import (
+    ENDS,
+    RunForked,
+    RunLimited,
+    RunPaused,
+    RunResumed,
+    RunRetried,
+    RunStarted,
+)
 from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
 from turnloom.reaction import events as reaction
@@ -304,6 +312,10 @@ def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     rows.add(event.id, event, "resumed", event.actor, note=changed)
 
 
+def _on_limited(rows: Rows, event: Event, fact: RunLimited) -> None:
+    rows.add(event.id, event, "limited", event.actor, note=describe(fact))
+
+
 def _noted(word: str) -> Callable[[Rows, Event, Any], None]:
     """Adds a row for what a person did."""
     return lambda rows, event, fact: rows.add(event.id, event, word, fact.by, note=describe(fact))
@@ -343,6 +355,7 @@ HANDLERS: Handlers = {
     RouteDecided.kind: _on_route,
     SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
+    RunLimited.kind: _on_limited,
     RunRetried.kind: _noted("retried"),
     RunForked.kind: _on_run_forked,
     agents.MessageSent.kind: _noted("message"),

@@ -17,7 +17,7 @@ from turnloom.guards.logic import budgets as budgeting
 from turnloom.guards.logic import loops as recovering
 from turnloom.guards.logic.loops import CONTINUE, STOP
 from turnloom.guards.spec import Escalation, Guards, Hint, Watch
-from turnloom.log.events import RunPaused, RunResumed, RunRetried
+from turnloom.log.events import RunLimited, RunPaused, RunResumed, RunRetried
 from turnloom.log.logic import in_life
 from turnloom.log.spec import Event
 
@@ -45,7 +45,7 @@ def follow(state: RunState, event: Event) -> None:
 
 def _pass_time(watch: Watch, event: Event) -> None:
     """Count the time since the last event, unless the run waited or was not driven."""
-    if watch.at is not None and not isinstance(event.data, RunResumed | RunRetried):
+    if watch.at is not None and not isinstance(event.data, RunResumed | RunLimited | RunRetried):
         watch.seconds += max(0.0, (event.at - watch.at).total_seconds())
     watch.at = None if isinstance(event.data, RunPaused) else event.at
 

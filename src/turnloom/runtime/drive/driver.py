@@ -32,14 +32,20 @@ from turnloom.guards.ports import BeliefStore
 from turnloom.guards.service import Selector
 from turnloom.kernel.threads import on_behalf_of
 from turnloom.kernel.values import as_data, writable
-from turnloom.log.events import ENDS, RunResumed, RunRetried, RunStarted
+from turnloom.log.events import ENDS, RunLimited, RunResumed, RunRetried, RunStarted
 from turnloom.log.logic import repinned
 from turnloom.log.ports import Clock, EventLog
 from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.branches import RunBranch
 from turnloom.runtime.drive.intake import park
-from turnloom.runtime.drive.live import LiveRun, RunDelivery, RunResources, TextListener
+from turnloom.runtime.drive.live import (
+    FREEZE,
+    LiveRun,
+    RunDelivery,
+    RunResources,
+    TextListener,
+)
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import MOST_QUESTIONS, Journal, Tell, telling
 from turnloom.runtime.limits import CallLimits
@@ -55,7 +61,7 @@ from turnloom.runtime.ports import (
     Snapshots,
 )
 from turnloom.runtime.retrying import LIVE, retry, terms_of, undriven, with_budget
-from turnloom.runtime.spec import LoadedWorkflow, RetryRequest
+from turnloom.runtime.spec import LimitWait, LoadedWorkflow, RetryRequest
 from turnloom.runtime.world import UNLIMITED
 from turnloom.variables.logic.secrets import NO_SECRETS, Secrets, secrets_of
 from turnloom.variables.service import ContextSource
@@ -270,8 +276,9 @@ class Driver:
         journal.most_questions = self._stores.questions
         return journal
 
-    async def drive(self, run: RunKey) -> LiveRun:
+    async def drive(self, run: RunKey, held: LimitWait | None = None) -> LiveRun:
         """Take in mail, then decide and act until the run ends or has to wait; returns the run.
+        That a limit held it before is recorded.
 
         Raises:
             Conflict: the log holds something unexpected, and no other process drives the run.
@@ -280,12 +287,15 @@ class Driver:
             LeaseLost: another process took the run over.
         """
         with on_behalf_of(run.tenant):
-            return await self._hold(run, self._drive)
+            return await self._hold(run, partial(self._drive, held))
 
-    async def _drive(self, run: RunKey, fence: int) -> LiveRun:
+    async def _drive(self, held: LimitWait | None, run: RunKey, fence: int) -> LiveRun:
         live: LiveRun | None = None
         try:
             live = await self._open_here(run, fence)
+            if held is not None and live.journal.state.status not in ENDED:
+                limited = RunLimited(held.reason, round(held.seconds, 3))
+                live.journal.record(f"limited@{live.journal.state.position}", limited)
             self._objects[run] = live.journal.objects
             self._hidden[run] = live.journal.secrets
             loop = self._loops[run] = Loop(live)
@@ -479,7 +489,7 @@ class Driver:
         """The run from its last snapshot, or from nothing, and what follows that."""
         log = self._stores.log
         first, last = await ends_of(log, run)
-        kept = await self._stores.snapshots.load(run)
+        kept = await self._stores.snapshots.load(run) if last.seq >= FREEZE else None
         state = kept and read_snapshot(kept[1])
         if kept and state and not state.position == kept[0] <= last.seq:
             state = None  # the snapshot contradicts its own position

@@ -29,7 +29,7 @@ from turnloom.flow.events import (
 )
 from turnloom.kernel.interruption import Interrupted
 from turnloom.kernel.threads import UserCalls
-from turnloom.log.events import CancelRequested, RunForked, RunResumed, RunRetried
+from turnloom.log.events import CancelRequested, RunForked, RunLimited, RunResumed, RunRetried
 from turnloom.log.logic import plain_id
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Event, Fact
@@ -41,8 +41,8 @@ from turnloom.runtime.replay.secrets import fact_of
 from turnloom.runtime.replay.spec import Difference
 from turnloom.runtime.world import RUN, CallFailed, RecordedError, RecordedFailure
 
-# Facts with which another process begins.
-BOUNDARIES = (RunResumed, StateMigrated, RunRetried, RunForked)
+# Facts with which another drive begins.
+BOUNDARIES = (RunResumed, RunLimited, StateMigrated, RunRetried, RunForked)
 
 # How ids of events begin with which a turn ends, after the turn's own.
 ENDING = ("end", "spent", "scarcity", "after_agent", "loop")

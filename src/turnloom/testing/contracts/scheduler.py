@@ -10,6 +10,7 @@ from turnloom.adapters.system import SystemClock
 from turnloom.errors import CodeMissing
 from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import EVERY_TENANT, Drive, Scheduler, SharedScheduler, Status
+from turnloom.runtime.spec import LimitWait, tenant_limit
 from turnloom.testing.contracts import facts
 from turnloom.testing.contracts.facts import key
 
@@ -27,6 +28,7 @@ class Drives:
         self.most = 0
         self.timers: dict[str, datetime] = {}
         self.errors: dict[str, Exception] = {}
+        self.limited: dict[str, LimitWait] = {}
         self._held: dict[str, anyio.Event] = {}
         self._driving: list[str] = []
 
@@ -39,9 +41,11 @@ class Drives:
         for run in runs:
             self._held.pop(run).set()
 
-    async def __call__(self, of: RunKey) -> datetime | None:
+    async def __call__(self, of: RunKey, held: LimitWait | None = None, /) -> datetime | None:
         """Drive the run."""
         run = of.id
+        if held is not None:
+            self.limited[run] = held
         assert run not in self._driving, f"Run {run!r} is driven twice at once."
         self.begun.append(run)
         self._driving.append(run)
@@ -126,8 +130,16 @@ class SchedulerContract:
             await anyio.sleep(0.05)
             assert sorted(drives.begun) == ["big 1", "small"]
             assert await scheduler.status(key("big 2", "big")) == "queued"
+            (found,) = (await scheduler.limited("big", ["big 1", "big 2", "none"])).items()
+            assert (found[0], found[1].reason) == ("big 2", tenant_limit(1))
+            assert found[1].seconds >= 0
+            assert not await scheduler.limited("small", ["small"])
             drives.release("big 1")
             await wait_begun(drives, 3)
+            assert drives.limited.keys() == {"big 2"}
+            assert drives.limited["big 2"].reason == tenant_limit(1)
+            assert drives.limited["big 2"].seconds > 0
+            assert not await scheduler.limited("big", ["big 2"])
             drives.release("big 2", "small")
             await until(scheduler, "big 2", "idle", "big")
 
@@ -341,7 +353,7 @@ class SharedSchedulerContract:
         async with self.fresh() as mine, self.another() as other:
             at_once, most = set[str](), 0
 
-            async def drive(run: RunKey) -> None:
+            async def drive(run: RunKey, held: LimitWait | None = None, /) -> None:
                 nonlocal most
                 at_once.add(run.id)
                 most = max(most, len(at_once))
@@ -388,7 +400,7 @@ class SharedSchedulerContract:
         async with self.fresh() as mine, self.another() as other:
             refused: list[str] = []
 
-            async def refuse(run: RunKey) -> None:
+            async def refuse(run: RunKey, held: LimitWait | None = None, /) -> None:
                 refused.append(run.id)
                 raise CodeMissing("flow 'review'", "there is no such flow here")
 
