@@ -18,6 +18,7 @@ from turnloom.errors import LogError
 from turnloom.log.events import ENDS
 from turnloom.log.spec import RunKey
 from turnloom.runtime.ports import Drive, Status
+from turnloom.runtime.spec import LimitWait
 from turnloom.testing import CrashingEngine, CrashingInbox, CrashingLog, FakeEnvironment, Fuse
 
 
@@ -42,6 +43,10 @@ class HandScheduler:
     async def status(self, run: RunKey) -> Status:
         """No run waits for a slot."""
         return "idle"
+
+    async def limited(self, tenant: str, runs: Sequence[str]) -> Mapping[str, LimitWait]:
+        """There are no limits."""
+        return {}
 
     async def serve(self, drive: Drive, *, slots: int, limits: Mapping[str, int]) -> None:
         """Keep the drive for those who ask for it."""

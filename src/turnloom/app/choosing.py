@@ -62,7 +62,7 @@ async def list_runs(
     last = None if before is None else as_name(before, "`before`")
     if "feedback" not in which:
         chosen = run_filter(which, parts.clock.now())
-        return await parts.runs.summaries(tenant, most, last, chosen, unfinished=unfinished)
+        return await parts.runs.summaries.page(tenant, most, last, chosen, unfinished=unfinished)
     pages = _pages(parts, tenant, last, which, unfinished=unfinished)
     found: list[RunSummary] = []
     async with aclosing(pages):
@@ -83,7 +83,7 @@ async def _pages(
     others = {name: value for name, value in which.items() if name != "feedback"}
     chosen, wanted = run_filter(others, parts.clock.now()), as_filter(which.get("feedback"))
     while True:
-        page = await parts.runs.summaries(tenant, PAGE, before, chosen, unfinished=unfinished)
+        page = await parts.runs.summaries.page(tenant, PAGE, before, chosen, unfinished=unfinished)
         liked = await parts.runs.feedback.chosen(tenant, [each.run for each in page], wanted)
         yield [each for each in page if each.run in liked]
         if len(page) < PAGE:

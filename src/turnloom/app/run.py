@@ -102,7 +102,7 @@ class Run(Generic[S_co]):
         """
         self._access.need("runs:read")
         await self._access.own(self._runs.log, self._key)
-        return await self._runs.summary(self._key)
+        return await self._runs.summaries.one(self._key)
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """The oldest open question, if there is one: the first of `questions`."""

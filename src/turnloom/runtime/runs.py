@@ -43,7 +43,7 @@ from turnloom.log.events import (
 from turnloom.log.logic import LIFE, in_life, standing, started_of
 from turnloom.log.ports import Clock
 from turnloom.log.service import ends_of
-from turnloom.log.spec import Event, Fact, RunFilter, RunKey
+from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.activity import ActiveDrives
 from turnloom.runtime.boards import BoardPorts, BoardRuns
 from turnloom.runtime.drive.driver import Driver, Listeners, Stores
@@ -71,11 +71,10 @@ from turnloom.runtime.spec import (
     LimitWait,
     LoadedWorkflow,
     RetryRequest,
-    RunSummary,
     Stop,
     StoredPlan,
 )
-from turnloom.runtime.summaries import as_scheduled, summarise, summary_of
+from turnloom.runtime.summaries import RunSummaries
 from turnloom.variables.events import TimerSet
 from turnloom.variables.ports import DocumentStore, Environment
 from turnloom.variables.service import ContextSource
@@ -194,17 +193,18 @@ class RuntimePorts:
 
 class Runs:
     """All runs of a store, with their `log`. `following` holds the subscriptions in this process,
-    `claims` say which process drives a run, `questions` are those that are open, `forks` begins
-    forks, `drives` are those of this process, and `messages` sends what users say by themselves. It
-    drives the runs that were started or resumed here, and those that `also_serves` chooses when
-    they get mail or are given back. If it `is_shared`, workers drive the runs, and this process
-    drives some only while it serves."""
+    `claims` say which process drives a run, `summaries` lists runs, `questions` are those that are
+    open, `forks` begins forks, `drives` are those of this process, and `messages` sends what users
+    say by themselves. It drives the runs that were started or resumed here, and those that
+    `also_serves` chooses when they get mail or are given back. If it `is_shared`, workers drive the
+    runs, and this process drives some only while it serves."""
 
     def __init__(self, world: RuntimePorts) -> None:
         self._world = world
         self.log = world.stores.log
         self.is_shared = is_shared(world.scheduler)
         self.claims = world.stores.claims
+        self.summaries = RunSummaries(world.stores.log, world.scheduler)
         self._context = ContextSource(world.environment, world.documents)
         self._posting = BoardRegistry(world.stores.artifacts)
         watch = self._posting.watch
@@ -540,28 +540,6 @@ class Runs:
             return await give_up(world.stores, world.clock, world.observers, run, stop=stop)
         await self._driver.salvage(run, present)
         return True
-
-    async def summaries(
-        self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
-    ) -> list[RunSummary]:
-        """Runs of a tenant that a filter selects, the latest first.
-
-        Raises:
-            UnknownRun: there is no run `before`.
-        """
-        log = self._world.stores.log
-        ends = await log.runs(tenant, limit, before=before, unfinished=unfinished, which=which)
-        found = [summarise(tenant, first, last) for first, last in ends]
-        return await as_scheduled(self._world.scheduler, tenant, found)
-
-    async def summary(self, run: RunKey) -> RunSummary:
-        """A run in one line.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        found = await summary_of(self._world.stores.log, run)
-        return (await as_scheduled(self._world.scheduler, run.tenant, [found]))[0]
 
     async def _ends(self, run: RunKey) -> tuple[Event, Event]:
         return await ends_of(self._world.stores.log, run)

@@ -8,7 +8,7 @@ from turnloom.log.events import RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import EventLog
 from turnloom.log.service import ends_of
-from turnloom.log.spec import Event, RunKey, Unreadable
+from turnloom.log.spec import Event, RunFilter, RunKey, Unreadable
 from turnloom.runs.chat import is_talk
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import Scheduler, is_shared
@@ -30,16 +30,42 @@ async def summary_of(log: EventLog, run: RunKey) -> RunSummary:
     return summarise(run.tenant, *await ends_of(log, run))
 
 
-async def as_scheduled(
-    scheduler: Scheduler, tenant: str, found: list[RunSummary]
-) -> list[RunSummary]:
-    """Summaries with what the scheduler knows of runs that it does not drive, and why."""
-    unfinished = [each.run for each in found if each.status not in ENDED]
-    if not unfinished:
-        return found
-    waits = await scheduler.limited(tenant, unfinished)
-    stranded = await scheduler.stranded(tenant) if is_shared(scheduler) else {}
-    return [_as_stranded(_as_limited(each, waits), stranded) for each in found]
+class RunSummaries:
+    """Runs in one line each, with what the scheduler knows of those that it does not drive."""
+
+    def __init__(self, log: EventLog, scheduler: Scheduler) -> None:
+        self._log = log
+        self._scheduler = scheduler
+
+    async def page(
+        self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
+    ) -> list[RunSummary]:
+        """Runs of a tenant that a filter selects, the latest first.
+
+        Raises:
+            UnknownRun: there is no run `before`.
+        """
+        ends = await self._log.runs(
+            tenant, limit, before=before, unfinished=unfinished, which=which
+        )
+        return await self._scheduled(tenant, [summarise(tenant, *each) for each in ends])
+
+    async def one(self, run: RunKey) -> RunSummary:
+        """A run.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        return (await self._scheduled(run.tenant, [await summary_of(self._log, run)]))[0]
+
+    async def _scheduled(self, tenant: str, found: list[RunSummary]) -> list[RunSummary]:
+        unfinished = [each.run for each in found if each.status not in ENDED]
+        if not unfinished:
+            return found
+        waits = await self._scheduler.limited(tenant, unfinished)
+        shared = self._scheduler if is_shared(self._scheduler) else None
+        stranded = await shared.stranded(tenant) if shared else {}
+        return [_as_stranded(_as_limited(each, waits), stranded) for each in found]
 
 
 def _as_stranded(summary: RunSummary, stranded: Mapping[str, str]) -> RunSummary:

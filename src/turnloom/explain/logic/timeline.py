@@ -40,15 +40,8 @@ from turnloom.guards import events as guards
 from turnloom.guards.events import SelectionMade
 from turnloom.guards.spec import Amounts
 from turnloom.hooks import events as lifecycle
-from turnloom.log.events import (
-    ENDS,
-    RunForked,
-    RunLimited,
-    RunPaused,
-    RunResumed,
-    RunRetried,
-    RunStarted,
-)
+from turnloom.log import events as runs
+from turnloom.log.events import ENDS, RunForked, RunPaused, RunResumed, RunRetried, RunStarted
 from turnloom.log.logic import status_of
 from turnloom.log.spec import Event
 from turnloom.reaction import events as reaction
@@ -312,13 +305,9 @@ def _on_resumed(rows: Rows, event: Event, fact: RunResumed) -> None:
     rows.add(event.id, event, "resumed", event.actor, note=changed)
 
 
-def _on_limited(rows: Rows, event: Event, fact: RunLimited) -> None:
-    rows.add(event.id, event, "limited", event.actor, note=describe(fact))
-
-
 def _noted(word: str) -> Callable[[Rows, Event, Any], None]:
-    """Adds a row for what a person did."""
-    return lambda rows, event, fact: rows.add(event.id, event, word, fact.by, note=describe(fact))
+    """Adds a row for what a person or the driver did."""
+    return lambda rows, at, fact: rows.add(at.id, at, word, at.actor, note=describe(fact))
 
 
 def _on_run_forked(rows: Rows, event: Event, fact: RunForked) -> None:
@@ -355,7 +344,7 @@ HANDLERS: Handlers = {
     RouteDecided.kind: _on_route,
     SelectionMade.kind: _on_selected,
     RunResumed.kind: _on_resumed,
-    RunLimited.kind: _on_limited,
+    runs.RunLimited.kind: _noted("limited"),
     RunRetried.kind: _noted("retried"),
     RunForked.kind: _on_run_forked,
     agents.MessageSent.kind: _noted("message"),

@@ -39,13 +39,7 @@ from turnloom.log.service import ends_of
 from turnloom.log.spec import Event, Fact, RunKey
 from turnloom.runtime.branches import RunBranch
 from turnloom.runtime.drive.intake import park
-from turnloom.runtime.drive.live import (
-    FREEZE,
-    LiveRun,
-    RunDelivery,
-    RunResources,
-    TextListener,
-)
+from turnloom.runtime.drive.live import FREEZE, LiveRun, RunDelivery, RunResources, TextListener
 from turnloom.runtime.drive.loop import Loop
 from turnloom.runtime.journal import MOST_QUESTIONS, Journal, Tell, telling
 from turnloom.runtime.limits import CallLimits
