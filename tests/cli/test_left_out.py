@@ -225,10 +225,14 @@ def test_an_older_format_is_one_problem(
     file: str, text: str, turnloom: Call, tmp_path: Path
 ) -> None:
     write_folder(tmp_path, {**BASE, file: text}, "Talk")
-    (told,) = json.loads(turnloom("check", "Talk", "--json", code=2).out)
-    assert told["code"] == "W014" and "turnloom migrate" in told["remedy"]
+    told = json.loads(turnloom("check", "Talk", "--json", code=2).out)
+    (shape,) = [each for each in told if each["severity"] == "error"]
+    assert shape["code"] == "W014" and "turnloom migrate" in shape["remedy"]
     turnloom("migrate", "Talk")
-    assert "error" not in turnloom("check", "Talk", "--json").out
+    after = json.loads(turnloom("check", "Talk", "--json").out)
+    assert [each["message"] for each in after] == [
+        each["message"] for each in told if each != shape
+    ]
 
 
 def test_older_handoffs_do_not_hide_unknown_agents(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Folders of MozaiksAI, of both generations: raw, migrated, checked, and run to their end."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+
+from ruamel.yaml import YAML
 
 from tests.cli.conftest import Call
 from tests.support.documents import into_sqlite
@@ -188,6 +191,15 @@ def test_the_json_generation(turnloom: Call, tmp_path: Path) -> None:
     assert (folder / "migration.txt").read_text("utf-8") in done.out
 
 
+def paste(folder: Path, refused: str) -> None:
+    """Declare the variables that the check refuses as it says."""
+    file, yaml = folder / "context_variables.yaml", YAML(typ="safe")
+    value = yaml.load(file)
+    for line in re.findall(r"Declare it so: `(.*)`", refused):
+        value["context_variables"]["definitions"] |= json.loads(f"{{{line}}}")
+    yaml.dump(value, file)
+
+
 def test_the_yaml_generation(turnloom: Call, tmp_path: Path) -> None:
     folder = Path(write_folder(tmp_path, YAML_FOLDER, "Advisor"))
     orders = [
@@ -197,8 +209,9 @@ def test_the_yaml_generation(turnloom: Call, tmp_path: Path) -> None:
     into_sqlite(tmp_path / ".turnloom" / "documents", "shop", "Orders", orders)
     before = contents(folder)
     raw = turnloom("check", "Advisor", code=2)
-    assert codes(raw.out + raw.err) == ["W014"]
-    assert "turnloom migrate" in raw.out + raw.err
+    # What belongs to other systems is refused at once, with what does it here.
+    assert codes(raw.out) == ["W014", "W016", "W016"]
+    assert "turnloom migrate" in raw.out
     dry = turnloom("migrate", "Advisor", "--dry-run")
     assert contents(folder) == before
     done = turnloom("migrate", "Advisor")
@@ -206,10 +219,14 @@ def test_the_yaml_generation(turnloom: Call, tmp_path: Path) -> None:
     for said in (
         *("tier (definitions[0]): source type 'config' → environment", "hours", "→ file"),
         *("open_order", "→ database", "scouted", "'persist'", "'refresh_strategy'"),
-        *("source type 'data_entity' → lost", "source type 'external' → lost", "`before_chat`"),
+        *("source type 'data_entity' → left", "source type 'external' → left", "`before_chat`"),
         *("word_count", "derive_word_count", "Advisor/agents.yaml: unchanged: ScoutAgent"),
     ):
         assert said in done.out, said
+    refused = turnloom("check", "Advisor", code=2).out
+    assert codes(refused) == ["W016", "W016"]
+    migrated = contents(folder)
+    paste(folder, refused)
     assert not turnloom("check", "Advisor").out
     run = ("run", "Advisor", "--app-id", "acme", "--user", "ann")
     out = turnloom(*run).out
@@ -219,6 +236,7 @@ def test_the_yaml_generation(turnloom: Call, tmp_path: Path) -> None:
     assert (found["tier"], found["open_order"]) == ("basic", "17")
     assert (found["hours"], found["word_count"]) == ({"monday": "9-17"}, 0)
     assert "Write derive_word_count in derivations.py" in log
+    (folder / "context_variables.yaml").write_bytes(migrated["context_variables.yaml"])
     turnloom("migrate", "Advisor", "--undo")
     assert contents(folder) == before
 
@@ -227,12 +245,13 @@ def test_code_that_exists_is_kept_and_completed(turnloom: Call, tmp_path: Path) 
     own = "def helper():\n    return 1\n"
     folder = Path(write_folder(tmp_path, {**YAML_FOLDER, "derivations.py": own}, "Advisor"))
     turnloom("migrate", "Advisor")
+    paste(folder, turnloom("check", "Advisor", code=2).out)
     text = (folder / "derivations.py").read_text("utf-8")
     assert text.startswith(own) and "def derive_word_count(event, values):" in text
     assert not turnloom("check", "Advisor").out
     written = text.replace("raise NotImplementedError(", "return 7 or (")
     (folder / "derivations.py").write_text(written, "utf-8")
-    assert "derivations.py" in turnloom("migrate", "Advisor", "--undo", code=2).err
+    assert "was changed after" in turnloom("migrate", "Advisor", "--undo", code=2).err
     turnloom("run", "Advisor", "--app-id", "acme", "--user", "ann")
     assert (
         '"name":"word_count","value":7' in turnloom("log", "last", "--app-id", "acme", "--json").out

@@ -44,14 +44,21 @@ Place = tuple[str, int]
 
 
 class Code:
-    """Functions that a workflow refers to. Those that cannot be loaded are reported in
-    `problems`."""
+    """Functions that a workflow refers to. Those that cannot be loaded are reported in `problems`;
+    `stubs` are derivations that a migration adds if they are missing."""
 
-    def __init__(self, modules: Any, folder: Folder, broken: frozenset[str]) -> None:
+    def __init__(
+        self,
+        modules: Any,
+        folder: Folder,
+        broken: frozenset[str],
+        stubs: frozenset[str] = frozenset(),
+    ) -> None:
         self.modules = modules
         self.problems: list[Diagnostic] = []
         self._folder = folder
         self._broken = broken
+        self._stubs = stubs
         self._models: Any = {}
         self._programs: dict[str, SourceProgram | None] = {}
 
@@ -133,6 +140,8 @@ class Code:
             return found
         for name in _asked(document.value):
             place = (document.file, document.line_of("function", name))
+            if name in self._stubs and name not in (self.members("derivations.py") or ()):
+                continue
             function = self.function("derivations.py", name, place)
             if function is None:
                 continue

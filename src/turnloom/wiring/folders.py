@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 from anyio import to_thread
 
-from turnloom.agents.spec import SELECTOR, DeclaredServer, Engine, ToolServer
+from turnloom.agents.spec import SELECTOR, Agent, Component, DeclaredServer, Engine, ToolServer
 from turnloom.assembly.spec.means import no_search
 from turnloom.board.spec import TypeRegistry
 from turnloom.conversation.logic import checking as leniency
 from turnloom.conversation.logic.checking import check_production, declared_guards, unreadable
+from turnloom.conversation.logic.migrating import todays_folder
 from turnloom.conversation.logic.rosters import declared_contexts, roster
 from turnloom.conversation.logic.routing import ConversationForm
 from turnloom.conversation.service import CheckedFolders
@@ -178,19 +179,23 @@ class Folders:
         is_begun: bool = False,
         loading: Loading | None = None,
     ) -> tuple[LoadedWorkflow | None, list[Diagnostic]]:
-        to_run, problems = depth == "run", _without_data(problems, folder)
+        todays, to_run = todays_folder(folder), depth == "run"
+        problems = _without_data(problems, todays.folder)
         unread = [each for each in problems if not (set_aside and leniency.is_about(each))]
         broken = unreadable(unread)
         conversation, found = self._checked.check(folder, broken, frozenset(set_aside))
-        code = Code(adapter("files").Modules(folder.root, loading), folder, broken)
+        folder, modules = todays.folder, adapter("files").Modules(folder.root, loading)
+        code = Code(modules, folder, broken, todays.stubs)
         engines, unasked = self._engines.choose(code, roster(folder, broken), depth)
         tools, hooks, message_hooks = code.tools(), code.hooks(), code.message_hooks()
         components = code.components()
         functions = {} if set_aside else code.derivations()
         data = {} if set_aside or is_begun else code.data()
-        guards = code.guards(declared_guards(folder, broken))
-        registered = Registered(self._collections, to_run)
-        contexts = FolderContexts(code, declared_contexts(folder, broken), registered)
+        guards, known = (
+            code.guards(declared_guards(folder, broken)),
+            declared_contexts(folder, broken),
+        )
+        contexts = FolderContexts(code, known, Registered(self._collections, to_run))
         chosen, types = contexts.chosen(), contexts.types(self._types)
         # A source and its declaration may report the same problem.
         problems = [*dict.fromkeys([*problems, *found, *unasked, *code.problems])]
@@ -202,18 +207,9 @@ class Folders:
             return None, problems
         if to_run and self._collections:
             self._collections.open_named(chosen.values())
-        setup, script = conversation.orchestrator, conversation.script
-        staff = {
-            name: AgentRuntime(
-                engines.get(name, ()),
-                chosen.get(name),
-                own_contexts(engines.get(name, ())),
-                components.get(name, ()),
-                most=agent.max_concurrency,
-                labels=frozenset(agent.labels),
-            )
-            for name, agent in conversation.agents.items()
-        }
+        setup = conversation.orchestrator
+        agents = conversation.agents.values()
+        staff = {agent.name: _staff(agent, engines, chosen, components) for agent in agents}
         loaded = LoadedWorkflow(
             ConversationForm(conversation),
             staff,
@@ -231,7 +227,7 @@ class Folders:
             servers=self._servers(conversation, folder.root) if to_run else {},
             selector=self._selector(conversation, engines),
             model=setup.model,
-            user_script=script.user,
+            user_script=conversation.script.user,
             changed_code=changed,
             set_aside=set_aside,
             suppressed=leniency.suppressed(conversation) if set_aside else (),
@@ -281,6 +277,24 @@ class Folders:
         for connected in (self._unused, *self._used.values()):
             while connected:
                 await connected.popitem()[1].aclose()
+
+
+def _staff(
+    agent: Agent,
+    engines: Mapping[str, Sequence[Engine]],
+    chosen: Mapping[str, Any],
+    components: Mapping[str, tuple[Component, ...]],
+) -> AgentRuntime:
+    """What an agent needs to take a turn."""
+    own = engines.get(agent.name, ())
+    return AgentRuntime(
+        own,
+        chosen.get(agent.name),
+        own_contexts(own),
+        components.get(agent.name, ()),
+        most=agent.max_concurrency,
+        labels=frozenset(agent.labels),
+    )
 
 
 def _identity(

@@ -26,6 +26,8 @@ def problems(value: Json) -> list[str]:
 def declarable(value: Json) -> Json:
     """The parts of a migrated file that the models know: what they lack is left out."""
     parts = value["context_variables"]
+    if not isinstance(parts["definitions"], dict) or not isinstance(parts["agents"], dict):
+        return {}  # some have no name, or two have the same
     definitions = {
         name: _trimmed(entry, VariableDefinition)
         for name, entry in parts["definitions"].items()

@@ -284,6 +284,8 @@ GENERATIONS = [
             "stage": derived("string", "open", says("A", "END", value="shut")),
             "accepted": derived("string", "pending", answers("plan", "verdict", apply="auto")),
             "plan": derived("object", None, {"type": "function", "function": "derive_plan"}),
+            "ledger": {"type": "object", "source": {"type": "data_entity"}},
+            "rate": {"type": "number", "source": {"type": "external"}},
         },
         {"A": {"variables": ["overview", "plan", "app_id"]}},
         [
@@ -293,8 +295,8 @@ GENERATIONS = [
             ("stage", "source type 'state'", "derived"),
             ("accepted", "source type 'state'", "derived"),
             ("plan", "source type 'computed'", "derived"),
-            ("ledger", "source type 'data_entity'", "lost"),
-            ("rate", "source type 'external'", "lost"),
+            ("ledger", "source type 'data_entity'", "left"),
+            ("rate", "source type 'external'", "left"),
             ("A", "'agents'", "unchanged"),
         ],
     ),
@@ -327,7 +329,7 @@ GENERATIONS = [
                 {
                     "name": "graph",
                     "type": "object",
-                    "source": {"type": "file", "path": "graph.json", "default": None},
+                    "source": {"type": "file", "path": "graph.json", "default": {}},
                 },
             ],
             "agents": [{"agent_name": "A", "variables": ["done", "graph"]}],
@@ -354,7 +356,7 @@ GENERATIONS = [
             ("done", "source type 'state'", "derived"),
             ("files", "source type 'data_reference'", "database"),
             ("graph", "source type 'file'", "file"),
-            ("A", "'agents'", "exposure"),
+            ("A", "'agents'", "unchanged"),
         ],
     ),
     Generation(
@@ -405,26 +407,27 @@ GENERATIONS = [
         "several shapes in one file",
         {
             "context_variables": {
-                "variables": [{"name": "tier", "value": "beta"}],
+                "variables": [{"name": "level", "value": "beta"}],
                 "derived_variables": [{"name": "done", "triggers": [says("A", "NEXT")]}],
                 "definitions": {"tier": {"source": {"type": "static", "value": "final"}}},
                 "exposures": {"A": {"header": "Now", "variables": ["done"]}},
                 "agents": {"A": {"variables": ["tier"]}},
-                "version": 3,
+                "schema_overview": {"enabled": True},
             }
         },
         {
-            "tier": {"source": {"type": "static", "value": "final"}},
+            "level": {"source": {"type": "static", "value": "beta"}},
             "done": derived("boolean", False, says("A", "NEXT", exact=True)),
+            "tier": {"source": {"type": "static", "value": "final"}},
         },
         {"A": {"variables": ["done"], "header": "Now"}},
         [
-            ("tier", "older format 'variables'", "lost"),
+            ("level", "older format 'variables'", "static"),
             ("done", "older format 'derived_variables'", "derived"),
             ("tier", "source type 'static'", "unchanged"),
             ("A", "older format 'exposures'", "exposure"),
             ("A", "'agents'", "exposure"),
-            ("version", "key 'version'", "lost"),
+            ("schema_overview", "key 'schema_overview'", "lost"),
         ],
     ),
 ]

@@ -15,6 +15,7 @@ from turnloom.agents.spec import (
     Toolkit,
 )
 from turnloom.conversation.logic.dataflow import check_flow
+from turnloom.conversation.logic.migrating import todays_folder
 from turnloom.conversation.logic.reach import (
     check_ends,
     check_no_questions,
@@ -25,7 +26,7 @@ from turnloom.conversation.logic.rosters import read_agents, roster
 from turnloom.conversation.logic.routing import TRANSFER, names_in
 from turnloom.conversation.logic.rules import check_rules
 from turnloom.conversation.logic.schemas import SCHEMAS
-from turnloom.conversation.logic.scope import Scope
+from turnloom.conversation.logic.scope import OLDER, Scope
 from turnloom.conversation.logic.sources import check_contexts, read_in
 from turnloom.conversation.logic.tooling import (
     Tooling,
@@ -140,7 +141,7 @@ def check(
     if not folder.documents and not broken.intersection(PARTS):
         return None, []  # the folder is empty, which its reader has reported
     report = Report(folder.name)
-    folder = _unversioned(report, folder)
+    folder = _in_todays_shape(report, _unversioned(report, folder), set_aside)
     scope = Scope(report, folder, broken | set_aside)
     orchestrator = scope.orchestrator()
     agents = read_agents(scope)
@@ -199,6 +200,17 @@ def _unversioned(report: Report, folder: Folder) -> Folder:
         if own is not entry:
             kept[part] = replace(document, value=own.value)
     return replace(folder, documents=kept)
+
+
+def _in_todays_shape(report: Report, folder: Folder, set_aside: frozenset[str]) -> Folder:
+    """The folder as a migration will write it; each file that it changes is reported once."""
+    todays = todays_folder(folder)
+    for part, each in todays.pending.items():
+        if each.shape is not None and part not in set_aside:
+            message = f"An older format of this file is used: {each.shape.said}."
+            remedy = "Rewrite the folder with `turnloom migrate`."
+            report.add(folder.documents[part], each.shape.path, OLDER, message, remedy=remedy)
+    return todays.folder
 
 
 def definition_digest(documents: Mapping[str, DeclarationFile]) -> str:

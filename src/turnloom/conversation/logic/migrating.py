@@ -1,12 +1,19 @@
 """Migration of a whole workflow folder: what becomes of each entry of each file."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
-from turnloom.conversation.logic.earlier import TRANSITIONS, todays_rule, transitions_in
-from turnloom.kernel.documents import DeclarationFile
+from turnloom.conversation.logic.earlier import (
+    TRANSITIONS,
+    other_words,
+    todays_rule,
+    transitions_in,
+)
+from turnloom.kernel.documents import DeclarationFile, Folder, Origins, Path
 from turnloom.kernel.values import Json, as_array, as_object
-from turnloom.variables.logic.migration import Note, Stub, migrate
+from turnloom.variables.logic.migration import WORDS, Note, OlderShape, Stub, migrate
 
 VARIABLES = "context_variables"
 DERIVATIONS = "derivations.py"
@@ -23,14 +30,61 @@ from turnloom import derivation
 '''
 
 
+# Keys of handoffs in other releases, by the current ones.
+_WORDS = {
+    "handoff_rules": ("handoffs", TRANSITIONS),
+    "source_agent": ("from",),
+    "target_agent": ("to",),
+    "handoff_type": ("transition_type",),
+    "condition": ("context_expression", "condition_key"),
+}
+
+
 class FileMigration(NamedTuple):
-    """The migration of one file: its current content, whether it changed, and a note per entry."""
+    """The migration of one file: its current content, whether it changed, a note per entry, where
+    parts of it come from, and what shows its former shape."""
 
     file: str
     value: Json
     changed: bool
     notes: tuple[Note, ...]
     stubs: tuple[Stub, ...] = ()
+    origins: Origins = MappingProxyType({})
+    shape: OlderShape | None = None
+
+
+class TodaysFolder(NamedTuple):
+    """A folder whose declarations have the current shape, at the positions of the former ones; the
+    migrations that are left to write, by part; and the functions that they will add."""
+
+    folder: Folder
+    pending: Mapping[str, FileMigration] = MappingProxyType({})
+
+    @property
+    def stubs(self) -> frozenset[str]:
+        """The functions that the migrations add."""
+        return frozenset(stub.function for each in self.pending.values() for stub in each.stubs)
+
+
+def todays_folder(folder: Folder) -> TodaysFolder:
+    """The folder as `turnloom migrate` will write it: the check names its faults in one go."""
+    found = {
+        part: _migrate(part, folder.documents[part])
+        for part in (VARIABLES, "handoffs")
+        if part in folder.documents
+    }
+    pending = {part: each for part, each in found.items() if each.changed}
+    if not pending:
+        return TodaysFolder(folder)
+    documents = {
+        part: folder.documents[part].rewritten(each.value, each.origins, _WORDS | WORDS)
+        for part, each in pending.items()
+    }
+    todays = TodaysFolder(replace(folder, documents={**folder.documents, **documents}), pending)
+    if not todays.stubs:
+        return todays
+    code = {DERIVATIONS: "", **folder.code}
+    return todays._replace(folder=replace(todays.folder, code=code))
 
 
 def migrate_documents(documents: Mapping[str, DeclarationFile]) -> list[FileMigration]:
@@ -67,10 +121,7 @@ def _function(stub: Stub) -> str:
 
 def _migrate(part: str, document: DeclarationFile) -> FileMigration:
     if part == VARIABLES:
-        found = migrate(document.value)
-        return FileMigration(
-            document.file, found.value, found.changed, found.notes, stubs=found.stubs
-        )
+        return FileMigration(document.file, *migrate(document.value))
     if part == "handoffs":
         return _handoffs(document)
     notes = [Note(where, name, "", "unchanged") for where, name in _entries(document.value, "")]
@@ -110,7 +161,25 @@ def _handoffs(document: DeclarationFile) -> FileMigration:
         value = {"handoff_rules" if key == "handoffs" else key: value[key] for key in value}
     if is_graph:
         value = {"handoff_rules" if key == TRANSITIONS else key: value[key] for key in value}
-    return FileMigration(document.file, value, changed, tuple(notes))
+    shape = _shape(document.value) if changed else None
+    return FileMigration(document.file, value, changed, tuple(notes), shape=shape)
+
+
+def _shape(value: Json) -> OlderShape:
+    """The keys of handoffs of other releases, and the first of them."""
+    found = [*_other_rules(value, ())]
+    words = dict.fromkeys(word for _, rule in found for word in other_words(rule))
+    said = " and ".join(f"`{word}`" for word in words or (TRANSITIONS,))
+    return OlderShape(found[0][0] if found else (TRANSITIONS,), said)
+
+
+def _other_rules(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
+    """The rules of other releases, with their paths."""
+    for number, item in enumerate(as_array(value) or ()):
+        if todays_rule(item) is not None:
+            yield (*path, number), item
+    for key, inside in (as_object(value) or {}).items():
+        yield from _other_rules(inside, (*path, key))
 
 
 def written_to(file: str) -> str:

@@ -4,18 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnloom.agents.spec import TERMINATE, USER
-from turnloom.conversation.logic.earlier import (
-    TRANSITIONS,
-    other_words,
-    todays_rule,
-    transitions_in,
-)
 from turnloom.conversation.logic.routing import names_in
 from turnloom.conversation.logic.scope import Scope
 from turnloom.conversation.spec import FOREIGN_RULE, Handoff, HandoffRule, party, usual
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry
-from turnloom.kernel.values import Json, as_array, as_object, nearest, preview
+from turnloom.kernel.values import as_array, as_object, nearest, preview
 from turnloom.variables.logic.conditions import Condition, Term, parse_condition
 from turnloom.variables.logic.suggestions import suggest, variables_in
 from turnloom.variables.logic.types import misfit, same
@@ -35,8 +29,7 @@ _TARGETS = {USER: "RevertToUserTarget", TERMINATE: "TerminateTarget"}
 
 def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[HandoffRule, ...]]:
     """The rules of a workflow by source: conditions in declared order, then after_work."""
-    is_graph = transitions_in(document.value)
-    entry = scope.report.part(document, TRANSITIONS if is_graph else "handoff_rules")
+    entry = scope.report.part(document, "handoff_rules")
     if entry.value is None or entry.value == {}:
         return {}
     items = as_array(entry.value)
@@ -50,11 +43,8 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
         )
         return {}
     found: dict[str, list[HandoffRule]] = {}
-    _check_older(scope, document, entry, items)
     for index, value in enumerate(items):
         path = (*entry.path, index)
-        todays = todays_rule(value)
-        value = todays.rule if todays else value
         own = scope.report.foreign(document, DocumentEntry(path, value), FOREIGN_RULE)
         handoff = scope.report.model(document, own, Handoff)
         if handoff is not None:
@@ -70,21 +60,6 @@ def check_rules(scope: Scope, document: DeclarationFile) -> dict[str, tuple[Hand
                 scope, document, (*entry.path, rule.number - 1), rules[:place], rule=rule
             )
     return ordered
-
-
-def _check_older(
-    scope: Scope, document: DeclarationFile, entry: DocumentEntry, items: Sequence[Json]
-) -> None:
-    """Report rules in the words of another release, once."""
-    other = {index: value for index, value in enumerate(items) if todays_rule(value)}
-    if not other and entry.path != (TRANSITIONS,):
-        return
-    first = (*entry.path, next(iter(other))) if other else entry.path
-    words = dict.fromkeys(word for value in other.values() for word in other_words(value))
-    said = " and ".join(f"`{word}`" for word in words or (TRANSITIONS,))
-    message = f"Another format of handoffs is used: {said}."
-    remedy = "Rewrite the folder with `turnloom migrate`."
-    scope.report.add(document, first, "W014", message, remedy=remedy)
 
 
 def _order(rule: HandoffRule) -> tuple[int, int]:

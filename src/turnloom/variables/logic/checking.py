@@ -12,10 +12,10 @@ from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import DocumentEntry, Report, readable
 from turnloom.kernel.values import Json, as_array, as_object, nearest, type_names
 from turnloom.variables.logic.cycles import cycle_of
-from turnloom.variables.logic.earlier import check_earlier, triggers_in
 from turnloom.variables.logic.exposure import names_of, place_in
 from turnloom.variables.logic.matching import ENDING, ends_chats
-from turnloom.variables.logic.migration.layout import FOREIGN, OLDER, is_bare, is_older_source
+from turnloom.variables.logic.migration import refusal
+from turnloom.variables.logic.migration.layout import FOREIGN
 from turnloom.variables.logic.options import faults
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.logic.triggers import TRIGGER_LOADERS, definition_model
@@ -37,34 +37,6 @@ from turnloom.variables.spec import (
     VariableDefinition,
     Variables,
 )
-
-
-def check_older(report: Report, document: DeclarationFile, root: DocumentEntry) -> bool:
-    """Report an older file format, once: keys at the top level and under the outer key, or a list.
-
-    Returns whether it is one: variables may be declared there.
-    """
-    found = [
-        (*entry.path, key)
-        for entry in (DocumentEntry((), document.value), root)
-        for key, part in (as_object(entry.value) or {}).items()
-        if key in OLDER or _is_bare(key, part)
-    ]
-    if any(as_object(each) for each in as_array(root.value) or ()):
-        found, what = [root.path], "a list of variables"
-    else:
-        what = ", ".join(repr(key) for key in dict.fromkeys(path[-1] for path in found))
-    if found:
-        message = f"An older format of this file is used: {what}."
-        remedy = "Rewrite the folder with `turnloom migrate`."
-        report.add(document, found[0], "W014", message, remedy=remedy)
-    return bool(found)
-
-
-def _is_bare(key: str, part: Json) -> bool:
-    """Whether a key is a variable outside of any section, and no misspelt section."""
-    return key not in (*_KEYS, _OUTER) and is_bare(key, part) and nearest(key, _KEYS) is None
-
 
 _OUTER = "context_variables"
 _KEYS = ("definitions", "agents")
@@ -95,13 +67,8 @@ def check_variables(
     agents = known.agents
     if document is None:
         return CheckedVariables(Variables(), frozenset())
-    top = as_object(document.value) or {}
-    bare = [key for key, part in top.items() if _is_bare(key, part)]
-    root = report.part(document, _OUTER, (*OLDER, *bare))
-    is_older = check_older(report, document, root)
+    root = report.part(document, _OUTER)
     value = as_object(root.value)
-    if value is None and is_older:
-        return CheckedVariables(Variables(), frozenset(), complete=False)
     if value is None:
         remedy = f"Write {' and '.join(f'`{key}`' for key in _KEYS)}."
         report.add(
@@ -109,18 +76,13 @@ def check_variables(
         )
         return CheckedVariables(Variables(), frozenset(), complete=False)
     for key in value:
-        if key not in _KEYS and key not in OLDER and not _is_bare(key, value[key]):
+        if key not in _KEYS:
             report.unknown(document, (*root.path, key), _KEYS)
     declared = report.named(document, _defined(root, value), "Variable")
-    older = _check_sources(report, document, declared.entries)
-    for name in older:
-        _check_names(report, document, declared.entries[name], known)
-        check_earlier(report, document, declared.entries[name])
     definitions = {
         name: definition
         for name, entry in declared.entries.items()
-        if name not in older
-        and (definition := _definition(report, document, entry, name, known=known)) is not None
+        if (definition := _definition(report, document, entry, name, known=known)) is not None
     }
     names = frozenset(declared.entries)
     listed = _with_names(_under(root, value, "agents"), ("agent_name", "agent"))
@@ -133,32 +95,12 @@ def check_variables(
     shown = {name for each in exposures.values() for name in each.variables}
     nameless = len(as_array(value.get("definitions")) or ()) - len(declared.entries)
     # Names that outnumber the entries without one cannot all be theirs.
-    is_complete = declared.complete or len(shown - {*names, *BAKED_IN, *BASE}) > nameless > 0
-    complete = is_complete and not is_older
+    complete = declared.complete or len(shown - {*names, *BAKED_IN, *BASE}) > nameless > 0
     if complete:
         _check_exposed(report, document, exposures.values(), views.entries, declared=names)
         _check_heard(report, document, definitions, declared.entries, declared=names)
     variables = Variables(definitions=definitions, exposures=exposures)
     return CheckedVariables(variables, names, complete, declared.entries, views=views.entries)
-
-
-def _check_sources(
-    report: Report, document: DeclarationFile, entries: Mapping[str, DocumentEntry]
-) -> set[str]:
-    """Report the variables with sources of older formats, all at once, and return their names."""
-    found: dict[str, str] = {}
-    for name, entry in entries.items():
-        source = as_object((as_object(entry.value) or {}).get("source")) or {}
-        if is_older_source(source):
-            found[name] = source["type"]
-    if found:
-        first = (*entries[next(iter(found))].path, "source", "type")
-        kinds = ", ".join(repr(kind) for kind in dict.fromkeys(found.values()))
-        names = ", ".join(map(repr, found))
-        message = f"Source types of an older format ({kinds}) are declared for {names}."
-        remedy = "Rewrite the folder with `turnloom migrate`."
-        report.add(document, first, "W014", message, remedy=remedy)
-    return {*found}
 
 
 def _defined(root: DocumentEntry, value: dict[str, Any]) -> DocumentEntry:
@@ -199,6 +141,10 @@ def _definition(
         report.add(document, entry.path, "W026", message, remedy="Choose another name.")
         return None
     entry = report.foreign(document, entry, FOREIGN)
+    if (refused := refusal(name, entry.value)) is not None:
+        where = (*entry.path, "source", "type")
+        report.add(document, where, "W016", f"{name!r}: {refused.why}", remedy=refused.instead)
+        return None
     definition = report.model(document, entry, definition_model())
     if definition is not None:
         for fault in faults(definition):
@@ -220,24 +166,15 @@ def _check_unread(
         _check_source(report, document, where, rest, known=known)
         return
     value = as_object(entry.value) or {}
-    for place, trigger in triggers_in(as_object(value.get("source")) or {}):
+    source = as_object(value.get("source")) or {}
+    for number, trigger in enumerate(as_array(source.get("triggers")) or ()):
         alone = {**value, "source": {"type": "derived", "triggers": [trigger]}}
         read = readable(alone, definition_model())
-        at = (*where, *place)
+        at = (*where, "triggers", number)
         if read is None or not isinstance(read.source, Derived):
             _check_named(report, document, DocumentEntry(at, trigger), known)
         else:
             _check_trigger(report, document, at, read, trigger=read.source.triggers[0], known=known)
-
-
-def _check_names(
-    report: Report, document: DeclarationFile, entry: DocumentEntry, known: KnownNames
-) -> None:
-    """Check the agents and tools of triggers, also of an older format."""
-    source = as_object((as_object(entry.value) or {}).get("source")) or {}
-    for path, trigger in triggers_in(source):
-        where = (*entry.path, "source", *path)
-        _check_named(report, document, DocumentEntry(where, trigger), known)
 
 
 def _check_named(
@@ -488,7 +425,7 @@ def file_variables(
     declared = _defined(root, as_object(root.value) or {})
     for entry in report.named(document, declared, "Variable").entries.values():
         source = as_object((as_object(entry.value) or {}).get("source")) or {}
-        if source.get("type") == "file" and not is_older_source(source):
+        if source.get("type") == "file":
             definition = report.model(document, entry, definition_model())
             if definition is not None and isinstance(definition.source, FileSource):
                 yield entry.path, definition, definition.source

@@ -1,22 +1,34 @@
 """Migration of one variable to a current definition."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from turnloom.kernel.values import Json, as_array, as_object, preview
-from turnloom.variables.logic.migration.fitting import EntryDraft, accepted, fit, probe
+from turnloom.kernel.documents import Path
+from turnloom.kernel.values import Json, as_array, as_data, as_object, preview
+from turnloom.variables.logic.migration.fitting import (
+    EntryDraft,
+    accepted,
+    fit,
+    is_free_text,
+    probe,
+)
 from turnloom.variables.logic.migration.layout import (
+    FOREIGN,
     SECTIONS,
+    SOURCE_KEYS,
     Became,
     FileEntry,
     Note,
     Remarks,
     Stub,
+    UnconvertedSource,
     is_older_source,
 )
 from turnloom.variables.logic.migration.sources import SOURCE_TYPES, convert_source
 from turnloom.variables.logic.migration.triggers import fault_of
 from turnloom.variables.logic.options import faults
-from turnloom.variables.logic.types import misfit, same
+from turnloom.variables.logic.types import same
 from turnloom.variables.spec import BASE, VariableDefinition
 
 # Keys next to the name in older formats that now belong to the source.
@@ -24,6 +36,8 @@ _FLAT = (
     *("default", "value", "triggers", "transitions", "env_var"),
     *("database_name", "collection", "search_by", "field", "fields", "query", "query_template"),
 )
+
+_OTHER = ("database", "default_value")
 
 # The keys of current sources by type.
 _CURRENT = {
@@ -44,43 +58,78 @@ _CURRENT = {
 
 
 class Result(NamedTuple):
-    """The migration of an entry: its note, and its current declaration, if any."""
+    """The migration of an entry: its note, its current declaration, if any, and the paths in the
+    old entry of parts of the new one."""
 
     note: Note
-    entry: dict[str, Any] | None
+    entry: Json = None
     stub: Stub | None = None
+    origins: Mapping[Path, Path] = MappingProxyType({})
 
 
 def define(item: FileEntry, database: str | None) -> Result:
-    """Migrate a variable."""
+    """Migrate a variable. What is broken stays as it is: the check names it."""
     value = as_object(item.value)
-    fault = item.fault
-    if not fault and item.name in BASE:
-        fault = "It is an id of the run and cannot be redefined."
-    if not fault and not item.name.isprintable():
+    if item.gone:
+        return Result(Note(item.where, item.name, unread(item), "lost", lost=(item.fault,)))
+    fault = item.fault or ("" if value is not None else f"{preview(item.value)} is not an object.")
+    if not item.name.isprintable():
         fault = "Its name has unprintable characters."
-    if not fault and value is None:
-        fault = f"{preview(item.value)} is not an object."
     if fault or value is None:
-        return Result(unreadable(item, fault), None)
+        return Result(stays(item, fault), item.value)
+    if item.today and not _is_older(value):
+        return Result(_unchanged(item, _was(item, _kind_in(value))), value)
+    if item.name in BASE:
+        why = "It is an id of the run and cannot be redefined."
+        return Result(Note(item.where, item.name, unread(item), "lost", lost=(why,)))
     return _migrated(item, value, database)
+
+
+def _unchanged(item: FileEntry, was: str) -> Note:
+    return Note(item.where, item.name, was, "unchanged")
+
+
+def _kind_in(value: Mapping[str, Json]) -> Json:
+    return (as_object(value.get("source")) or {}).get("type")
+
+
+def _is_older(value: Mapping[str, Json]) -> bool:
+    """Whether a variable is declared as older formats do."""
+    source, word = as_object(value.get("source")), value.get("type")
+    if source is None:
+        said = value.get("source")
+        return isinstance(said, str) or any(key in value for key in (*_FLAT, *_OTHER))
+    older = is_older_source(source) or source.get("transitions") or "default_value" in source
+    is_unset = source.get("type") == "static" and "default" in source and "value" not in source
+    return bool(older) or is_unset or is_free_text(word)
 
 
 def _migrated(item: FileEntry, value: dict[str, Any], database: str | None) -> Result:
     """Migrate a variable that can be read."""
     draft, was = _lift(item, value, database)
-    if item.today and _passes(item.name, value):
-        return Result(Note(item.where, item.name, was, "unchanged"), _nameless(value))
     entry = _rewrite(draft)
-    if entry is None and draft.remarks.left:
-        entry = {**draft.body, "source": {"type": draft.kind, **draft.source}}
-        return Result(note_of(item, was, "left", draft.remarks), entry)
     if entry is None:
-        return Result(note_of(item, was, "lost", draft.remarks), None)
+        kept = value if item.today and "source" in value else draft.kept
+        return Result(note_of(item, was, "left", draft.remarks), kept)
     if item.today and same(entry, value):
-        return Result(Note(item.where, item.name, was, "unchanged"), value)
+        return Result(_unchanged(item, was), value)
     became = cast(Became, entry["source"]["type"])
-    return Result(note_of(item, was, became, draft.remarks), entry, draft.remarks.stub)
+    note = note_of(item, was, became, draft.remarks)
+    return Result(note, entry, draft.remarks.stub, draft.origins)
+
+
+def refusal(name: str, value: Json) -> UnconvertedSource | None:
+    """Why a variable stays as older formats declare it, and what does it instead."""
+    entry = as_object(value)
+    if entry is None or not _is_older(entry):
+        return None
+    item = FileEntry("", name, "definitions", entry, path=(), today=True)
+    draft, _ = _lift(item, entry, None)
+    if convert_source(draft) is not None or draft.remarks.refused is None:
+        return None
+    why, instead = draft.remarks.refused
+    declared = fit(draft, {"type": "derived"}) | {"source": {"type": "derived"}}
+    return UnconvertedSource(why, f"{instead} Declare it so: `{as_data({name: declared})[1:-1]}`.")
 
 
 def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note:
@@ -89,11 +138,9 @@ def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note
     return Note(item.where, item.name, was, became, lost=lost, assumed=assumed, left=left)
 
 
-def unreadable(item: FileEntry, fault: str) -> Note:
-    """The note of an entry that cannot be read: it stays as it is, or is lost."""
-    if item.kept:
-        return Note(item.where, item.name, unread(item), "left", left=(f"It stays: {fault}",))
-    return Note(item.where, item.name, unread(item), "lost", lost=(fault,))
+def stays(item: FileEntry, fault: str) -> Note:
+    """The note of an entry that cannot be read, and stays as it is."""
+    return Note(item.where, item.name, unread(item), "left", left=(f"It stays: {fault}",))
 
 
 def unread(item: FileEntry) -> str:
@@ -101,27 +148,6 @@ def unread(item: FileEntry) -> str:
     if item.section:
         return f"entry of {item.section!r}"
     return f"key {item.name!r}" if item.name else "the whole file"
-
-
-def _nameless(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: said for key, said in value.items() if key != "name"}
-
-
-def _passes(name: str, entry: dict[str, Any]) -> bool:
-    """Whether a definition passes the current check."""
-    definition = accepted(name, entry)
-    if definition is None or entry.get("name", name) != name:
-        return False
-    source: dict[str, Any] = entry["source"]
-    if is_older_source(source) or (definition.type is None and source["type"] != "static"):
-        return False
-    plain = probe(name, definition.type)
-    values = (source.get("value"), source.get("default"))
-    if any(misfit(plain, allowed) for allowed in definition.enum or ()) or any(faults(definition)):
-        return False
-    return not any(misfit(definition, value) for value in values) and not any(
-        fault_of(definition, trigger) for trigger in source.get("triggers") or ()
-    )
 
 
 def _lift(item: FileEntry, value: dict[str, Any], database: str | None) -> tuple[EntryDraft, str]:
@@ -141,7 +167,19 @@ def _lift(item: FileEntry, value: dict[str, Any], database: str | None) -> tuple
     if said is None and not SECTIONS.get(item.section) and _names_source(body.get("type")):
         said = body.pop("type")
     kind = _kind(item, said, source, remarks)
-    draft = EntryDraft(item.name, kind, body, source, database=database, remarks=remarks)
+    lookup = "data_reference" if kind == "database" else kind
+    kept = {**body, "source": {"type": lookup, **source}}
+    nested = frozenset(as_object(value.get("source")) or ())
+    draft = EntryDraft(
+        item.name,
+        kind,
+        body,
+        source,
+        kept=kept,
+        nested=nested,
+        database=database,
+        remarks=remarks,
+    )
     return draft, _was(item, said)
 
 
@@ -197,10 +235,11 @@ def _rewrite(draft: EntryDraft) -> dict[str, Any] | None:
         is_noted = any(trigger is each for each in draft.faulty)
         if not is_noted and (why := fault_of(definition, trigger)) is not None:
             draft.remarks.left.append(f"Trigger {preview(trigger)} stays as it is: {why}.")
-    source |= draft.remarks.drop(draft.source, "the source", _CURRENT[source["type"]])
+    known = (*_CURRENT[source["type"]], *SOURCE_KEYS.get(draft.kind, ()))
+    source |= draft.remarks.drop(draft.source, "the source", known)
+    entry |= {key: draft.body.pop(key) for key in FOREIGN if key in draft.body}
     entry |= draft.remarks.drop(draft.body, "the variable", [*VariableDefinition.model_fields])
     found = accepted(draft.name, {**entry, "source": source})
     for fault in faults(found) if found else ():
-        draft.remarks.lost.append(f"Key {fault.key!r} is dropped: {fault.why}")
-        del entry[fault.key]
+        draft.remarks.left.append(f"Key {fault.key!r} stays: {fault.why}")
     return {**entry, "source": source}

@@ -1,52 +1,65 @@
 """Migration of a whole variables file to the current format."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ValidationError
-
+from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, as_array, as_object, preview
-from turnloom.variables.logic.exposure import names_in, names_of
-from turnloom.variables.logic.migration.definitions import Result, define, note_of, unreadable
+from turnloom.variables.logic.exposure import names_in
+from turnloom.variables.logic.migration.definitions import Result, define, note_of, stays
 from turnloom.variables.logic.migration.layout import (
     OUTER,
+    TODAY,
     VIEWS,
     FileEntry,
     Migrated,
     Note,
+    OlderShape,
     Remarks,
-    Stub,
     is_text,
     name_keys,
     read,
 )
-from turnloom.variables.logic.types import same
-from turnloom.variables.spec import BAKED_IN, BASE, Exposure
 
 _LOOKS = ("header", "template", "placement", "null_label")
 _PLACEMENTS = ("append", "prepend", "replace")
 
 
-def show(item: FileEntry, gone: Set[str]) -> Result:
-    """Migrate the exposure of an agent. A variable that is gone, or that the file never declared,
-    stays: the check reports it."""
+def show(item: FileEntry) -> Result:
+    """Migrate the exposure of an agent."""
     body = _body(item)
     if item.fault or body is None:
         fault = item.fault or f"{preview(item.value)} is not an exposure."
-        return Result(unreadable(item, fault), None)
+        return Result(stays(item, fault), item.value)
     was = f"older format {item.section!r}"
-    today = item.today and as_object(item.value) is not None
     if item.section == "agents":
         was = "'agents' with 'exposures'" if "exposures" in body else "'agents'"
+    if item.today and as_object(item.value) is not None and "exposures" not in body:
+        return Result(Note(item.where, item.name, was, "unchanged"), item.value)
     remarks = Remarks()
     if body.pop("name", item.name) != item.name:
         remarks.lost.append(f"Its other name is replaced by {item.name!r}.")
-    if today and not remarks.lost and _passes(item.name, body, gone):
-        return Result(Note(item.where, item.name, was, "unchanged"), body)
-    entry = _rewrite(dict(body), gone, remarks)
-    if today and not remarks.lost and same(entry, body):
-        return Result(Note(item.where, item.name, was, "unchanged"), entry)
-    return Result(note_of(item, was, "exposure", remarks), entry)
+    entry = _rewrite(dict(body), remarks)
+    shown = entry.get("variables", ())
+    origins = {("variables", number): _place(item.value, name) for number, name in enumerate(shown)}
+    return Result(note_of(item, was, "exposure", remarks), entry, origins=origins)
+
+
+def _place(view: Json, name: Json) -> Path:
+    """Where a view, or one of its exposures, lists a variable."""
+    body = as_object(view) or {}
+    exposures = as_array(body.get("exposures")) or ()
+    places: list[tuple[Path, Json]] = [
+        *((("exposures", number, "variables"), each) for number, each in enumerate(exposures)),
+        (("variables",), body),
+    ]
+    for path, each in places:
+        listed = as_array((as_object(each) or {}).get("variables")) or []
+        if name in listed:
+            return (*path, listed.index(name))
+    listed = as_array(view) or []
+    return (listed.index(name),) if name in listed else ()
 
 
 def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -72,21 +85,10 @@ def _body(item: FileEntry) -> dict[str, Any] | None:
         return {"variables": items}
     if isinstance(item.value, str):
         return {"variables": [item.value]}
-    return {} if item.value is None else dict(entry) if entry is not None else None
+    return dict(entry) if entry is not None else None
 
 
-def _passes(name: str, body: dict[str, Any], gone: Set[str]) -> bool:
-    """Whether an entry passes the current check, but for undeclared variables."""
-    try:
-        exposure = Exposure.model_validate({**body, "name": name})
-    except ValidationError:
-        return False
-    if exposure.template is not None and {*names_of(exposure)} != {*exposure.variables}:
-        return False
-    return gone.isdisjoint(exposure.variables)
-
-
-def _rewrite(body: dict[str, Any], gone: Set[str], remarks: Remarks) -> dict[str, Any]:
+def _rewrite(body: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
     exposures = _exposures(body.pop("exposures", None), remarks)
     entry: dict[str, Any] = {}
     listed = _names(body.pop("variables"), remarks) if "variables" in body else None
@@ -94,7 +96,6 @@ def _rewrite(body: dict[str, Any], gone: Set[str], remarks: Remarks) -> dict[str
     if listed is not None or shown:
         variables = list(dict.fromkeys(shown)) if shown else listed or []
         entry["variables"] = variables
-        remarks.left += [f"{name!r} stays: declare it." for name in variables if name in gone]
         for name in listed or ():
             if name not in variables:
                 remarks.lost.append(_unexposed(name))
@@ -107,7 +108,7 @@ def _rewrite(body: dict[str, Any], gone: Set[str], remarks: Remarks) -> dict[str
 
 def _agree(entry: dict[str, Any], lost: list[str]) -> None:
     """Reduce the list to the variables in the template; a template with more is dropped."""
-    if "template" not in entry:
+    if not isinstance(entry.get("template"), str):
         return
     shown, listed = names_in(entry["template"]), entry.get("variables", [])
     more = [name for name in shown if name not in listed]
@@ -156,73 +157,114 @@ def _look(said: dict[str, Any], entry: dict[str, Any], remarks: Remarks) -> None
         value = said.get(key)
         if value is None or (key in entry and entry[key] != value):
             continue
-        if (value == "" or is_text(value)) and (key != "placement" or value in _PLACEMENTS):
-            entry[key] = said.pop(key)
-        else:
-            remarks.lost.append(
-                f"Key {key!r} has the invalid value {preview(said.pop(key))}; it is dropped."
-            )
+        entry[key] = said.pop(key)
+        if not (value == "" or is_text(value)) or (key == "placement" and value not in _PLACEMENTS):
+            remarks.left.append(f"Key {key!r} stays with the invalid value {preview(value)}.")
 
 
 def migrate(value: Json) -> Migrated:
-    """Migrate a file to the current format, with a note per entry; a current file is unchanged."""
+    """Migrate a file to the current format, with a note per entry; a current file is unchanged, and
+    what is broken stays as it is."""
     try:
         return _migrate(value)
     except RecursionError:
-        fault = "It is nested too deeply."
-        note = Note("", "", "the whole file", "lost", lost=(fault,))
-        return Migrated({OUTER: {"definitions": {}, "agents": {}}}, True, (note,))
+        left = ("It stays: it is nested too deeply.",)
+        return Migrated(value, False, (Note("", "", "the whole file", "left", left=left),))
 
 
 def _migrate(value: Json) -> Migrated:
     layout = read(value)
-    results: list[Result | None] = [
-        None if item.section in VIEWS else define(item, layout.database) for item in layout.items
+    results = [
+        show(item) if item.section in VIEWS else define(item, layout.database)
+        for item in layout.items
     ]
-    definitions, notes = _by_name(layout.items, results)
-    stubs = _stubs(results, definitions)
-    declared = {item.name for item in layout.items if item.section not in VIEWS}
-    gone = declared - {*definitions, *BASE, *BAKED_IN}
-    results = [show(item, gone) if item.section in VIEWS else None for item in layout.items]
-    agents, more = _by_name(layout.items, results)
-    every = tuple(note for pair in zip(notes, more, strict=True) for note in pair if note)
-    if layout.today and all(note.became == "unchanged" for note in every):
-        return Migrated(value, False, every)
-    kept = {item.name: item.value for item in layout.items if item.kept}
-    found = {OUTER: {"definitions": definitions, "agents": agents, **kept}}
-    if same(found, value):
-        return Migrated(value, False, every)
-    return Migrated(found, True, every, stubs)
-
-
-def _stubs(
-    results: Sequence[Result | None], definitions: dict[str, dict[str, Any]]
-) -> tuple[Stub, ...]:
-    """The functions of the definitions that count."""
-    found = [each for each in results if each is not None and each.stub is not None]
-    kept = [each.stub for each in found if each.entry is definitions.get(each.note.name)]
-    return tuple(stub for stub in kept if stub is not None)
-
-
-def _by_name(
-    items: Sequence[FileEntry], results: Sequence[Result | None]
-) -> tuple[dict[str, dict[str, Any]], list[Note | None]]:
-    """The entries by name and their notes; of duplicates, the later one counts."""
-    found: dict[str, dict[str, Any]] = {}
-    places: dict[str, int] = {}
-    notes = [result.note if result else None for result in results]
-    for number, (item, result) in enumerate(zip(items, results, strict=True)):
-        if result is None or result.entry is None:
+    notes = [result.note for result in results]
+    changed = [note.became not in ("unchanged", "left") for note in notes]
+    if not layout.older and not any(changed):
+        return Migrated(value, False, tuple(notes))
+    parts = {key: _Section() for key in TODAY}
+    others: dict[str, Json] = {}
+    origins: dict[Path, tuple[Path, ...]] = {}
+    for number, (item, result) in enumerate(zip(layout.items, results, strict=True)):
+        if result.note.became == "lost":
             continue
-        entry, note, earlier = result.entry, result.note, places.get(item.name)
-        if earlier is not None:
-            first = items[earlier]
-            if {first.section, item.section} == {"agents", "exposures"}:
-                entry, notes[number] = _joined(first, found[item.name], entry, note)
-            else:
-                notes[earlier] = _replaced(notes[earlier], item.where)
-        found[item.name], places[item.name] = entry, number
-    return found, notes
+        if item.section or not item.fault:
+            section = parts["agents" if item.section in VIEWS else "definitions"]
+            notes[number] = section.add(item, result)
+        else:
+            others[item.name] = item.value
+            origins[OUTER, item.name] = (item.path,)
+    found = {key: section.value for key, section in parts.items()}
+    for key, section in parts.items():
+        origins |= section.origins((OUTER, key))
+    stubs = tuple(each.stub for each in results if each.stub is not None)
+    older = [item for item, is_changed in zip(layout.items, changed, strict=True) if is_changed]
+    shape = _shape(layout.older, older)
+    whole = {OUTER: {**found, **others}}
+    return Migrated(whole, True, tuple(notes), stubs, origins=origins, shape=shape)
+
+
+def _shape(keys: Mapping[str, Path], older: Sequence[FileEntry]) -> OlderShape:
+    """What is older in a file: its keys, or the sources of its variables."""
+    if keys:
+        return OlderShape(next(iter(keys.values())), ", ".join(keys))
+    kinds = dict.fromkeys(kind for item in older if (kind := _kind(item)))
+    first, names = older[0], ", ".join(repr(item.name) for item in older)
+    path = (*first.path, "source", "type") if _kind(first) else first.path
+    said = f"source types {', '.join(map(repr, kinds))}, of {names}" if kinds else names
+    return OlderShape(path, said)
+
+
+def _kind(item: FileEntry) -> str:
+    source = as_object((as_object(item.value) or {}).get("source")) or {}
+    return source["type"] if isinstance(source.get("type"), str) else ""
+
+
+@dataclass(slots=True)
+class _Section:
+    """The entries of `definitions` or `agents`: a list if some have no name, or the same one."""
+
+    entries: list[tuple[FileEntry, Result]] = field(default_factory=list[tuple[FileEntry, Result]])
+    merged: dict[str, tuple[Path, ...]] = field(default_factory=dict[str, tuple[Path, ...]])
+
+    def add(self, item: FileEntry, result: Result) -> Note:
+        """Add an entry, or merge it with the other one of its agent."""
+        for number, (first, earlier) in enumerate(self.entries):
+            if first.name == item.name and {first.section, item.section} == {*VIEWS}:
+                entry, note = _joined(first, earlier.entry, result.entry, result.note)
+                self.entries[number] = first, result._replace(entry=entry)
+                self.merged[item.name] = (item.path, first.path)
+                return note
+        self.entries.append((item, result))
+        return result.note
+
+    @property
+    def _is_list(self) -> bool:
+        names = [item.name for item, _ in self.entries]
+        return "" in names or len({*names}) < len(names)
+
+    @property
+    def value(self) -> Json:
+        """The entries as the current format has them."""
+        if not self._is_list:
+            return {item.name: result.entry for item, result in self.entries}
+        return [_listed(item, result.entry) for item, result in self.entries]
+
+    def origins(self, path: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
+        """The old paths of the entries, and of parts of them."""
+        for number, (item, result) in enumerate(self.entries):
+            own = (*path, number if self._is_list else item.name)
+            yield own, self.merged.get(item.name, (item.path,))
+            for part, old in result.origins.items():
+                yield (*own, *part), ((*item.path, *old), item.path)
+
+
+def _listed(item: FileEntry, entry: Json) -> Json:
+    """An entry of a list, with its name."""
+    value = as_object(entry)
+    if not item.name:
+        return entry
+    return {"name": item.name, **(value if value is not None else {"source": entry})}
 
 
 def _joined(
@@ -233,8 +275,3 @@ def _joined(
     entry, lost = join(listed, exposed)
     assumed = (*note.assumed, f"It is merged with {first.where!r}.")
     return entry, note._replace(became="exposure", lost=(*note.lost, *lost), assumed=assumed)
-
-
-def _replaced(note: Note | None, where: str) -> Note | None:
-    why = f"It is replaced by the later declaration at {where!r}."
-    return note and note._replace(became="lost", lost=(*note.lost, why), assumed=(), left=())

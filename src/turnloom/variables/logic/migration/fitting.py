@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from turnloom.kernel.values import Json, as_array, kind_of, preview, type_names
+from turnloom.kernel.documents import Path
+from turnloom.kernel.models import readable
+from turnloom.kernel.values import Json, as_array, kind_of, nearest, preview, type_names
 from turnloom.variables.logic.migration.layout import Remarks, is_text
 from turnloom.variables.logic.triggers import definition_model
 from turnloom.variables.logic.types import coerce, misfit
@@ -30,17 +32,21 @@ _SILENT = ("optional", "null", "none")
 class EntryDraft:
     """An entry during migration: its keys, its source, and the remarks so far.
 
-    Migrated keys are removed from `body` and `source`; the rest has no counterpart. `faulty` has
-    the triggers that stay as they are.
+    Migrated keys are removed from `body` and `source`; the rest has no counterpart. `kept` is the
+    entry if it cannot be converted, `nested` the keys that were in its source. `faulty` has the
+    triggers that stay as they are, and `origins` the paths that triggers had.
     """
 
     name: str
     kind: str
     body: dict[str, Any]
     source: dict[str, Any]
-    database: str | None = None
-    remarks: Remarks = field(default_factory=Remarks)
+    kept: dict[str, Any]
+    nested: frozenset[str]
+    database: str | None
+    remarks: Remarks
     faulty: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    origins: dict[Path, Path] = field(default_factory=dict[Path, Path])
 
 
 class _Read(NamedTuple):
@@ -60,15 +66,17 @@ def fit(draft: EntryDraft, source: dict[str, Any]) -> dict[str, Any]:
         declared, source[key] = _reconcile(draft, declared, sample, key)
     entry: dict[str, Any] = {"type": declared} if declared else {}
     entry.update(_described(draft, declared, source.get(key)))
+    if is_misspelt(word):
+        draft.remarks.left.append(f"Type {preview(word)} stays: it is misspelt.")
+        entry["type"] = word
     return entry
 
 
 def probe(name: str, declared: str | None, enum: Json = None) -> VariableDefinition:
-    """A definition for validating values."""
-    source = {"type": "static", "value": None}
-    return VariableDefinition.model_validate(
-        {"name": name, "type": declared or None, "enum": enum, "source": source}
-    )
+    """A definition for validating values; without a type or an `enum` that is invalid."""
+    plain = {"name": name, "source": {"type": "static", "value": None}}
+    said = {**plain, "type": declared or None, "enum": enum}
+    return readable(said, VariableDefinition) or VariableDefinition.model_validate(plain)
 
 
 def accepted(name: str, entry: Json) -> VariableDefinition | None:
@@ -77,6 +85,17 @@ def accepted(name: str, entry: Json) -> VariableDefinition | None:
         return definition_model().model_validate({**entry, "name": name})
     except ValidationError:
         return None
+
+
+def is_free_text(word: Json) -> bool:
+    """Whether a type is one of older formats, which are in free words."""
+    plain = {"type": word, "source": {"type": "static", "value": None}}
+    return word is not None and _read(word) != _Read() and accepted("x", plain) is None
+
+
+def is_misspelt(word: Json) -> bool:
+    """Whether a type is almost one of the known words."""
+    return isinstance(word, str) and _read(word) == _Read() and nearest(word, _TYPES) is not None
 
 
 def _type(draft: EntryDraft, source: dict[str, Any], word: Json, sample: Json) -> str:
@@ -91,10 +110,10 @@ def _type(draft: EntryDraft, source: dict[str, Any], word: Json, sample: Json) -
     if word is None:
         if found:
             draft.remarks.assumed.append(f"It had no type; {found!r} is assumed.")
-    elif read == _Read():
+    elif read == _Read() and not is_misspelt(word):
         what = f"{found!r} is assumed" if found else "the type is dropped"
         draft.remarks.lost.append(f"Type {preview(word)} is unknown; {what}.")
-    elif found != word:
+    elif found != word and read != _Read():
         draft.remarks.assumed.append(f"Type {preview(word)} is now {found!r}.")
     return found
 
@@ -140,8 +159,8 @@ def _reconcile(draft: EntryDraft, declared: str, sample: Json, key: str) -> tupl
         if not coerced.failed and not coerced.note:
             draft.remarks.assumed.append(f"Default {said}; it is now {coerced.value!r}.")
             return declared, coerced.value
-    draft.remarks.lost.append(f"Default {said}; the variable starts as null.")
-    return declared, None
+    draft.remarks.left.append(f"Default {said}; both stay.")
+    return declared, sample
 
 
 def _described(draft: EntryDraft, declared: str, sample: Json) -> dict[str, Any]:
@@ -151,12 +170,9 @@ def _described(draft: EntryDraft, declared: str, sample: Json) -> dict[str, Any]
         value = draft.body.pop(key, None)
         if value is None:
             continue
-        if _is_sound(draft.name, key, value, declared, sample=sample):
-            kept[key] = value
-        else:
-            draft.remarks.lost.append(
-                f"Key {key!r} has the invalid value {preview(value)}; it is dropped."
-            )
+        kept[key] = value
+        if not _is_sound(draft.name, key, value, declared, sample=sample):
+            draft.remarks.left.append(f"Key {key!r} stays with the invalid value {preview(value)}.")
     return kept
 
 

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, as_array, as_object, kind_of, nearest, preview
 
 OUTER = "context_variables"
@@ -44,13 +46,14 @@ def is_older_source(source: Mapping[str, Any]) -> bool:
     kind, path = source.get("type"), source.get("path")
     if kind == "file":
         is_from_root = isinstance(path, str) and FROM_ROOT.match(path) is not None
-        return is_from_root or "encoding" in source
+        return is_from_root or "encoding" in source or source.get("default") is not None
     return isinstance(kind, str) and kind in _OLDER_SOURCES
 
 
 def is_bare(name: str, part: Json) -> bool:
-    """Whether a key is a variable of a format without sections."""
-    return is_text(name) and bool(_BARE & (as_object(part) or {}).keys())
+    """Whether a key is a variable of a format without sections, and no misspelt section."""
+    has_keys = bool(_BARE & (as_object(part) or {}).keys())
+    return is_text(name) and has_keys and nearest(name, TODAY) is None
 
 
 class FileEntry(NamedTuple):
@@ -60,100 +63,126 @@ class FileEntry(NamedTuple):
     name: str
     section: str
     value: Json
+    path: Path
     today: bool = False
     fault: str = ""
-    kept: bool = False  # as it is: it is misspelt, which the check says
+    gone: bool = False  # it has no counterpart
 
 
 class Layout(NamedTuple):
-    """The entries of a file, whether it has the current layout, and its default database."""
+    """The entries of a file, its keys of older formats with their paths, and its default
+    database."""
 
     items: list[FileEntry]
-    today: bool
+    older: dict[str, Path]
     database: str | None
+
+
+class _Part(NamedTuple):
+    """A section of a file."""
+
+    key: str
+    value: Json
+    path: Path
 
 
 def read(value: Json) -> Layout:
     """The entries of a file of any format."""
-    root = {OUTER: value} if as_array(value) is not None else as_object(value)
-    if root is None:
+    root = as_object(value)
+    if root is not None:
+        parts = [*_parts(root, ())]
+    elif _are_objects(value):
+        parts = [_Part(OUTER, value, ())]
+    else:
         fault = f"The file must be an object, not {kind_of(value)}; nothing was read from it."
-        return Layout([FileEntry("", "", "", None, fault=fault)], False, None)
-    parts = list(_parts(root))
-    items = [item for key, part in parts for item in _items(key, part)]
-    return Layout(items, _is_today(value), _database(parts))
+        return Layout([FileEntry("", "", "", value, path=(), fault=fault)], {}, None)
+    items = [item for part in parts for item in _items(part)]
+    older = {_older_key(part): part.path for part in reversed(parts) if _older_key(part)}
+    return Layout(items, dict(reversed(older.items())), _database(parts))
 
 
-def _parts(root: dict[str, Any]) -> Iterator[tuple[str, Json]]:
+def _are_objects(value: Json) -> bool:
+    """Whether a value is a list with objects."""
+    return any(as_object(each) is not None for each in as_array(value) or ())
+
+
+def _older_key(part: _Part) -> str:
+    """How an older format is known by a key; empty if the key is a current or an unknown one."""
+    if part.key == OUTER:
+        return "a list of variables" if _are_objects(part.value) else ""
+    is_older = part.key in OLDER or (part.key not in TODAY and is_bare(part.key, part.value))
+    return repr(part.key) if is_older else ""
+
+
+def _parts(root: dict[str, Any], path: Path) -> Iterator[_Part]:
     """The sections of a file, without their wrappers."""
     for key, part in root.items():
-        inner = as_object(part)
+        inner, where = as_object(part), (*path, key)
         wraps = key == OUTER or (key == "variables" and any(k in SECTIONS for k in inner or ()))
         if wraps and inner is not None:
-            yield from _parts(inner)
+            yield from _parts(inner, where)
         else:
-            yield str(key), part
+            yield _Part(str(key), part, where)
 
 
-def _is_today(value: Json) -> bool:
-    root = as_object(value)
-    if root is not None and OUTER in root:
-        root = as_object(root[OUTER]) if len(root) == 1 else None
-    return root is not None and all(key in TODAY for key in root)
-
-
-def _database(parts: Sequence[tuple[str, Json]]) -> str | None:
+def _database(parts: Sequence[_Part]) -> str | None:
     """The default database of the file."""
-    for key, part in parts:
+    for key, part, _ in parts:
         named = (as_object(part) or {}).get("database_name") if key == "schema_overview" else part
         if (key == "schema_overview" or key in _DATABASES) and is_text(named):
             return named
     return None
 
 
-def _items(key: str, part: Json) -> Iterator[FileEntry]:
-    if key in SECTIONS or key in VIEWS:
-        yield from _section(key, part)
+def _items(part: _Part) -> Iterator[FileEntry]:
+    key, value, path = part
+    is_section = key in SECTIONS or key in VIEWS
+    if is_section and (key != OUTER or value is None or _are_objects(value)):
+        yield from _section(part)
     elif key == "schema_overview":
         fault = "It has no counterpart; declare the fields that agents need as variables."
-        yield FileEntry(key, key, "", part, fault=fault)
+        yield FileEntry(key, key, "", value, path=path, fault=fault, gone=True)
     elif key in _DATABASES:
-        fault = f"{preview(part)} is now set in each variable without a database."
-        yield FileEntry(key, key, "", part, fault=fault)
-    elif is_bare(key, part):
-        yield FileEntry(key, key, "", part)
+        fault = f"{preview(value)} is now set in each variable without a database."
+        yield FileEntry(key, key, "", value, path=path, fault=fault, gone=True)
+    elif is_bare(key, value):
+        yield FileEntry(key, key, "", value, path=path)
     else:
-        fault, meant = f"{preview(part)} is not recognised.", nearest(key, [*SECTIONS, *VIEWS])
-        yield FileEntry(key, key, "", part, fault=fault, kept=meant is not None)
+        yield FileEntry(
+            key, key, "", value, path=path, fault=f"{preview(value)} is not recognised."
+        )
 
 
-def _section(section: str, part: Json) -> Iterator[FileEntry]:
+def _section(part: _Part) -> Iterator[FileEntry]:
+    section, value, path = part
     today = section in TODAY
-    if (mapping := as_object(part)) is not None:
-        for name, value in mapping.items():
+    if (mapping := as_object(value)) is not None:
+        for name, each in mapping.items():
             fault = "" if is_text(name) else f"{preview(name)} is not a name."
-            yield FileEntry(
-                f"{section}.{name}", str(name), section, value, today=today, fault=fault
-            )
-    elif (entries := as_array(part)) is not None:
-        for number, value in enumerate(entries):
-            yield _listed(f"{section}[{number}]", section, value)
-    elif part is not None:
-        fault = f"{preview(part)} is neither an object nor an array."
-        yield FileEntry(section, section, section, part, fault=fault)
+            where = f"{section}.{name}"
+            own = (*path, name)
+            yield FileEntry(where, str(name), section, each, path=own, today=today, fault=fault)
+    elif (entries := as_array(value)) is not None:
+        for number, each in enumerate(entries):
+            yield _listed(f"{section}[{number}]", section, each, (*path, number))
+    elif value is not None:
+        fault = f"{preview(value)} is neither an object nor an array."
+        yield FileEntry(section, section, "", value, path=path, fault=fault, gone=not today)
 
 
-def _listed(where: str, section: str, value: Json) -> FileEntry:
+def _listed(where: str, section: str, value: Json, path: Path) -> FileEntry:
     """An entry of a list, by its own name."""
-    entry = as_object(value)
+    entry, today = as_object(value), section in TODAY
     if entry is None:
-        return FileEntry(where, "", section, value, fault=f"{preview(value)} is not an object.")
+        fault = f"{preview(value)} is not an object."
+        return FileEntry(where, "", section, value, path=path, fault=fault)
     for key in name_keys(section):
         name: Json = entry.get(key)
         if is_text(name):
             rest = {other: said for other, said in entry.items() if other != key}
-            return FileEntry(where, name, section, rest, today=section in TODAY and key == "name")
-    return FileEntry(where, "", section, value, fault=f"It has no name: {preview(value)}.")
+            return FileEntry(where, name, section, rest, path=path, today=today)
+    fault = f"It has no name: {preview(value)}."
+    return FileEntry(where, "", section, value, path=path, fault=fault)
 
 
 def is_text(value: Json) -> bool:
@@ -216,6 +245,20 @@ EARLIER = frozenset(
 )
 
 
+# Keys of older formats, by the current ones.
+WORDS = {
+    "name": ("key", "agent", "agent_name"),
+    "default": ("default_value",),
+    "value": ("default", "to"),
+    "source": ("database",),
+    "field": ("fields",),
+    "filter": ("query_template", "query"),
+    "search_by": ("query_template", "query"),
+    "hide": ("ui_hidden",),
+    "variables": ("exposures",),
+}
+
+
 class Note(NamedTuple):
     """The migration of one entry: its old form, its new form, what was lost, what was assumed, and
     what is left to the author, which the check names."""
@@ -237,13 +280,30 @@ class Stub(NamedTuple):
     about: tuple[str, ...] = ()
 
 
+class UnconvertedSource(NamedTuple):
+    """Why a source cannot be converted, and what does it instead."""
+
+    why: str
+    instead: str
+
+
+class OlderShape(NamedTuple):
+    """What shows that a file is of an older format, and where it starts."""
+
+    path: Path
+    said: str
+
+
 class Migrated(NamedTuple):
-    """A file in the current format, whether it changed, a note per entry, and missing functions."""
+    """A file in the current format, whether it changed, a note per entry, missing functions, and
+    the paths in the old file of parts of the new one."""
 
     value: Json
     changed: bool
     notes: tuple[Note, ...]
     stubs: tuple[Stub, ...] = ()
+    origins: Mapping[Path, tuple[Path, ...]] = MappingProxyType({})
+    shape: OlderShape | None = None
 
 
 @dataclass(slots=True)
@@ -254,6 +314,7 @@ class Remarks:
     assumed: list[str] = field(default_factory=list[str])
     left: list[str] = field(default_factory=list[str])
     stub: Stub | None = None
+    refused: UnconvertedSource | None = None
 
     def drop(
         self, rest: Mapping[str, Any], what: str, known: Collection[str] = ()

@@ -7,7 +7,7 @@ from typing import Any
 from turnloom.errors import UsageError
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
-from turnloom.variables.logic.migration.layout import FROM_ROOT, Stub, is_text
+from turnloom.variables.logic.migration.layout import FROM_ROOT, Stub, UnconvertedSource, is_text
 from turnloom.variables.logic.migration.triggers import take_triggers
 from turnloom.variables.logic.paths import steps
 from turnloom.variables.spec import BASE, syntax_of
@@ -75,8 +75,7 @@ def _database(draft: EntryDraft) -> Source | None:
     if not fields:
         why = "It names no field of a document."
     if why:
-        draft.remarks.lost.append(why)
-        return None
+        return _refuse(draft, why, _BY_HOOK)
     if source.get("database_name") is None and draft.database:
         draft.remarks.assumed.append(f"The file's default database is {draft.database!r}.")
         source["database_name"] = draft.database
@@ -131,14 +130,14 @@ def _conditions(draft: EntryDraft) -> tuple[Source, str]:
         return {"search_by": found}, ""
     if search_by in BASE:
         return {"search_by": search_by}, ""
-    return {}, f"Its `search_by` {preview(search_by)} is not an id of the run. {_BY_HOOK}"
+    return {}, f"Its `search_by` {preview(search_by)} is not an id of the run."
 
 
 def _query(query: Json) -> tuple[Source, str]:
     """A query as `search_by` and `filter`, if it compares fields with ids and constants only."""
     conditions = as_object(query)
     if conditions is None:
-        return {}, f"Its query {preview(query)} is not an object. {_BY_HOOK}"
+        return {}, f"Its query {preview(query)} is not an object."
     found: Source = {}
     filters: Source = {}
     for key, value in conditions.items():
@@ -146,7 +145,7 @@ def _query(query: Json) -> tuple[Source, str]:
         is_same = key == base or (key in _TENANT and base in _TENANT)
         if base is None and not _is_constant(key, value):
             said = f"Its query compares {key!r} with {preview(value)}"
-            return {}, f"{said}, which a lookup cannot. {_BY_HOOK}"
+            return {}, f"{said}, which a lookup cannot."
         if is_same and key in BASE and not found:
             found["search_by"] = key
         else:
@@ -217,13 +216,15 @@ def _default(source: Source) -> Mapping[str, Json]:
     return {"default": source.pop("default")} if "default" in source else {}
 
 
+def _refuse(draft: EntryDraft, why: str, instead: str) -> None:
+    """Leave a source as it is; the check says the same."""
+    draft.remarks.refused = UnconvertedSource(why, instead)
+    draft.remarks.left.append(f"It stays: {why} {instead}")
+
+
 def _gone(kind: str, instead: str) -> Callable[[EntryDraft], Source | None]:
     def refuse(draft: EntryDraft) -> Source | None:
-        draft.remarks.lost.append(f"Source type {kind!r} has no counterpart. {instead}")
-        if "default" in draft.source:
-            said = preview(draft.source["default"])
-            draft.remarks.lost.append(f"Its default was {said}.")
-        return None
+        return _refuse(draft, f"Source type {kind!r} has no counterpart.", instead)
 
     return refuse
 
@@ -245,8 +246,7 @@ _CONVERTERS: Mapping[str, Callable[[EntryDraft], Source | None]] = {
     ),
     "external": _gone(
         "external",
-        "Call the service in a tool, or in a `before_chat` hook that sets the variable; declare it "
-        "as `derived`.",
+        "Call the service in a tool, or in a `before_chat` hook, that sets the variable.",
     ),
     "build_context": _gone(
         "build_context", "Read the file in a `before_chat` hook that sets the variable."

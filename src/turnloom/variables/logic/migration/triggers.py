@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.matching import reader
 from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
@@ -17,11 +18,18 @@ _SWITCHES = ("trim", "ignore_case", "exact", "once", "hide")
 
 def take_triggers(draft: EntryDraft) -> list[dict[str, Any]]:
     """The triggers of a source, from its `triggers` and `transitions`."""
-    remarks = draft.remarks
-    raw = list(_each(draft.source.pop("triggers", None), "trigger", remarks))
-    for transition in _each(draft.source.pop("transitions", None), "transition", remarks):
-        raw += _from_transition(transition, remarks)
-    return [found for trigger in raw for found in _convert(draft, trigger)]
+    remarks, source = draft.remarks, draft.source
+    raw = [*_each(source.pop("triggers", None), "trigger", remarks, ("triggers",))]
+    stated = source.pop("transitions", None)
+    for path, transition in _each(stated, "transition", remarks, ("transitions",)):
+        raw += _from_transition(transition, remarks, path)
+    converted: list[dict[str, Any]] = []
+    for path, trigger in raw:
+        base = ("source",) if path[0] in draft.nested else ()
+        for found in _convert(draft, trigger):
+            draft.origins["source", "triggers", len(converted)] = (*base, *path)
+            converted.append(found)
+    return converted
 
 
 def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | None:
@@ -37,31 +45,37 @@ def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | N
     return misfit(definition, trigger.get("value", True))
 
 
-def _each(value: Json, what: str, remarks: Remarks) -> Iterator[dict[str, Any]]:
-    """The objects of a list, or a single object."""
+_Raw = tuple[Path, dict[str, Any]]
+
+
+def _each(value: Json, what: str, remarks: Remarks, path: Path) -> Iterator[_Raw]:
+    """The objects of a list, or a single object, with their paths."""
     items = as_array(value)
-    for item in items if items is not None else [value] if value is not None else ():
+    if items is None and value is not None:
+        items = [value]
+    for number, item in enumerate(items or ()):
         entry = as_object(item)
         if entry is None:
             remarks.lost.append(f"A {what} is dropped: {preview(item)} is not an object.")
         else:
-            yield dict(entry)
+            yield (*path, number) if as_array(value) is not None else path, dict(entry)
 
 
-def _from_transition(transition: dict[str, Any], remarks: Remarks) -> Iterator[dict[str, Any]]:
+def _from_transition(transition: dict[str, Any], remarks: Remarks, path: Path) -> Iterator[_Raw]:
     """The trigger of a transition; it sets the target of the transition."""
     before, to = transition.pop("from", None), transition.pop("to", True)
-    for trigger in _each(transition.pop("trigger", None) or [None], "trigger", remarks):
+    stated = transition.pop("trigger", None) or [None]
+    for where, trigger in _each(stated, "trigger", remarks, (*path, "trigger")):
         if before is not None:
             said = f"A transition fired only from {preview(before)}"
             remarks.lost.append(f"{said}; its trigger now fires from any value.")
         if trigger.get("type") != "ui_response":
-            yield trigger if to is True else {**trigger, "value": to}
+            yield where, trigger if to is True else {**trigger, "value": to}
         else:
             if to is not True:
                 said = f"A transition set {preview(to)}"
                 remarks.lost.append(f"{said}; a UI answer now sets its own value.")
-            yield trigger
+            yield where, trigger
     remarks.drop(transition, "a transition")
 
 
