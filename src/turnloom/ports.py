@@ -29,7 +29,7 @@ from turnloom.jobs.ports import JobStore
 from turnloom.jobs.spec import JobResult, StoredJob
 from turnloom.log.events import ENDS
 from turnloom.log.logic import Codec, is_chosen
-from turnloom.log.ports import BranchingLog, Clock, EventLog
+from turnloom.log.ports import BranchingLog, Clock, CommitSignals, EventLog
 from turnloom.log.spec import EVERY_RUN, Event, RunFilter, RunKey
 from turnloom.runtime.logic import codec
 from turnloom.runtime.ports import (
@@ -109,6 +109,7 @@ __all__ = [
     "Clock",
     "Close",
     "Codec",
+    "CommitSignals",
     "Consumption",
     "Copies",
     "Deliver",

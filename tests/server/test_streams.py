@@ -1,12 +1,18 @@
 """Streams: positions, text in progress, several runs, slow clients, the end of a server."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.served import PATIENCE, Client, Frame, asked, site, started
 from turnloom.agents.spec import Answer, Task
-from turnloom.server import Limits
+from turnloom.server import Limits, artifact_feed
+from turnloom.testing import FakeClock
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def positions(frames: list[Frame]) -> list[int]:
@@ -214,3 +220,67 @@ async def test_a_board_is_followed_from_a_position(tmp_path: Path) -> None:
             assert only is not None and only.data["id"] == "hidden"
         async with ann.stream("/board/stream", {"Last-Event-ID": "x"}) as stream:
             assert await stream.next_status() == 400
+
+
+async def test_what_becomes_visible_later_comes_then(tmp_path: Path) -> None:
+    clock = FakeClock(NOON)
+    async with site(tmp_path, keys=True, clock=clock) as at, asyncio.timeout(PATIENCE):
+        ann, dev = at.client("acme:ann:user"), at.client("acme:dev:developer")
+
+        async def publish(id: str, seconds: float = 0) -> None:
+            body = {"board": "notes-acme", "type": "Note", "payload": {"text": id}, "id": id}
+            if seconds:
+                opens = (clock.now() + timedelta(seconds=seconds)).isoformat()
+                body["visibility"] = {"kind": "after", "at": opens, "then": {"kind": "public"}}
+            assert (await dev.post("/board/artifacts", body)).status == 201
+
+        async def take(stream: Any, count: int) -> list[Frame]:
+            return [await stream.next() for _ in range(count)]
+
+        await publish("late", 30)
+        await publish("later", 60)
+        await publish("as late", 60)
+        await publish("now")
+        async with ann.stream("/board/stream") as stream:
+            (first,) = await take(stream, 1)
+            clock.advance(timedelta(seconds=30))
+            (second,) = await take(stream, 1)
+            clock.advance(timedelta(seconds=30))
+            both = await take(stream, 2)
+            await publish("after")
+            (last,) = await take(stream, 1)
+        assert [each.data["id"] for each in (first, second)] == ["now", "late"]
+        assert {each.data["id"] for each in both} == {"later", "as late"}
+        assert last.data["id"] == "after"
+        seen, more = [first, second, *both, last], set[str]()
+        for number, frame in enumerate(seen):  # nothing is lost or repeated, wherever it broke off
+            expected = {each.data["id"] for each in seen[number + 1 :]} | more
+            more.add(f"mark {number}")
+            async with ann.stream("/board/stream", {"Last-Event-ID": frame.id or ""}) as stream:
+                again = await take(stream, len(expected))
+                await publish(f"mark {number}")
+                (mark,) = await take(stream, 1)
+            assert {each.data["id"] for each in again} == expected, number
+            assert mark.data["id"] == f"mark {number}"
+        async with dev.stream("/board/stream") as stream:
+            assert {each.data["id"] for each in await take(stream, 10)} >= {"late", "now", *more}
+            await publish("hidden", 3600)  # developers see what is not open yet
+            (hidden,) = await take(stream, 1)
+        assert hidden.data["id"] == "hidden"
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_a_board_stream_follows_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(artifact_feed, "LONGEST", 3600.0)
+    store = "memory" if kind == "memory" else tmp_path / "runs.db"
+    async with site(tmp_path, store=store) as at:
+        client = at.client()
+        async with client.stream("/board/stream") as stream:
+            await stream.next_status()
+            for number in range(5):
+                note = {"board": "notes-local", "type": "Note", "payload": {"text": str(number)}}
+                assert (await client.post("/board/artifacts", note)).status == 201
+                frame = await stream.next()
+                assert frame is not None and frame.data["payload"] == {"text": str(number)}

@@ -72,6 +72,7 @@ NO_STORES = {
     "Backlog": "it gives keys to processes that drive runs of all tenants",
     "Callee": "it is a tool",
     "Clock": "it tells the time",
+    "CommitSignals": "it says that something happened, and neither what nor whose",
     "DocumentStore": "people's own documents; its suite has the tenants",
     "Embedder": "it computes",
     "Engine": "it answers",

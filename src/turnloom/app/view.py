@@ -1,6 +1,6 @@
 """The app as one principal sees it."""
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import AsyncGenerator, Callable, Iterable, Set
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
@@ -19,6 +19,8 @@ from turnloom.kernel.arguments import as_count, as_name, as_one_of
 from turnloom.runs.principal import Principal
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pydantic import BaseModel
 
     from turnloom.app.choosing import RunChoice
@@ -262,14 +264,40 @@ class BoardView(Readable):
             value, tags=tags, visibility=visibility, correlation_id=correlation_id, id=id
         )
 
+    def now(self) -> "datetime":
+        """The instant by which visibilities open."""
+        return self._parts.clock.now()
+
+    def opening_of(self, artifact: "Artifact") -> "datetime | None":
+        """The instant after its creation at which an artifact becomes visible to the principal;
+        None if it is visible from then on."""
+        from turnloom.board.logic.matching import visible_from
+
+        at = visible_from(artifact.visibility, self._reader())
+        return at if at is not None and at > artifact.created_at else None
+
+    async def next_opening(self, after: "datetime") -> "datetime | None":
+        """The next instant after another one at which artifacts become visible to the tenant."""
+        found = await self._parts.artifacts.upcoming(self.app_id, after, 1)
+        return found[0] if found else None
+
+    def commits(self) -> "AsyncGenerator[None] | None":
+        """Yields at once, and then whenever there may be further artifacts; None if the store gives
+        no such signals."""
+        signals = getattr(self._parts.store.log, "commits", None)
+        return None if signals is None else signals()
+
     def _board(self) -> Board:
         return self._find(self.app_id, self.name, self._principal.user_id)
 
     def _public(self) -> "BoardHandle":
+        return super().read_as(self._reader())
+
+    def _reader(self) -> "Reader":
         from turnloom.board.spec import Reader
 
         role = "developer" if self._principal.sees_all else "user"
-        return super().read_as(Reader(tenant=self.app_id, role=role))
+        return Reader(tenant=self.app_id, role=role)
 
 
 def unknown_board(name: str) -> UsageError:

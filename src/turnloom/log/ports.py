@@ -83,6 +83,16 @@ class EventLog(Protocol):
         ...
 
 
+class CommitSignals(Protocol):
+    """What a log adds to `EventLog` so that readers of all its runs need not poll. A log may lack
+    it."""
+
+    def commits(self) -> AsyncGenerator[None]:
+        """Yields at once, and then whenever something may have been appended to a run of any
+        tenant, by any process, since the last time. It says neither what nor whose."""
+        ...
+
+
 class BranchingLog(Protocol):
     """What a log adds to `EventLog` so that its runs can branch. A log may lack it."""
 

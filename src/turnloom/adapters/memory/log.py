@@ -248,6 +248,7 @@ class MemoryLog:
         self._known: dict[str, type[Fact]] = {}
         self.held = HeldRuns()
         self._bells: dict[RunKey, anyio.Event] = {}
+        self._commit_bell: anyio.Event | None = None
         self._closed = False
         # The claims in force, by run.
         self.fences: dict[RunKey, int] = {}
@@ -365,6 +366,14 @@ class MemoryLog:
             else:
                 await self._bells.setdefault(run, anyio.Event()).wait()
 
+    async def commits(self) -> AsyncGenerator[None]:
+        """Yields at once, and then whenever something was appended."""
+        while True:
+            self.check_open()
+            bell = self._commit_bell = self._commit_bell or anyio.Event()
+            yield
+            await bell.wait()
+
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
         """The first and the last event of a run; None for an unknown run."""
         self.check_open()
@@ -420,6 +429,8 @@ class MemoryLog:
         for bell in self._bells.values():
             bell.set()
         self._bells.clear()
+        if self._commit_bell is not None:
+            self._commit_bell.set()
 
     def _check_kind(self, event: Event) -> None:
         """Check once per kind that the codec knows it."""
@@ -447,6 +458,9 @@ class MemoryLog:
             held.batch_ends.append(end)
         held.events.extend(events)
         self.held.note(run, held, kinds)
+        if self._commit_bell is not None:
+            self._commit_bell.set()
+            self._commit_bell = None
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
 

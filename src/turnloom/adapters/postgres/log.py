@@ -18,7 +18,7 @@ from turnloom.adapters.postgres.board_rows import (
     added_outcomes,
 )
 from turnloom.adapters.postgres.database import Database, refusal
-from turnloom.adapters.postgres.signals import PostgresSignals
+from turnloom.adapters.postgres.signals import COMMITS, PostgresSignals
 from turnloom.agents.events import AnswerRefused, QuestionAnswered
 from turnloom.board.events import ArtifactPublished, ArtifactRefused
 from turnloom.board.logic.rows import EPOCH, TICK, microseconds, project, rows_of
@@ -138,8 +138,12 @@ class PostgresLog:
             raise LogDamaged(run.id, 1)
         if outcome == "elsewhere":
             return await self._stored_batch(run, events, expected, reached)
-        self._signals.notify(run)
+        self._tell(run)
         return events
+
+    def _tell(self, run: RunKey) -> None:
+        self._signals.notify(run)
+        self._signals.notify(COMMITS)
 
     async def branch(
         self, run: RunKey, origin: str, at: int, events: Sequence[Event]
@@ -159,7 +163,7 @@ class PostgresLog:
         statement, values = self.branch_call(run, origin, at, events)
         outcome, reached = await self._write(run, events, statement, values)
         if outcome == "stored":
-            self._signals.notify(run)
+            self._tell(run)
             return events
         if outcome == "elsewhere":
             return await self._stored_batch(run, events, at, reached)
@@ -280,6 +284,16 @@ class PostgresLog:
             ]
 
         return decode() if len(lines) <= AT_ONCE else await anyio.to_thread.run_sync(decode)
+
+    async def commits(self) -> AsyncGenerator[None]:
+        """Yields at once, and then whenever something may have been appended."""
+        while True:
+            waiting = self._signals.expect(COMMITS)
+            try:
+                yield
+                await waiting.wait()
+            finally:
+                waiting.forget()
 
     async def subscribe(self, run: RunKey, after: int = 0) -> AsyncGenerator[Event]:
         """Every event after `after`, including future ones, each once and in order."""

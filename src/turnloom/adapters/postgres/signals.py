@@ -30,6 +30,8 @@ RECONNECT, ECHO = 0.5, 5.0
 
 # The topic of readers of arriving messages; others wait for a run.
 MAIL = "mail"
+# The topic of readers of all runs.
+COMMITS = "commits"
 Topic = RunKey | str
 
 # The size of a topic in a notice in bytes, and the number of topics that fit into one: 8000 bytes
@@ -208,6 +210,7 @@ class PostgresSignals:
                 continue
             runs = [topic for topic in self._waiting if isinstance(topic, RunKey)]
             self._wake(MAIL)
+            self._wake(COMMITS)
             try:
                 for run, last in await self._positions(runs):
                     if any(last > each.after for each in self._waiting.get(run, ())):

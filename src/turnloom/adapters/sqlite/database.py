@@ -24,7 +24,7 @@ from turnloom.adapters.sqlite.connections import (
 )
 from turnloom.adapters.sqlite.faults import is_busy, unavailable
 from turnloom.adapters.sqlite.run_ends import RunEnd, RunEndCache
-from turnloom.adapters.sqlite.writer import StoreWrite, Writer, runs_of
+from turnloom.adapters.sqlite.writer import COMMITS, StoreWrite, Writer, runs_of
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.log.spec import RunKey
 
@@ -128,15 +128,20 @@ class Signals:
 
     async def wait(self, topic: Hashable) -> None:
         """Wait until there may be news. Call it right after a read that found nothing."""
+        waiter = self.expect(topic)
+        try:
+            await waiter
+        finally:
+            self.forget(topic, waiter)
+
+    def expect(self, topic: Hashable) -> "asyncio.Future[None]":
+        """A future of news from now on. Forget it at last."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(topic, []).append(waiter)
         if self._timer is None or self._loop is not loop:
             self._arm(loop)
-        try:
-            await waiter
-        finally:
-            self._forget(topic, waiter)
+        return waiter
 
     def notify(self, topic: Hashable) -> None:
         """Wake the waiters of a topic."""
@@ -172,7 +177,8 @@ class Signals:
             self.notify_all()
         self._arm(self._loop)
 
-    def _forget(self, topic: Hashable, waiter: asyncio.Future[None]) -> None:
+    def forget(self, topic: Hashable, waiter: "asyncio.Future[None]") -> None:
+        """Wait for nothing any more."""
         waiters = self._waiting.get(topic)
         if waiters and waiter in waiters:
             waiters.remove(waiter)
@@ -297,6 +303,7 @@ class DatabaseFile:
         for write in writes:
             if write.topic is not None and write.error is None and self.signals:
                 self.signals.notify(write.topic)
+                self.signals.notify(COMMITS)
         self._checkpoint_if_large()
 
     def _checkpoint_if_large(self) -> None:

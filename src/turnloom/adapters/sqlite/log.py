@@ -15,7 +15,7 @@ from turnloom.adapters.sqlite.database import DatabaseFile
 from turnloom.adapters.sqlite.inbox import clear_mail_of
 from turnloom.adapters.sqlite.listing import RunsPage, ends_of_row
 from turnloom.adapters.sqlite.small import AddObservations
-from turnloom.adapters.sqlite.writer import StoreWrite
+from turnloom.adapters.sqlite.writer import COMMITS, StoreWrite
 from turnloom.board.logic.rows import project, rows_of
 from turnloom.errors import LogDamaged, UnknownKind, UnknownRun
 from turnloom.guards.logic.selection import observations
@@ -134,6 +134,18 @@ class SqliteLog:
                     after += len(found)
             if after == begin:
                 await self._database.signals.wait(run)
+
+    async def commits(self) -> AsyncGenerator[None]:
+        """Yields at once, and then whenever something may have been appended."""
+        signals = self._database.signals
+        while True:
+            await self._database.ready()
+            waiter = signals.expect(COMMITS)
+            try:
+                yield
+                await waiter
+            finally:
+                signals.forget(COMMITS, waiter)
 
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
         """The first and the last event of a run; None for an unknown run."""

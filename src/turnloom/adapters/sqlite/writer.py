@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 # The topic of readers of arriving messages; others wait for a run.
 MAIL: Final = "mail"
+# The topic of readers of all runs.
+COMMITS: Final = "commits"
 Topic = RunKey | Literal["mail"]
 
 # Batches read at once to collect their ids.

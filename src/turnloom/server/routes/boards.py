@@ -12,7 +12,7 @@ from turnloom.app.view import BoardView
 from turnloom.board.spec import Artifact, BoardSummary, Envelope, FilterConfig, TagFilter
 from turnloom.board.spec.artifacts import Visibility
 from turnloom.errors import InvalidArtifact
-from turnloom.server.artifact_feed import ArtifactFeed, ArtifactPosition
+from turnloom.server.artifact_feed import ArtifactFeed
 from turnloom.server.context import Asking, Limit, State, View, open_stream
 from turnloom.server.problems import Refusal
 from turnloom.server.replies import replies, reply
@@ -119,9 +119,9 @@ async def follow_artifacts(
     last_event_id: LastEventId = None,
 ) -> Response:
     """A stream of the artifacts that match a filter and that you may see, those that are there
-    first. Coming back with the last `id` repeats nothing."""
-    after = ArtifactPosition.read(last_event_id)
-    return open_stream(state, asking, [ArtifactFeed(view.board(), filter, after)])
+    first, and those that become visible later when they do. Coming back with the last `id` repeats
+    nothing."""
+    return open_stream(state, asking, [ArtifactFeed(view.board(), filter, last_event_id)])
 
 
 @router.get(

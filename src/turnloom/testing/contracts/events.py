@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -12,7 +12,7 @@ from turnloom.errors import Conflict, UnknownKind, UnknownRun
 from turnloom.kernel.digests import digest
 from turnloom.log.events import ENDS, RunCancelled, RunFailed, RunFinished, RunPaused
 from turnloom.log.logic import is_chosen, status_of
-from turnloom.log.ports import EventLog
+from turnloom.log.ports import CommitSignals, EventLog
 from turnloom.log.spec import Event, RunFilter
 from turnloom.testing.contracts.facts import (
     OTHER,
@@ -40,6 +40,20 @@ class EventLogContract:
     def fresh(self) -> AbstractAsyncContextManager[EventLog]:
         """An empty log with `CODEC`."""
         raise NotImplementedError
+
+    async def test_commits_are_signalled(self) -> None:
+        """A log with `commits` yields at once, and again after an append of any tenant, also one
+        that happens before it is awaited."""
+        async with self.fresh() as log:
+            if not hasattr(log, "commits"):
+                return
+            signals = cast(CommitSignals, log)
+            async with aclosing(signals.commits()) as commits:
+                await anext(commits)
+                for tenant in (TENANT, OTHER):
+                    await log.append(key("a", tenant), events("a", 1), 0)
+                    with anyio.fail_after(PATIENCE):
+                        await anext(commits)
 
     async def test_append_gives_back_and_read_gives_the_same_in_order(self) -> None:
         """`append` returns the stored events, and `read` returns them in order."""
