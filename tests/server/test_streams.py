@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.served import PATIENCE, Client, Frame, asked, site, started
 from turnloom.agents.spec import Answer, Task
-from turnloom.server import Limits, artifact_feed
+from turnloom.server import Limits
 from turnloom.testing import FakeClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -270,12 +270,9 @@ async def test_what_becomes_visible_later_comes_then(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-async def test_a_board_stream_follows_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    monkeypatch.setattr(artifact_feed, "LONGEST", 3600.0)
+async def test_a_board_stream_follows_commits(tmp_path: Path, kind: str) -> None:
     store = "memory" if kind == "memory" else tmp_path / "runs.db"
-    async with site(tmp_path, store=store) as at:
+    async with site(tmp_path, store=store, limits=Limits(look_seconds=3600)) as at:
         client = at.client()
         async with client.stream("/board/stream") as stream:
             await stream.next_status()

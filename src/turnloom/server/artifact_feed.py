@@ -13,8 +13,8 @@ from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
 from turnloom.server.streams import Outbox, frame
 
-# Seconds between two looks at a board: at least, and at most, as signals of stores can be lost.
-PAUSE, LONGEST = 0.05, 2.0
+# Seconds between two looks at a board, at least.
+PAUSE = 0.05
 
 # Artifacts of other processes may arrive this late, as their clocks and commits differ.
 LATE = timedelta(seconds=2)
@@ -109,9 +109,13 @@ def _name(artifact: Artifact) -> str:
 
 
 class ArtifactFeed:
-    """The artifacts that match a filter and that a reader may see, from a position on."""
+    """The artifacts that match a filter and that a reader may see, from a position on. Without a
+    signal of the store, it looks again after `longest` seconds, as signals can be lost."""
 
-    def __init__(self, board: BoardView, filter: FilterConfig, after: str | None) -> None:
+    def __init__(
+        self, board: BoardView, filter: FilterConfig, after: str | None, longest: float
+    ) -> None:
+        self._longest = longest
         self._board = board
         self._filter = filter
         self._after = ArtifactPosition.read(after, board.now())
@@ -183,8 +187,8 @@ class ArtifactFeed:
         """Seconds until the next look, if there is no signal before."""
         following = await self._board.next_opening(self._looked)
         if following is None:
-            return LONGEST
-        return min(max((following - self._board.now()).total_seconds(), 0.0), LONGEST)
+            return self._longest
+        return min(max((following - self._board.now()).total_seconds(), 0.0), self._longest)
 
     def sent(self) -> None:
         """Nothing to do: artifacts are never dropped."""

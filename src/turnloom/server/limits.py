@@ -20,7 +20,8 @@ class Limits:
     `body` is in bytes, `depth` counts nested arrays and objects, and `body_seconds` is the time
     that a client has to send a body. Of streams: a comment is sent after `ping_seconds` of silence,
     a client that takes `slow_seconds` to take in what is sent is cut off with a reason, and after
-    `stalled_seconds` without one.
+    `stalled_seconds` without one. A board is looked at again after `look_seconds` without a signal
+    of its store.
 
     Raises:
         UsageError: one of them is not above 0.
@@ -37,6 +38,7 @@ class Limits:
     ping_seconds: float = 15.0
     slow_seconds: float = 10.0
     stalled_seconds: float = 30.0
+    look_seconds: float = 2.0
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

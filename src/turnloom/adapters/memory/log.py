@@ -235,7 +235,30 @@ class HeldRuns:
         return RunCopy(tuple(batches), held.events[held.cut - 1].run if held.cut else "")
 
 
-class MemoryLog:
+class CommitBell:
+    """Signals of commits."""
+
+    _bell: anyio.Event | None = None
+
+    async def commits(self) -> AsyncGenerator[None]:
+        """Yields at once, and then whenever something was appended."""
+        while True:
+            self.check_open()
+            bell = self._bell = self._bell or anyio.Event()
+            yield
+            await bell.wait()
+
+    def _ring(self) -> None:
+        if self._bell is not None:
+            self._bell.set()
+            self._bell = None
+
+    def check_open(self) -> None:
+        """Raise if the store is closed."""
+        raise NotImplementedError
+
+
+class MemoryLog(CommitBell):
     """Event log that keeps event objects, without encoding or I/O.
 
     Artifacts in events go into the index, if there is one; outcomes go into `beliefs`.
@@ -248,7 +271,6 @@ class MemoryLog:
         self._known: dict[str, type[Fact]] = {}
         self.held = HeldRuns()
         self._bells: dict[RunKey, anyio.Event] = {}
-        self._commit_bell: anyio.Event | None = None
         self._closed = False
         # The claims in force, by run.
         self.fences: dict[RunKey, int] = {}
@@ -366,14 +388,6 @@ class MemoryLog:
             else:
                 await self._bells.setdefault(run, anyio.Event()).wait()
 
-    async def commits(self) -> AsyncGenerator[None]:
-        """Yields at once, and then whenever something was appended."""
-        while True:
-            self.check_open()
-            bell = self._commit_bell = self._commit_bell or anyio.Event()
-            yield
-            await bell.wait()
-
     async def ends(self, run: RunKey) -> tuple[Event, Event] | None:
         """The first and the last event of a run; None for an unknown run."""
         self.check_open()
@@ -429,8 +443,7 @@ class MemoryLog:
         for bell in self._bells.values():
             bell.set()
         self._bells.clear()
-        if self._commit_bell is not None:
-            self._commit_bell.set()
+        self._ring()
 
     def _check_kind(self, event: Event) -> None:
         """Check once per kind that the codec knows it."""
@@ -458,9 +471,7 @@ class MemoryLog:
             held.batch_ends.append(end)
         held.events.extend(events)
         self.held.note(run, held, kinds)
-        if self._commit_bell is not None:
-            self._commit_bell.set()
-            self._commit_bell = None
+        self._ring()
         if self._bells and (bell := self._bells.pop(run, None)):
             bell.set()
 

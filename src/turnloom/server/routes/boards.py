@@ -121,7 +121,8 @@ async def follow_artifacts(
     """A stream of the artifacts that match a filter and that you may see, those that are there
     first, and those that become visible later when they do. Coming back with the last `id` repeats
     nothing."""
-    return open_stream(state, asking, [ArtifactFeed(view.board(), filter, last_event_id)])
+    feed = ArtifactFeed(view.board(), filter, last_event_id, state.limits.look_seconds)
+    return open_stream(state, asking, [feed])
 
 
 @router.get(

@@ -128,7 +128,7 @@ def _type(schema: Node) -> str:
             f"<code>{_(each)}</code>" for each in schema.get("enum", [schema.get("const")])
         )
     if schema.get("type") == "array":
-        parts = schema.get("prefixItems") or [schema.get("items") or {}]
+        parts: list[Node] = schema.get("prefixItems") or [schema.get("items") or {}]
         return f"list of {', '.join(map(_type, parts))}"
     return _(schema.get("type", "any"))
 
