@@ -131,6 +131,42 @@ async def test_a_worker_without_the_code_leaves_the_run_to_others(
             assert crew.logs().count("left to other workers") == 1
 
 
+def undo(order: Order) -> None:
+    """Nothing is left of it."""
+
+
+async def test_a_stranded_run_is_cancelled_without_its_code(postgres_url: str) -> None:
+    """By a program that lacks the code too; what it cannot undo is on record."""
+    flow = (
+        Flow("lost", Order)
+        .start_with(same, compensate=undo)
+        .await_approval("local")
+        .finally_(same, name="end")
+    )
+    async with one_worker(postgres_url, flow), shared(postgres_url) as app:
+        app.register_flow(flow)
+        run = await app.start(flow, Order())
+        assert (await run.outcome()).status == "waiting"
+    scheduler = ProcrastinateScheduler(postgres_url, stranded=0.1)
+    async with (
+        one_worker(postgres_url),
+        Loom(store=postgres_url, scheduler=scheduler) as app,
+    ):
+        run = app.handle(run.id)
+        await scheduler.wake(RunKey("local", run.id))
+        async with asyncio.timeout(60):
+            while (await run.summary()).status != "stranded":  # noqa: ASYNC110 - the worker refuses it
+                await asyncio.sleep(0.02)
+        assert await run.cancel(reason="gone")
+        assert (await run.finished()).kind == "run.cancelled"
+        (left,) = await run.not_undone()
+        assert left.step == "same"
+        assert await scheduler.status(RunKey("local", run.id)) == "idle"
+        assert (await run.summary()).status == "cancelled"
+        assert not await run.cancel()
+    await scheduler.aclose()
+
+
 async def test_limits_hold_over_all_workers(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -518,8 +518,12 @@ class Runs:
         await self._world.stores.inbox.offer(run, id, Stop(by, reason))
         try:
             delivery = await self._mailing.deliver(run, id, last.seq)
-            if self.is_shared:
-                return True  # a worker ends it
+            if is_shared(scheduler := self._world.scheduler):
+                if run.id not in await scheduler.stranded(run.tenant):
+                    return True  # a worker ends it
+                was_open = await self._end_otherwise(run, first.data, Stop(by, reason))
+                await scheduler.cancel(run)  # no worker takes it from the queue
+                return was_open
         except (PlanChanged, DefinitionError, WorkflowGone):
             return await self._end_otherwise(run, first.data, Stop(by, reason))
         if delivery is Delivery.KEPT:
