@@ -17,6 +17,7 @@ import pytest
 from tests.support.servers import PostgresServer
 from turnloom.adapters.procrastinate import ProcrastinateScheduler
 from turnloom.adapters.procrastinate.database import JobDatabase
+from turnloom.adapters.procrastinate.worker import BEATS
 from turnloom.errors import StoreUnavailable
 from turnloom.log.spec import RunKey
 from turnloom.testing.contracts import facts
@@ -72,15 +73,76 @@ async def test_drives_of_a_killed_worker_are_taken_over(postgres_url: str) -> No
             assert says(doomed) == "begins a-60"
             await scheduler.wake(key("a-60"))  # a wake-up that waits when its worker dies
             doomed.kill()
-            loop = asyncio.get_running_loop()
-            killed = loop.time()
             async with served(scheduler) as drives:
                 await facts.until(lambda: bool(drives.begun))
-                # Twice the lease, and what a busy machine takes.
-                assert loop.time() - killed < 2 * LEASE + 10
                 await until(scheduler, "a-60", "idle")
                 assert 1 <= len(drives.begun) <= 2
     assert count(postgres_url, "procrastinate_jobs") == 0
+
+
+# Every heartbeat, and every job that is taken over, by the clock of the server.
+NOTES = """
+    CREATE TABLE notes (what text, worker bigint, at timestamptz DEFAULT clock_timestamp());
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF TG_TABLE_NAME = 'procrastinate_workers' THEN
+            INSERT INTO notes VALUES ('beat', NEW.id);
+        ELSIF OLD.status = 'doing' AND NEW.status = 'todo' THEN
+            INSERT INTO notes VALUES ('taken over', OLD.worker_id);
+        END IF;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER note_beats BEFORE UPDATE ON procrastinate_workers
+        FOR EACH ROW EXECUTE FUNCTION note();
+    CREATE TRIGGER note_jobs BEFORE UPDATE ON procrastinate_jobs
+        FOR EACH ROW EXECUTE FUNCTION note();
+"""
+
+
+async def test_a_takeover_waits_for_the_lease_and_a_heartbeat(postgres_url: str) -> None:
+    """Less than two leases, as heartbeats are a fraction of one; however busy the machine is, it
+    is the first heartbeat after the lease that takes over, or the next if that is late itself."""
+    async with scheduling(postgres_url) as scheduler:
+        await scheduler.status(key("a"))
+        run_sql(postgres_url, NOTES)
+        with worker(postgres_url) as doomed:
+            await scheduler.wake(key("a-60"))
+            assert says(doomed) == "begins a-60"
+            async with served(scheduler) as drives:
+                await facts.until(lambda: count(postgres_url, "procrastinate_workers") == 2)
+                doomed.kill()
+                await wait_begun(drives, 1)
+                await until(scheduler, "a-60", "idle")
+    ((dead, taken),) = run_sql(postgres_url, "SELECT worker, at FROM notes WHERE what <> 'beat'")
+    ((last,),) = run_sql(
+        postgres_url, "SELECT max(at) FROM notes WHERE worker = %s AND at < %s", dead, taken
+    )
+    stale = last + timedelta(seconds=LEASE)
+    assert taken >= stale
+    beats = run_sql(
+        postgres_url,
+        "SELECT at FROM notes WHERE what = 'beat' AND worker <> %s AND at BETWEEN %s AND %s",
+        dead,
+        stale,
+        taken,
+    )
+    assert len(beats) <= 2
+    assert 2 / BEATS < 1
+
+
+async def test_cancel_needs_no_poll(postgres_url: str) -> None:
+    """A notification interrupts a drive of another process."""
+    async with (
+        scheduling(postgres_url, 3600) as mine,
+        scheduling(postgres_url, 3600) as other,
+        served(other) as drives,
+    ):
+        drives.hold("a")
+        await mine.wake(key("a"))
+        await wait_begun(drives, 1)
+        await mine.cancel(key("a"))
+        await facts.until(lambda: drives.ended == ["a"])
+        await until(mine, "a", "idle")
 
 
 async def test_a_stopped_worker_leaves_what_others_took_over(postgres_url: str) -> None:
