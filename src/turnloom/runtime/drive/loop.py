@@ -9,6 +9,7 @@ from typing import Any
 
 from turnloom.agents.events import QuestionExpiredFact
 from turnloom.guards.logic.loops import escalation
+from turnloom.kernel.deadlines import uninterrupted
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Action, Ask, Begin, Facts, Finish, Record, Work
@@ -304,11 +305,21 @@ class Loop:
             await self._run(work)
         finally:
             self._beside = None
-            hearing, self._hearing = self._hearing, None
-            if hearing is not None:
-                await asyncio.wait({hearing})
-        if hearing is not None:
-            hearing.result()
+            failed = await self._heard()
+        if failed is not None:
+            raise failed
+
+    async def _heard(self) -> BaseException | None:
+        """Wait for what is being heard, however often the drive is cancelled meanwhile: the claim
+        lasts until it is stored. Returns why it was not."""
+        hearing, self._hearing = self._hearing, None
+        if hearing is None:
+            return None
+        try:
+            await uninterrupted(asyncio.wait({hearing}))
+        finally:
+            failed = hearing.exception()
+        return failed
 
     async def _run_beside(self, work: Work) -> None:
         """Run work in a task of its own; the loop wakes when that is done."""
