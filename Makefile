@@ -46,7 +46,8 @@ REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecyc
 
 # Tests of behaviour whose runs are also kept in PostgreSQL.
 STORED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
-	app tenants explain parity forks backtest)
+	app tenants explain parity forks backtest principals messages schedules feedback \
+	upkeep replay access)
 
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors

@@ -28,9 +28,10 @@ async def test_a_stream_begins_anywhere_and_repeats_nothing(tmp_path: Path) -> N
         assert (
             stream.headers["x-accel-buffering"] == "no" and "content-length" not in stream.headers
         )
-        assert positions(whole) == [*range(1, len(whole))] and whole[-1].event == "end"
+        events = [frame for frame in whole[:-1] if "event" in frame.data]  # not the text meanwhile
+        assert positions(whole) == [*range(1, len(events) + 1)] and whole[-1].event == "end"
         listed = (await client.get(f"/runs/{run}/events")).json["items"]
-        assert [frame.data["event"] for frame in whole[:-1]] == listed
+        assert [frame.data["event"] for frame in events] == listed
         for headers, query in (({"Last-Event-ID": "4"}, ""), ({}, "?after=4")):
             async with client.stream(f"/runs/{run}/events{query}", headers) as stream:
                 assert positions(await stream.rest()) == positions(whole)[4:]

@@ -5,6 +5,8 @@ _FLOOD = "it sends the largest number of messages that may wait, one by one"
 _ORDER = "it shows what a store in memory orders: turns of two agents, or runs, that begin at once"
 
 EXEMPT: dict[str, str] = {
+    "tests/access/test_audit.py::test_a_file_refuses_changes": _FILES,
+    "tests/access/test_keys.py::test_the_store_has_no_secret": _FILES,
     "tests/adapters": "each adapter has its own tests",
     "tests/backtest/test_boards.py::test_what_is_certain_of_a_board_is_true": _ORDER,
     "tests/forks/test_killed_forks.py": "it counts how often a SQLite file is written",
@@ -15,5 +17,8 @@ EXEMPT: dict[str, str] = {
     "tests/runtime/test_limits.py::test_mail_in_a_file": _FLOOD,
     "tests/runtime/test_limits.py::test_mail_in_memory": _FLOOD,
     "tests/runtime/test_secret_canary.py::test_nothing_is_left_in_the_files_of_a_store": _FILES,
+    "tests/schedules/test_schedules.py::test_a_run_left_behind_is_continued": _FILES,
     "tests/tenants/test_canaries.py::test_memory": "it has an example of its own for each store",
+    "tests/upkeep/test_copying.py::test_a_damaged_run_is_refused": _FILES,
+    "tests/upkeep/test_erasing.py::test_a_run_that_cannot_be_read_is_named": _FILES,
 }
