@@ -134,6 +134,18 @@ async def test_workflows_are_shown_checked_and_drawn(tmp_path: Path) -> None:
                 "problems": [],
             }
             assert (await client.get(f"/workflows/{name}/graph")).json["mermaid"]
+        assert (await client.get("/workflows/notes-local")).json["form"] == "reaction"
+        assert (await client.get("/workflows/notes-local/check")).json["passes"]
+        undrawn = await client.get("/workflows/notes-local/graph")
+        assert (undrawn.status, undrawn.code) == (400, "TURNLOOM-USAGE")
+        assert (await client.get("/workflows/notes-acme/check")).status == 404
+        schema = (await client.get("/workflows/adding/schema")).json["input"]
+        assert schema == shown["input"]
+        for name in ("Chat", "notes-local"):
+            assert (await client.get(f"/workflows/{name}/schema")).json == {"input": None}
+        assert (await client.get("/workflows/none/schema")).status == 404
+        unknown = await client.post("/runs", {"workflow": "adding", "input": {"number": [1]}})
+        assert (unknown.status, unknown.code) == (422, "TURNLOOM-UPDATE")
         (tmp_path / "served" / "Chat" / "agents.json").write_text('{"agents": {"Poet": 5}}')
         checked = (await client.get("/workflows/Chat/check")).json
         assert not checked["passes"]

@@ -9,6 +9,7 @@ from turnloom.app.arguments import as_path
 from turnloom.errors import DefinitionError, InvalidUpdate, UnknownWorkflow, UsageError
 from turnloom.kernel.arguments import as_name
 from turnloom.kernel.values import Json
+from turnloom.log.spec import LOCAL
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -104,8 +105,14 @@ class Workflows:
         """
         from pydantic import ValidationError
 
+        from turnloom.wiring.flow_files import refuse_unknown
+
         try:
-            return flow.state.model_validate({} if given is None else given)
+            state = flow.state.model_validate({} if given is None else given)
+            refuse_unknown(flow.state, given)
+            return state
+        except UsageError as error:
+            raise InvalidUpdate(str(error)) from None
         except ValidationError as error:
             faults = "; ".join(_fault(each) for each in error.errors(include_url=False))
             raise InvalidUpdate(f"This is no {flow.state.__name__}: {faults}.") from None
@@ -116,7 +123,7 @@ class Workflows:
             return started.root in self._folders.values()
         return self._parts().definitions.declares(started)
 
-    async def check(self, name: str) -> "list[Diagnostic]":
+    async def check(self, name: str, *, app_id: str = LOCAL) -> "list[Diagnostic]":
         """All problems of a workflow, found in a separate process: its code may end it. Flows and
         boards were checked when they were declared.
 
@@ -125,11 +132,12 @@ class Workflows:
         """
         from anyio import to_thread
 
-        if name not in self._folders and self.flow(name) is not None:
+        is_declared = self.flow(name) is not None or self._has_board(name, app_id)
+        if name not in self._folders and is_declared:
             return []
         return await to_thread.run_sync(_problems, self.folder(name))
 
-    async def show(self, name: str) -> ShownWorkflow:
+    async def show(self, name: str, *, app_id: str = LOCAL) -> ShownWorkflow:
         """A workflow as it is declared now.
 
         Raises:
@@ -146,21 +154,26 @@ class Workflows:
             return ShownWorkflow(
                 name, "flow", plan.digest, {}, context=describe_plan(plan), input=schema
             )
-        loaded = await self._parts().definitions.load(self.folder(name))
+        is_board = name not in self._folders and self._has_board(name, app_id)
+        if is_board:
+            loaded = self._parts().boards.load(name)
+        else:
+            loaded = await self._parts().definitions.load(self.folder(name))
         contexts = {agent: each.context for agent, each in loaded.staff.items()}
         return ShownWorkflow(
             name,
-            "conversation",
+            "reaction" if is_board else "conversation",
             loaded.workflow.version,
             loaded.files,
             context=describe_contexts(contexts),
         )
 
-    async def graph(self, name: str) -> str:
+    async def graph(self, name: str, *, app_id: str = LOCAL) -> str:
         """A Mermaid flowchart of a conversation or a flow.
 
         Raises:
             UnknownWorkflow: there is no such workflow.
+            UsageError: it is a board, which has no ways that could be drawn.
             DefinitionError: it does not pass its check.
         """
         from turnloom.explain.logic.pictures import picture
@@ -168,7 +181,16 @@ class Workflows:
         flow = self.flow(name)
         if flow is not None:
             return flow.to_mermaid()
+        if name not in self._folders and self._has_board(name, app_id):
+            raise UsageError(
+                f"{name!r} is a board, which has no ways that could be drawn: its agents are woken "
+                "by what is published."
+            )
         return picture((await self._parts().definitions.load(self.folder(name))).workflow)
+
+    def _has_board(self, name: str, app_id: str) -> bool:
+        """Whether the program declares a board of this name for a tenant."""
+        return self._parts().boards.knows(name, app_id)
 
 
 def _problems(path: str) -> "list[Diagnostic]":

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from turnloom.errors import UsageError
 from turnloom.flow.logic.flows import Flow
-from turnloom.kernel.values import as_object, nearest
+from turnloom.kernel.values import Json, as_object, nearest
 from turnloom.wiring.flows import named_flows
 
 _CODE = ".py"
@@ -62,7 +62,7 @@ def state_from(flow: Flow[Any], text: str | None, option: str) -> BaseModel:
         if text is None:
             return model()
         state = model.model_validate_json(text)
-        _refuse_unknown(model, text)
+        refuse_unknown(model, msgspec.json.decode(text))
         return state
     except ValidationError as error:
         remedy = f"Give a state with {option}." if text is None else f"Correct {option}."
@@ -70,7 +70,7 @@ def state_from(flow: Flow[Any], text: str | None, option: str) -> BaseModel:
         raise UsageError(f"This is no {model.__name__}: {faults}. {remedy}") from error
 
 
-def _refuse_unknown(model: type[BaseModel], text: str) -> None:
+def refuse_unknown(model: type[BaseModel], given: Json) -> None:
     """Refuse keys that are not fields of the state, unless its model handles them.
 
     Raises:
@@ -80,7 +80,7 @@ def _refuse_unknown(model: type[BaseModel], text: str) -> None:
         return
     known = {field.alias or name for name, field in model.model_fields.items()}
     known |= model.model_fields.keys()
-    for key in as_object(msgspec.json.decode(text)) or {}:
+    for key in as_object(given) or {}:
         if key not in known:
             near = nearest(key, sorted(known))
             remedy = f"Did you mean {near!r}?" if near else f"It has: {', '.join(sorted(known))}."

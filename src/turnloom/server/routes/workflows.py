@@ -1,11 +1,12 @@
 """Workflows that the server has: list, show, check, draw."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Response
 
 from turnloom.app.workflows import ServedWorkflow, ShownWorkflow
+from turnloom.errors import UnknownWorkflow
 from turnloom.server.context import State, View
 from turnloom.server.problems import ProblemEntry, faults_of
 from turnloom.server.replies import replies, reply
@@ -26,6 +27,12 @@ class CheckResult(msgspec.Struct, frozen=True):
 
     passes: bool
     problems: list[ProblemEntry]
+
+
+class InputSchema(msgspec.Struct, frozen=True):
+    """The JSON Schema of what a run of a workflow begins with, if it begins with something."""
+
+    input: Any = None
 
 
 class Graph(msgspec.Struct, frozen=True):
@@ -54,7 +61,25 @@ async def list_workflows(view: View, state: State) -> Response:
 async def show_workflow(name: Name, view: View, state: State) -> Response:
     """A workflow as it is declared: its files, and how its agents get their context."""
     view.principal.need("explain")
-    return reply(await state.loom.workflows.show(name))
+    return reply(await state.loom.workflows.show(name, app_id=view.principal.app_id))
+
+
+@router.get(
+    "/workflows/{name}/schema",
+    operation_id="read_workflow_schema",
+    summary="The input of a workflow",
+    **replies.of(InputSchema),
+)
+async def read_workflow_schema(name: Name, view: View, state: State) -> Response:
+    """The JSON Schema of `input` of a start; null if a run of it begins without one."""
+    view.principal.need("runs:read")
+    flow = state.loom.workflows.flow(name)
+    if flow is not None:
+        return reply(InputSchema(flow.state.model_json_schema()))
+    served = state.loom.workflows.served(view.principal.app_id)
+    if name not in {each.name for each in served}:
+        raise UnknownWorkflow(name)
+    return reply(InputSchema())
 
 
 @router.get(
@@ -66,7 +91,7 @@ async def show_workflow(name: Name, view: View, state: State) -> Response:
 async def check_workflow(name: Name, view: View, state: State) -> Response:
     """All problems of a workflow, at their lines."""
     view.principal.need("explain")
-    found = await state.loom.workflows.check(name)
+    found = await state.loom.workflows.check(name, app_id=view.principal.app_id)
     passes = all(each.severity != "error" for each in found)
     return reply(CheckResult(passes, faults_of(found)))
 
@@ -80,4 +105,5 @@ async def check_workflow(name: Name, view: View, state: State) -> Response:
 async def draw_workflow(name: Name, view: View, state: State) -> Response:
     """A flowchart of a workflow."""
     view.principal.need("explain")
-    return reply(Graph(await state.loom.workflows.graph(name)))
+    drawn = await state.loom.workflows.graph(name, app_id=view.principal.app_id)
+    return reply(Graph(drawn))
