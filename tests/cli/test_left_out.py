@@ -277,3 +277,16 @@ def test_other_spellings_are_accepted(tmp_path: Path) -> None:
             """,
     }
     assert problems(write_folder(tmp_path, files)) == []
+
+
+def test_an_older_format_does_not_hide_that_an_agent_has_no_engine(
+    turnloom: Call, tmp_path: Path
+) -> None:
+    files = {key: text for key, text in BASE.items() if not key.startswith("script")}
+    variables = "variables: [{name: x, value: 1}]\nagents: {A: {variables: [x]}}"
+    write_folder(tmp_path, {**files, "context_variables.yaml": variables}, "Talk")
+    first = json.loads(turnloom("check", "Talk", "--json", code=2).out)
+    assert {each["code"] for each in first} == {"W014", "W050"}
+    turnloom("migrate", "Talk")
+    second = json.loads(turnloom("check", "Talk", "--json", code=2).out)
+    assert second == [each for each in first if each["code"] == "W050"]

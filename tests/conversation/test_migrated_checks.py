@@ -217,3 +217,15 @@ def test_what_cannot_move_in_is_one_error_however_often_it_is_used(
     assert sorted(errors) == (["W014", "W016"] if older else ["W016"])
     (refused,) = [each for each in before if each.code == "W016"]
     assert '"rate":{"type":"boolean","source":{"type":"derived"}}' in refused.remedy
+
+
+def test_a_variable_without_a_name_hides_no_name_that_is_not_declared() -> None:
+    entry = {"type": "boolean", "source": {"type": "derived", "default": False}}
+    variables = {"definitions": [entry], "agents": {"A": {"variables": ["seen"]}}}
+    rules = [{**RULE, "condition": "${done} == True"}]
+    before, after = checks({**OTHERS, "context_variables": variables, "handoffs": rules})
+    assert [each.code for each in before] == [each.code for each in after] == ["W011"]
+    assert "'done', 'seen'" in before[0].remedy
+    more = {**variables, "agents": {"A": {"variables": ["seen", "told"]}}}
+    found, _ = checks({**OTHERS, "context_variables": more, "handoffs": rules})
+    assert sorted(each.code for each in found) == ["W011", "W021", "W021", "W021"]

@@ -17,6 +17,7 @@ from turnloom.conversation.logic.checking import check_production, declared_guar
 from turnloom.conversation.logic.migrating import todays_folder
 from turnloom.conversation.logic.rosters import declared_contexts, roster
 from turnloom.conversation.logic.routing import ConversationForm
+from turnloom.conversation.logic.scope import OLDER
 from turnloom.conversation.service import CheckedFolders
 from turnloom.conversation.spec import Conversation
 from turnloom.errors import DefinitionError, Diagnostic, WorkflowGone
@@ -134,7 +135,8 @@ class Folders:
         contacted."""
         _, found = self._examine(source, "settings", loading)
         own = [problem for problem in found if problem.remedy != UNNAMED]
-        return own if any(problem.severity == "error" for problem in own) else found
+        errors = (each for each in own if each.severity == "error" and each.code != OLDER)
+        return own if any(errors) else found
 
     def _examine(
         self, source: str, depth: Depth, loading: Loading | None = None

@@ -50,8 +50,9 @@ from turnloom.kernel.documents import DeclarationFile, Folder, Path
 from turnloom.kernel.models import DocumentEntry, Report
 from turnloom.kernel.values import as_object, nearest
 from turnloom.variables.events import ContextSuppressed
-from turnloom.variables.logic.checking import KnownNames, check_variables
+from turnloom.variables.logic.checking import NAMELESS, KnownNames, check_variables
 from turnloom.variables.logic.derivation import Triggers
+from turnloom.variables.logic.exposure import names_of
 from turnloom.variables.spec import BAKED_IN, BASE, FromEnvironment, Variables
 
 
@@ -156,6 +157,7 @@ def check(
     check_contexts(scope, agents)
     toolkit = check_toolkit(scope, tooling, agents, outputs)
     rules = check_rules(scope, scope.document("handoffs"))
+    _name_unnamed(scope, rules)
     hooks = check_hooks(scope, tooling)
     message_hooks = tuple(hook for _, hook in check_message_hooks(scope))
     visible = _visible(scope, orchestrator)
@@ -211,6 +213,23 @@ def _in_todays_shape(report: Report, folder: Folder, set_aside: frozenset[str]) 
             remedy = "Rewrite the folder with `turnloom migrate`."
             report.add(folder.documents[part], each.shape.path, OLDER, message, remedy=remedy)
     return todays.folder
+
+
+def _name_unnamed(scope: Scope, rules: Mapping[str, tuple[HandoffRule, ...]]) -> None:
+    """Say which names may be those of variables without one: used, but not declared."""
+    report, file = scope.report, scope.document(OPTIONAL).file
+    shown = {name for each in scope.variables.exposures.values() for name in names_of(each)}
+    own = [rule for found in rules.values() for rule in found]
+    compared = {term.name for rule in own if rule.condition for term in rule.condition.terms}
+    written = {name for rule in own if rule.llm for name in names_in(rule.said)}
+    used = {*shown, *compared, *written} - {*scope.variable_names, *BASE, *BAKED_IN}
+    if scope.variables_known or not used:
+        return
+    remedy = f"Give it one. Used, but not declared: {', '.join(map(repr, sorted(used)))}."
+    report.problems = [
+        replace(each, remedy=remedy) if each.file == file and each.message == NAMELESS else each
+        for each in report.problems
+    ]
 
 
 def definition_digest(documents: Mapping[str, DeclarationFile]) -> str:

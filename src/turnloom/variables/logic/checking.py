@@ -38,8 +38,21 @@ from turnloom.variables.spec import (
     Variables,
 )
 
+# The message of a variable without a name.
+NAMELESS = "Variable has no `name`."
+
 _OUTER = "context_variables"
 _KEYS = ("definitions", "agents")
+
+
+# What MozaiksAI sets from a whole database, without a declaration.
+_SCHEMA_NAMES = (
+    *("schema_overview", "database_schema_available", "database_schema_db"),
+    "collections_first_docs_full",
+)
+_OF_A_SCHEMA = (
+    "Only MozaiksAI sets it. Declare the fields that agents need as `database` variables."
+)
 
 
 class CheckedVariables(NamedTuple):
@@ -396,6 +409,7 @@ def _check_exposed(
             if name not in known:
                 hint = nearest(name, known)
                 remedy = f"Did you mean {hint!r}?" if hint else "Add it under `definitions`."
+                remedy = _OF_A_SCHEMA if name in _SCHEMA_NAMES else remedy
                 message = f"Agent {exposure.name!r} is shown {name!r}, which is not declared."
                 where = (*path, *place_in(exposure, name))
                 report.add(document, where, "W021", message, remedy=remedy)

@@ -24,6 +24,8 @@ from turnloom.variables.logic.migration.layout import (
 
 _LOOKS = ("header", "template", "placement", "null_label")
 _PLACEMENTS = ("append", "prepend", "replace")
+# How many entries of an older format are named.
+_NAMED = 3
 
 
 def show(item: FileEntry) -> Result:
@@ -209,7 +211,9 @@ def _shape(keys: Mapping[str, Path], older: Sequence[FileEntry]) -> OlderShape:
     if keys:
         return OlderShape(next(iter(keys.values())), ", ".join(keys))
     kinds = dict.fromkeys(kind for item in older if (kind := _kind(item)))
-    first, names = older[0], ", ".join(repr(item.name) for item in older)
+    first, names = older[0], ", ".join(repr(item.name) for item in older[:_NAMED])
+    if len(older) > _NAMED:
+        names = f"{names} and {len(older) - _NAMED} more"
     path = (*first.path, "source", "type") if _kind(first) else first.path
     said = f"source types {', '.join(map(repr, kinds))}, of {names}" if kinds else names
     return OlderShape(path, said)
