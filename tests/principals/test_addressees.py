@@ -52,7 +52,18 @@ async def test_those_who_are_asked_may_answer(approver: Approvers, asked: set[st
             with pytest.raises(UnknownRun if name in ("ann", "bob") else NotYours):
                 await people[name].handle(run.id).answer(None, "approve")
         first, *others = sorted(asked)
+        (open_question,) = await people[first].questions()
+        question = open_question.question.id
+        assert await people[first].handle(run.id).answered_by(question) == ""
         assert await people[first].handle(run.id).answer(None, "approve")
+        for name, view in people.items():
+            if name in asked:
+                assert await view.handle(run.id).answered_by(question) == first
+                continue
+            with pytest.raises(UnknownRun if name in ("ann", "bob") else NotYours):
+                await view.handle(run.id).answered_by(question)
+        with pytest.raises(UnknownRun):
+            await people["root"].handle("none").answered_by(question)
         assert (await run.outcome()).state.notes == ["draft", "end"]
         assert await answered_by(app, run) == [first]
         for name in others:

@@ -31,6 +31,7 @@ from turnloom.adapters.sqlite import SqliteStore
 from turnloom.runs.principal import ROLES, Scope
 from turnloom.runtime.logic import codec
 from turnloom.testing import InMemorySearch
+from turnloom.testing.contracts.artifacts.samples import NOON
 
 UNKNOWN = "never-begun"
 
@@ -61,6 +62,7 @@ OF_RUNS: dict[str, tuple[Call, tuple[Scope, ...]]] = {
     "Run.question": (lambda v, run: v.handle(run).question(), ("runs:read",)),
     "Run.questions": (lambda v, run: v.handle(run).questions(), ("runs:read",)),
     "Run.answer": (lambda v, run: v.handle(run).answer(None, "accepted"), ("runs:write",)),
+    "Run.answered_by": (lambda v, run: v.handle(run).answered_by("t1/ask"), ("runs:read",)),
     "Run.send": (lambda v, run: v.handle(run).send("Hello"), ("runs:write",)),
     "Run.cancel": (lambda v, run: v.handle(run).cancel(), ("runs:write",)),
     "Run.feedback": (lambda v, run: v.handle(run).feedback("q", score=1), ("runs:write",)),
@@ -100,6 +102,7 @@ OF_PRINCIPALS: dict[str, tuple[Callable[[LoomView], Awaitable[Any]], tuple[Scope
         lambda v: v.board("shop").query_artifacts(embed_meta=True, count=True),
         ("board",),
     ),
+    "BoardView.next_opening": (lambda v: v.board("shop").next_opening(NOON), ("board",)),
     "BoardView.iter_artifacts": (lambda v: every(v.board("shop").iter_artifacts()), ("board",)),
 }
 
@@ -112,6 +115,9 @@ EXEMPT = {
     "LoomView.collection": "it is tried below",
     "BoardView.read_as": "it is tried below",
     "BoardView.value": "it reads JSON, and no board",
+    "BoardView.opening_of": "it computes, from an artifact that was seen",
+    "BoardView.commits": "it says that something happened, and neither what nor whose",
+    "BoardView.now": "it tells the time",
     "BoardView.publish": "it is tried below",
 }
 

@@ -143,6 +143,19 @@ class Run(Generic[S_co]):
             async with self._access.noting("run.answered", self.id, "runs:write"):
                 return await self._runs.questions.answer(self._key, asked, value, by)
 
+    async def answered_by(self, question: str) -> str:
+        """The person whose answer to a question counts; empty without one, and if the question is
+        not put to the principal.
+
+        Raises:
+            NotYours: no question of it is put to the principal.
+            UnknownRun: there is no such run.
+        """
+        self._access.need("runs:read")
+        asked, by = as_name(question, "`question`"), self._access.answerer(None)
+        with self._hidden_from_users():
+            return await self._runs.questions.answered_by(self._key, asked, by)
+
     async def send(
         self,
         message: str,

@@ -200,6 +200,21 @@ class Questions:
                 taken.add(id)
         return next(id for id in (answer_id(asked.id, n) for n in count()) if id not in taken)
 
+    async def answered_by(self, run: RunKey, question: str, by: Answerer | None) -> str:
+        """The person whose answer to a question that is put to someone counts; empty without
+        one.
+
+        Raises:
+            NotYours: they are neither the run's user nor an addressee of a question.
+            UnknownRun: there is no such run.
+        """
+        await ends_of(self._log, run)
+        events = standing(await self._log.read(run))
+        if by is not None and question not in _asked_of(events, by):
+            return ""
+        answers = [event.data for event in events if isinstance(event.data, QuestionAnswered)]
+        return next((each.by for each in answers if each.question == question), "")
+
     async def _refuse_or_repeat(
         self, run: RunKey, question: str | None, value: Json, by: Answerer
     ) -> Delivery:

@@ -114,7 +114,7 @@ class Delivery(StrEnum):
     TAKEN = "taken in by the driver of the run"
     RECORDED = "recorded; no process drives the run"
     KEPT = "kept until a program continues the run that declares its board or flow"
-    REPEATED = "the same as before; the first one counts"
+    REPEATED = "the question has its answer already; the first one counts"
 
 
 class WaitingQuestion(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from turnloom.agents.spec import Question
-from turnloom.runtime.spec import WaitingQuestion
+from turnloom.runtime.spec import Delivery, WaitingQuestion
 from turnloom.server.context import Limit, View
 from turnloom.server.replies import replies, reply
 from turnloom.server.routes.runs import Body, RunId
@@ -30,10 +30,11 @@ class WaitingPage(msgspec.Struct, frozen=True):
 
 class Delivered(msgspec.Struct, frozen=True):
     """What became of an answer: `taken`, `recorded`, `kept` or `repeated`, and a sentence that says
-    so."""
+    so. `by` is the person whose answer counts."""
 
     delivery: str
     says: str
+    by: str = ""
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -97,8 +98,12 @@ async def list_questions(run: RunId, view: View) -> Response:
 )
 async def answer_question(run: RunId, view: View, body: AnswerBody) -> Response:
     """Answer a question of a run. The first valid answer counts; a repeat changes nothing."""
-    delivery = await view.handle(run).answer(body.question, body.value)
-    return reply(Delivered(delivery.name.lower(), delivery.value))
+    handle = view.handle(run)
+    delivery = await handle.answer(body.question, body.value)
+    by = view.principal.user_id
+    if delivery is Delivery.REPEATED and body.question is not None:
+        by = await handle.answered_by(body.question)
+    return reply(Delivered(delivery.name.lower(), delivery.value, by))
 
 
 @router.post(
