@@ -229,3 +229,11 @@ def test_a_variable_without_a_name_hides_no_name_that_is_not_declared() -> None:
     more = {**variables, "agents": {"A": {"variables": ["seen", "told"]}}}
     found, _ = checks({**OTHERS, "context_variables": more, "handoffs": rules})
     assert sorted(each.code for each in found) == ["W011", "W021", "W021", "W021"]
+
+
+def test_a_function_to_write_is_code_that_may_read_every_variable() -> None:
+    computed = {"type": "integer", "source": {"type": "computed", "default": 0}}
+    idle = {"type": "boolean", "source": STATE}
+    variables = {"definitions": {"sum": computed, "idle": idle}, "agents": {"A": ["sum"]}}
+    before = agree({**OTHERS, "context_variables": variables})
+    assert {each.code for each in before} == {"W014", "W030"}
