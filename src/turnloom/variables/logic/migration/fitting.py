@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -89,8 +90,14 @@ def accepted(name: str, entry: Json) -> VariableDefinition | None:
 
 def is_free_text(word: Json) -> bool:
     """Whether a type is one of older formats, which are in free words."""
-    plain = {"type": word, "source": {"type": "static", "value": None}}
-    return word is not None and _read(word) != _Read() and accepted("x", plain) is None
+    if isinstance(word, str) and _is_current(word):
+        return False
+    return word is not None and _read(word) != _Read()
+
+
+@lru_cache(64)
+def _is_current(word: str) -> bool:
+    return accepted("x", {"type": word, "source": {"type": "static", "value": None}}) is not None
 
 
 def is_misspelt(word: Json) -> bool:
