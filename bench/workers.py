@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -115,18 +115,22 @@ async def _start(app: Loom, flow: Flow[Nap], count: int, seconds: float = SECOND
         await asyncio.gather(*(app.start(flow, Nap(seconds=seconds)) for _ in range(some)))
 
 
-async def _rest(app: Loom, status: str, count: int) -> None:
-    """Wait until so many runs have a status."""
-    while len(await app.runs(count, status=status)) < count:  # noqa: ASYNC110 - workers change it
-        await asyncio.sleep(0.2)
+async def _rest(
+    app: Loom, status: str, count: int, workers: Sequence[subprocess.Popen[bytes]]
+) -> None:
+    """Wait until so many runs have a status; seldom, since a look at all of them takes the server's
+    time."""
+    while len(await app.runs(count, status=status)) < count:
+        assert all(each.poll() is None for each in workers), "A worker has ended."
+        await asyncio.sleep(max(0.5, count / 1000))
 
 
 async def _rate(url: str, workers: int, drives: int, root: Path) -> float:
     """Drives per second between the first and the last end of waiting runs."""
     async with _loom(url) as app:
         await _start(app, naps, drives)
-        with working(url, workers, root):
-            await _rest(app, "finished", drives)
+        with working(url, workers, root) as started:
+            await _rest(app, "finished", drives, started)
         ends = sorted(each.latest for each in await app.runs(drives))
     # The beginning, in which workers start one after the other, and the end do not count.
     first, last = drives // 5, drives - drives // 10 - 1
@@ -181,10 +185,10 @@ async def _memory(url: str, parked: int, root: Path) -> Measure:
     async with _loom(url) as app:
         with working(url, 1, root) as (worker,):
             await _start(app, waits, 300, 0.0)  # as many as a worker keeps in memory
-            await _rest(app, "waiting", 300)
+            await _rest(app, "waiting", 300, [worker])
             before = _resident(worker.pid)
             await _start(app, waits, parked - 300, 0.0)
-            await _rest(app, "waiting", parked)
+            await _rest(app, "waiting", parked, [worker])
             after = _resident(worker.pid)
     case = f"memory of a worker with {parked:,} parked runs"
     return Measure("workers", case, after / 2**20, "MB", "with 300", after / before)

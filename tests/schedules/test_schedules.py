@@ -1,6 +1,7 @@
 """Runs that start by themselves, each once."""
 
 import asyncio
+import re
 import sqlite3
 from contextlib import AsyncExitStack, closing
 from datetime import UTC, datetime, timedelta
@@ -81,6 +82,28 @@ async def test_missed_firings(here: Path, missed: str, count: int) -> None:
         assert not await app.schedules.fire_due()
         clock.time = datetime(2026, 1, 10, 6, 0, 1, tzinfo=UTC)
         assert len(await app.schedules.fire_due()) == 1
+
+
+@pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("once", 1)])
+async def test_a_changed_schedule_counts_from_its_last_firing(
+    here: Path, missed: str, count: int
+) -> None:
+    declare(DAILY + f'missed = "{missed}"\n')
+    clock = clock_at("2026-01-05 12:00")
+    async with Loom(store=here / "a.db", clock=clock) as app:
+        await app.schedules.fire_due()
+        clock.time = datetime(2026, 1, 6, 6, tzinfo=UTC)
+        (fired,) = await app.schedules.fire_due()
+    changed = re.sub('cron = "[^"]*"', 'cron = "0 10 * * *"', DAILY)
+    assert changed != DAILY
+    declare(changed + f'missed = "{missed}"\n')
+    clock.time = datetime(2026, 1, 6, 12, tzinfo=UTC)
+    async with Loom(store=here / "a.db", clock=clock) as app:
+        made = await app.schedules.fire_due()
+        assert len(made) == count and not await app.schedules.fire_due()
+        (status,) = await app.schedules.list()
+        assert status.next is not None and status.next.day == 7
+        assert len({fired.run, *(each.run for each in made)}) == 1 + count
 
 
 async def test_two_apps_fire_once(here: Path) -> None:
