@@ -352,3 +352,24 @@ async def test_a_long_queue_is_no_fault_of_the_server(postgres_url: str) -> None
         for _ in range(10 * MAX_CONNECTIONS):
             tasks.start_soon(connections.run, "SELECT pg_sleep(%s)", (0.2,), 1.0, 30.0)
     await connections.aclose()
+
+
+SLOW = """
+    CREATE FUNCTION take_time() RETURNS event_trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(0.02); END';
+    CREATE EVENT TRIGGER slow ON ddl_command_end EXECUTE FUNCTION take_time();
+"""
+
+
+async def test_processes_that_open_an_empty_database_at_once(postgres_url: str) -> None:
+    """One creates the tables, which takes its time; none of the others sees them half made."""
+    await execute(postgres_url, SLOW)
+
+    async def use(number: int) -> None:
+        async with opened(postgres_url) as store:
+            await anyio.sleep(number / 10)  # they come one after the other
+            assert await store.log.ends(key("a")) is None
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(12):
+            tasks.start_soon(use, number)

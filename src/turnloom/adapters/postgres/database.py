@@ -193,8 +193,9 @@ class Database:
         await self.check_encoding(session)
         version = await version_of(session, self.schema)
         if version == 0:
-            while await take_step(session, self.schema):
-                pass
+            async with session.transaction():  # others see all of them, or none
+                while await take_step(session, self.schema):
+                    pass
             version = await version_of(session, self.schema)
         if version != self.schema.version:
             raise self.mismatch(version)
