@@ -16,7 +16,7 @@ from turnloom.adapters.postgres.schema import schema_of as tables_of
 from turnloom.log.logic import Codec
 
 # Where the database is: children of a test find it here.
-PLACE = "TURNLOOM_TESTS_POSTGRES"
+PLACE = "TESTS_POSTGRES"
 
 # Which schema stands for which store; those of none are empty, and can be taken.
 TABLE = "CREATE TABLE IF NOT EXISTS public.stands (name text PRIMARY KEY, store text UNIQUE)"
