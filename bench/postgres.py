@@ -33,6 +33,9 @@ from turnloom.ports import codec
 NAME = "postgres"
 ROUNDS = 2
 
+# Seconds for all turns of a crowd: each waits for the disk.
+CROWDED = 5 * PATIENCE
+
 # Appends per second while a stream is measured, and the target for its 99th percentile in seconds.
 RATE, SOON = 500, 0.1
 
@@ -129,7 +132,7 @@ class Relay:
 
     async def done(self) -> None:
         """Wait for the last run."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CROWDED):
             await self._end.wait()
 
 

@@ -65,6 +65,7 @@ class Serving:
         Raises:
             UsageError: the scheduler drives runs where they are started, or there is no folder
                 `workflows`.
+            StoreUnavailable: the store cannot be used, or has the schema of another release.
         """
         most = None if slots is None else as_count(slots, "`slots`")
         seconds = as_seconds(grace, "`grace`") or 0.0
@@ -76,6 +77,7 @@ class Serving:
                 f"Scheduler {parts.settings.scheduler!r} drives runs in the process that starts "
                 'them, and has no workers. Set `scheduler = "procrastinate"`.'
             )
+        await parts.store.log.runs(LOCAL, 1)  # refused before anything is taken
         await parts.runs.serve(most or parts.settings.slots, parts.limits.tenants, seconds)
 
     async def pick_up(self) -> int:

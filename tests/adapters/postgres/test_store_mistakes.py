@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Identifier
 from tests.adapters.postgres.test_store_trouble import PATIENCE, STOP, complaint, opened, role
 from tests.adapters.postgres.test_trouble import execute
 from tests.support.servers import PostgresServer, free_port
+from turnloom import Loom
 from turnloom.adapters.postgres import PostgresStore
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.testing.contracts import CODEC
@@ -115,6 +116,16 @@ async def test_tables_of_another_user(postgres_url: str) -> None:
     )
     async with opened(url) as store:
         await store.log.append(key("b"), events("b", 1), 0)
+
+
+@pytest.mark.parametrize("version", [1, 99])
+async def test_a_worker_stops_at_tables_of_another_release(postgres_url: str, version: int) -> None:
+    await works(postgres_url)
+    await execute(postgres_url, f"UPDATE turnloom_schema SET version = {version}")
+    async with Loom(store=postgres_url, scheduler="procrastinate") as app:
+        with anyio.fail_after(PATIENCE), pytest.raises(StoreUnavailable) as raised:
+            await app.serving.work()
+    assert f"schema {version};" in str(raised.value)
 
 
 async def test_a_user_who_may_not_connect(postgres_server: PostgresServer) -> None:
