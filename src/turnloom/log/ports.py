@@ -71,8 +71,7 @@ class EventLog(Protocol):
         `unreadable`.
 
         The cost is proportional to the runs returned; a filter reads no events of other runs. Each
-        append updates the status of its run in its transaction. The call yields to other tasks, so
-        that a program that polls lets its runs continue.
+        append updates the status of its run in its transaction.
 
         Raises:
             UnknownRun: the run `before` does not exist.
