@@ -87,6 +87,8 @@ async def test_runs_are_chosen_by_feedback() -> None:
         assert await chosen("helpful>=0.5") == [3, 2]
         assert await chosen("helpful<0.5", workflow="report") == [1, 0]
         assert await chosen("verdict=wrong") == [4]
+        assert await chosen("helpful", find=f"{runs[1].id} report") == [1]
+        assert await chosen("helpful", find=runs[4].id) == []
         assert await chosen("verdict = right") == []
         assert await chosen("helpful", status="failed") == []
         found = await app.history.backtest(report, feedback="helpful<0.5")

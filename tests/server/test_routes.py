@@ -104,6 +104,9 @@ async def test_runs_are_listed_in_pages(tmp_path: Path) -> None:
             ("since=2030-01-01T00:00:00Z", 0),
             ("until=1h", 0),
             ("feedback=quality", 0),
+            ("find=SHORT+finished", 5),
+            (f"find={runs[1][:12]}", 1),
+            ("find=short+elsewhere", 0),
         ):
             assert len((await client.get(f"/runs?{chosen}")).json["items"]) == count, chosen
         waiting = await started(client)

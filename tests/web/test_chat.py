@@ -161,7 +161,8 @@ def test_runs_are_searched_filtered_and_stopped(visit: Visitor, told: Told, site
     page.get_by_label("Status").select_option("failed")
     expect(page.locator(".run-list li")).to_have_count(1)
     expect(page).to_have_url(re.compile("status=failed"))
-    page.get_by_label("Search runs").fill("no such run")
+    with page.expect_response(re.compile("find=no")):
+        page.get_by_label("Search runs").fill("no such run")
     page.get_by_role("link", name="Show all runs").click()
     expect(page.locator(".run-list li").nth(3)).to_be_visible()
     page = visit().open("/start")
@@ -226,3 +227,19 @@ def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, tol
     expect(page.locator(".story")).to_be_visible()
     page.get_by_role("slider").fill("80")
     expect(changed).to_contain_text("true")
+
+
+def test_a_newcomer_sees_why_after_three_clicks(visit: Visitor, site: Site) -> None:
+    shown = visit()
+    page = shown.open("/")
+    page.get_by_role("link", name="New run").first.click()
+    page.get_by_role("listitem").filter(has_text="Interview").get_by_role("button").click()
+    expect(page.locator(".question").get_by_role("textbox")).to_be_focused()
+    page.keyboard.type("I copy numbers from three tools every Friday.")
+    page.keyboard.press("Enter")
+    why = page.get_by_role("link", name="Why?")
+    expect(why).to_have_count(2)
+    why.last.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("InterviewAgent, turn 2")
+    expect(page.locator("#card")).to_contain_text("Here because")
+    assert shown.complaints == []

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { LogEvent } from '../src/api/events';
 import { folded } from '../src/api/log';
-import { breaksCache, makeFrames, shownSince } from '../src/context/frames';
+import { breaksCache, makeFrames, messageCost, shownSince } from '../src/context/frames';
 import events from './fixtures/events.json';
 
 const log = events as unknown as LogEvent[];
@@ -47,6 +47,14 @@ test('costs are summed by origin, and a text is known since its first turn', () 
   const last = frames.rows[6];
   const digest = last?.segments[0]?.digest ?? '';
   expect(last && shownSince(frames, last, digest)?.turn).toBe(5);
+});
+
+test('a message costs its tokens in every prompt that has it', () => {
+  const frames = folded(log, makeFrames);
+  const first = frames.rows[0]?.history.first ?? 0;
+  expect(messageCost(frames, first, 17)).toEqual({ tokens: 7 * 17, frames: 7 });
+  const last = frames.rows[6]?.history.last ?? 0;
+  expect(messageCost(frames, last, 20)).toEqual({ tokens: 20, frames: 1 });
 });
 
 test('a log that grows is folded further, not again', () => {

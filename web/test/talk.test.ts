@@ -5,7 +5,7 @@ import { folded } from '../src/api/log';
 import { makeTalk } from '../src/chat/talk';
 import { simplified, uiOf } from '../src/chat/ui';
 import { validator } from '../src/chat/validator';
-import { held, isResumable, matches, parseListing, writeListing } from '../src/runs/filters';
+import { held, isResumable, parseListing, writeListing } from '../src/runs/filters';
 import { axisOf } from '../src/run/axis';
 
 let seq = 0;
@@ -87,13 +87,10 @@ test('few choices are radio buttons, and texts have room', () => {
   });
 });
 
-test('a listing survives its address, and finds all words', () => {
+test('a listing survives its address', () => {
   expect(writeListing(parseListing('find=a+b&status=failed&other=1'))).toBe(
     'find=a+b&status=failed',
   );
-  const run = { run: 'k7', workflow: 'Review', user: 'ann', status: 'failed', reason: '' };
-  expect(matches(run as never, 'review ann')).toBe(true);
-  expect(matches(run as never, 'review bob')).toBe(false);
 });
 
 test('a run that waits says for what and how long, and a lost one can be resumed', () => {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from turnloom.board.spec.artifacts import instant
 from turnloom.errors import UsageError
-from turnloom.kernel.arguments import as_count, as_name, as_names
+from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
 from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
@@ -27,6 +27,7 @@ class RunChoice(TypedDict, total=False):
     since: datetime | str
     until: datetime | str
     feedback: str
+    find: str
 
 
 class BacktestChoice(NamedTuple):
@@ -39,8 +40,9 @@ class BacktestChoice(NamedTuple):
     feedback: str | None = None
 
 
-# Runs that are listed at a time when some are left out.
+# Runs that are listed at a time when some are left out, and the filters that leave them out.
 PAGE = 100
+_SIFTED = frozenset({"feedback", "find"})
 
 
 async def list_runs(
@@ -60,7 +62,7 @@ async def list_runs(
     """
     most = as_count(limit, "`limit`", 0)
     last = None if before is None else as_name(before, "`before`")
-    if "feedback" not in which:
+    if not which.keys() & _SIFTED:
         chosen = run_filter(which, parts.clock.now())
         return await parts.runs.summaries.page(tenant, most, last, chosen, unfinished=unfinished)
     pages = _pages(parts, tenant, last, which, unfinished=unfinished)
@@ -76,22 +78,34 @@ async def list_runs(
 async def _pages(
     parts: "Parts", tenant: str, before: str | None, which: RunChoice, *, unfinished: bool
 ) -> "AsyncGenerator[list[RunSummary]]":
-    """The chosen runs with the chosen feedback, in pages. The cost is proportional to the chosen
-    runs, with feedback or without."""
+    """The chosen runs with the chosen feedback and words, in pages. The cost is proportional to the
+    chosen runs, also of those without."""
     from turnloom.feedback.logic import as_filter
 
-    others = {name: value for name, value in which.items() if name != "feedback"}
-    chosen, wanted = run_filter(others, parts.clock.now()), as_filter(which.get("feedback"))
+    others = {name: value for name, value in which.items() if name not in _SIFTED}
+    chosen = run_filter(others, parts.clock.now())
+    words = as_string(which.get("find", ""), "`find`").casefold().split()
+    wanted = as_filter(which["feedback"]) if "feedback" in which else None
     while True:
         page = await parts.runs.summaries.page(tenant, PAGE, before, chosen, unfinished=unfinished)
-        liked = await parts.runs.feedback.chosen(tenant, [each.run for each in page], wanted)
-        yield [each for each in page if each.run in liked]
+        named = [each for each in page if _has(each, words)]
+        if wanted is not None:
+            ids = [each.run for each in named]
+            liked = await parts.runs.feedback.chosen(tenant, ids, wanted)
+            named = [each for each in named if each.run in liked]
+        yield named
         if len(page) < PAGE:
             return
         before = page[-1].run
 
 
-_KNOWN = ("status", "workflow", "user", "since", "until", "feedback")
+_KNOWN = ("status", "workflow", "user", "since", "until", "feedback", "find")
+
+
+def _has(run: "RunSummary", words: Sequence[str]) -> bool:
+    """Whether all words are in a run's line."""
+    line = f"{run.run} {run.workflow} {run.user} {run.standing} {run.reason}".casefold()
+    return all(word in line for word in words)
 
 
 def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:

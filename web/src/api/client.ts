@@ -86,6 +86,7 @@ export interface RunFilter {
   user?: string | undefined;
   since?: string | undefined;
   feedback?: string | undefined;
+  find?: string | undefined;
 }
 
 /** Stands for every status of a run that has not ended. */

@@ -8,7 +8,7 @@ import { Copy } from '../shared/Copy';
 import { counted, oneLine, preview } from '../shared/format';
 import { BecauseOfVariable, variableLines } from './CardOfVariable';
 import { History } from './History';
-import { shownSince } from './frames';
+import { messageCost, shownSince } from './frames';
 import { nounOf } from './kinds';
 import { shortName } from './leftOut';
 import { nameOf, scoreOf, variableOf } from './names';
@@ -186,7 +186,10 @@ function sinceLines(piece: Piece, { run, row, frames, events }: CardContext): Li
 function costLines(piece: Piece, { frames, row }: CardContext): Line[] {
   const share = row.tokens === 0 ? 0 : (100 * piece.tokens) / row.tokens;
   const here = `${counted(piece.tokens, 'token')}, ${share < 1 ? '< 1' : Math.round(share)} % of this prompt`;
-  const over = frames.costs.get(piece.origin);
+  const over =
+    piece.seq === undefined
+      ? frames.costs.get(piece.origin)
+      : messageCost(frames, piece.seq, piece.tokens);
   const whole =
     over === undefined || over.frames < 2
       ? ''

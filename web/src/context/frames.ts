@@ -135,6 +135,14 @@ class FrameFold implements Fold<Frames> {
 
 export const makeFrames = (): Fold<Frames> => new FrameFold();
 
+/** What a message costs over a run: it is in every prompt whose history includes its event. */
+export function messageCost(frames: Frames, seq: number, tokens: number): PieceCost {
+  const shown = frames.rows.filter(
+    ({ history }) => history.count > 0 && history.first <= seq && seq <= history.last,
+  );
+  return { tokens: tokens * shown.length, frames: shown.length };
+}
+
 /** The first turn since which this agent has been shown a text without a break, or null. */
 export function shownSince(frames: Frames, row: FrameRow, digest: string): FrameRow | null {
   let since: FrameRow | null = null;

@@ -15,7 +15,7 @@ import { Status } from '../shared/Status';
 import { Bulk } from './Bulk';
 import { Filters } from './Filters';
 import { useWaiting, Waiting } from './Waiting';
-import { held, matches, useListing } from './filters';
+import { held, useListing } from './filters';
 import { useLive } from './live';
 import './runs.css';
 
@@ -24,20 +24,17 @@ const REFRESH = 3000;
 export default function Runs() {
   const [listing, setListing] = useListing();
   const { data: me } = useMe();
-  const { find, ...filter } = listing;
   const runs = useInfiniteQuery({
-    queryKey: ['runs', filter],
-    queryFn: ({ pageParam }) => api.runs(filter, pageParam),
+    queryKey: ['runs', listing],
+    queryFn: ({ pageParam }) => api.runs(listing, pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
+    placeholderData: (before) => before,
     refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) > 4 ? false : REFRESH),
   });
   const pages = runs.data?.pages;
-  useLive(useMemo(() => (pages ?? []).flatMap((page) => page.items), [pages]));
-  const shown = useMemo(
-    () => (pages ?? []).flatMap((page) => page.items).filter((run) => matches(run, find)),
-    [pages, find],
-  );
+  const shown = useMemo(() => (pages ?? []).flatMap((page) => page.items), [pages]);
+  useLive(shown);
   const isFiltered = Object.keys(listing).length > 0;
   return (
     <div className="runs">

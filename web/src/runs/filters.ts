@@ -7,9 +7,7 @@ import type { RunFilter } from '../api/client';
 import type { RunSummary, WaitingQuestion } from '../api/explanations';
 import { duration, listed } from '../shared/format';
 
-export interface Listing extends RunFilter {
-  find?: string | undefined;
-}
+export type Listing = RunFilter;
 
 const NAMES = ['find', 'status', 'workflow', 'user', 'since', 'feedback'] as const;
 
@@ -38,13 +36,6 @@ export function useListing(): [Listing, (next: Listing) => void] {
     [navigate],
   );
   return [listing, set];
-}
-
-/** Whether a run has all words that are searched for, in its id, workflow, user, status or reason. */
-export function matches(run: RunSummary, find: string | undefined): boolean {
-  const words = (find ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-  const text = `${run.run} ${run.workflow} ${run.user} ${run.status} ${run.reason}`.toLowerCase();
-  return words.every((word) => text.includes(word));
 }
 
 /** Runs that can still be stopped, those that can be tried again, and those that may have lost their process. */

@@ -1,7 +1,7 @@
 /** The pages of one run: a header that says how it stands, and a tab per view. */
 
-import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, type ReactNode } from 'react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { lazy, Suspense, useEffect, type ReactNode } from 'react';
 import { Link } from 'wouter';
 
 import { api } from '../api/client';
@@ -106,6 +106,10 @@ function Frame({ run, view, explains, log, children }: FrameProps) {
     queryFn: () => api.run(run),
     refetchInterval: (query) => (ended && query.state.data?.events === log.count ? false : 2000),
   });
+  const queries = useQueryClient();
+  useEffect(() => {
+    if (log.count > 0) void queries.invalidateQueries({ queryKey: ['run', run] });
+  }, [queries, run, log.count]);
   const title = TITLES[view];
   if (data === undefined) {
     return (

@@ -64,6 +64,14 @@ class RunsCommand(StoredRunsCommand):
             help="With this feedback, as helpful, 'helpful<0.5' or verdict=wrong.",
         ),
     ] = None
+    find: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            callback=as_text,
+            help="With all these words in id, workflow, user, status or reason.",
+        ),
+    ] = None
     since: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Begun since then: ISO 8601, or an age, as 1h."),
@@ -111,6 +119,8 @@ class RunsCommand(StoredRunsCommand):
             which["user"] = self.user
         if self.feedback is not None:
             which["feedback"] = self.feedback
+        if self.find is not None:
+            which["find"] = self.find
         if since := instant_or_age(self.since, "--since"):
             which["since"] = since
         if until := instant_or_age(self.until, "--until"):

@@ -118,10 +118,17 @@ def _chosen(
     feedback: Annotated[
         str | None, Query(description="Only runs with this feedback, as `quality<0.5`.")
     ] = None,
+    find: Annotated[
+        str | None,
+        Query(
+            max_length=1000,
+            description="Only runs with these words in id, workflow, user, status or reason.",
+        ),
+    ] = None,
 ) -> RunChoice:
     """The filter that a request asks for."""
     given: dict[str, Any] = {"status": status, "workflow": workflow, "user": user}
-    given |= {"since": _time(since), "until": _time(until), "feedback": feedback}
+    given |= {"since": _time(since), "until": _time(until), "feedback": feedback, "find": find}
     return cast(RunChoice, {name: value for name, value in given.items() if value is not None})
 
 
