@@ -204,6 +204,8 @@ def test_the_list_follows_runs_that_have_not_ended(visit: Visitor, site: Site) -
 
 
 def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, told: Told) -> None:
+    page = visit().open(f"/runs/{told.orders}/timeline")
+    expect(page.locator(".happened[aria-current]")).to_contain_text("NoCourier")
     page = visit().open(f"/runs/{told.interview}/timeline")
     asked = page.locator(".happened.model").first
     asked.click()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { LogEvent } from '../src/api/events';
 import type { TimelineRow } from '../src/api/explanations';
-import { withCalls } from '../src/run/calls';
+import { firstToSee, withCalls } from '../src/run/calls';
 
 const at = (second: number): string => `2026-11-17T04:00:0${second}Z`;
 const event = (seq: number, kind: string, data: Record<string, unknown>): LogEvent => ({
@@ -52,4 +52,11 @@ test('a call stands in the last row of a turn that was retried, and a pick stand
   const calls = [2, 4, 5].map((seq) => event(seq, 'model.called', { turn: 1, engine: 'E' }));
   expect(withCalls(rows, calls).map((each) => each.seq)).toEqual([1, 2, 3, 4, 5]);
   expect(withCalls(rows, [])).toEqual(rows);
+});
+
+test('a timeline opens at what failed first, or at its beginning', () => {
+  const row = (seq: number, note = '') => ({ seq, what: 'step', who: 'ship', at: '', note });
+  expect(firstToSee([row(3), row(5, 'failed: NoCourier'), row(7, 'failed')])?.seq).toBe(5);
+  expect(firstToSee([row(3), row(5)])?.seq).toBe(3);
+  expect(firstToSee([])).toBeUndefined();
 });

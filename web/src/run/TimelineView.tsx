@@ -15,7 +15,7 @@ import type { RunViewProps } from '../shell/RunPage';
 import { EventPanel } from './EventPanel';
 import { ExportButton } from './ExportButton';
 import { axisOf, intervalOf } from './axis';
-import { withCalls } from './calls';
+import { firstToSee, withCalls } from './calls';
 import './run.css';
 
 export default function TimelineView({ run, log }: RunViewProps) {
@@ -49,13 +49,14 @@ function Waterfall({
   run,
   log,
 }: { timeline: Timeline; run: string } & Pick<RunViewProps, 'log'>) {
-  const [at, choose] = useAt(run, 'timeline');
+  const [given, choose] = useAt(run, 'timeline');
   const scroller = useRef<HTMLDivElement>(null);
   const { events, count } = log;
   const rows = useMemo(
     () => withCalls(timeline.rows, events.slice(0, count)),
     [timeline.rows, events, count],
   );
+  const at = given ?? firstToSee(rows)?.seq ?? null;
   const first = Date.parse(timeline.started);
   const axis = useMemo(() => axisOf(rows.map((row) => intervalOf(row, first))), [rows, first]);
   const selected = at === null ? -1 : rows.findLastIndex((row) => row.seq <= at);

@@ -96,3 +96,8 @@ function noteOf({ error, calls, usage }: ModelData, retries: number): string {
   ];
   return notes.filter(Boolean).join(', ');
 }
+
+/** What the first opening shows: what failed first, or else the beginning. */
+export function firstToSee(rows: readonly TimelineRow[]): TimelineRow | undefined {
+  return rows.find((row) => row.note?.startsWith('failed') === true) ?? rows[0];
+}
