@@ -6,6 +6,7 @@ import { makeTalk } from '../src/chat/talk';
 import { simplified, uiOf } from '../src/chat/ui';
 import { validator } from '../src/chat/validator';
 import { held, isResumable, parseListing, writeListing } from '../src/runs/filters';
+import { standing } from '../src/shared/Status';
 import { axisOf } from '../src/run/axis';
 
 let seq = 0;
@@ -95,7 +96,13 @@ test('a listing survives its address', () => {
 
 test('a run that waits says for what and how long, and a lost one can be resumed', () => {
   const run = (status: string, reason = '') =>
-    ({ status, reason, latest: '2026-11-17T04:00:00Z' }) as never;
+    ({
+      status,
+      reason,
+      latest: '2026-11-17T04:00:00Z',
+      collected: null,
+      wanted: null,
+    }) as never;
   const now = Date.parse('2026-11-17T04:05:00Z');
   expect(held(run('waiting'), now, [])).toContain('5 min');
   const ask = (to: string) => ({ run: undefined, user: 'ann', question: { id: 'q', to } }) as never;
@@ -107,6 +114,8 @@ test('a run that waits says for what and how long, and a lost one can be resumed
   expect(held(run('unfinished'), now, [])).toContain('5 min');
   expect(held(run('unfinished'), now - 299_000, [])).toBe('');
   expect(held(run('stranded', 'no worker has its code'), now, [])).toMatch(/5 min.*no worker/);
+  expect(held(run('limited', '2 of gpt'), now, [])).toBe('5 min: 2 of gpt');
+  expect(standing(run('limited'))).toBe('waiting for limit');
   expect(held(run('finished'), now, [])).toBe('');
   expect(['unfinished', 'stranded', 'finished'].map((each) => isResumable(run(each)))).toEqual([
     true,

@@ -65,6 +65,7 @@ export function held(run: RunSummary, now: number, asked: readonly WaitingQuesti
     case 'collecting':
       return `for artifacts, ${age}`;
     case 'stranded':
+    case 'limited':
       return `${age}: ${run.reason}`;
     case 'unfinished':
       return seconds < QUIET ? '' : `nothing happened for ${age}`;

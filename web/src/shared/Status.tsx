@@ -11,6 +11,7 @@ const TONES: Record<string, string> = {
   running: 'live',
   paused: 'warn',
   waiting: 'warn',
+  limited: 'warn',
   collecting: 'warn',
 };
 
@@ -18,7 +19,7 @@ export function standing(summary: RunSummary): string {
   if (summary.collected !== null && summary.wanted !== null) {
     return `${summary.status} ${summary.collected} of ${summary.wanted}`;
   }
-  return summary.status;
+  return summary.status === 'limited' ? 'waiting for limit' : summary.status;
 }
 
 export function Status({ summary }: { summary: RunSummary }) {
