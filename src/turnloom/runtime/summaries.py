@@ -64,7 +64,7 @@ class RunSummaries:
             return found
         waits = await self._scheduler.limited(tenant, unfinished)
         shared = self._scheduler if is_shared(self._scheduler) else None
-        stranded = await shared.stranded(tenant) if shared else {}
+        stranded: Mapping[str, str] = await shared.stranded(tenant) if shared else {}
         return [_as_stranded(_as_limited(each, waits), stranded) for each in found]
 
 
