@@ -181,6 +181,11 @@ def test_errors_name_no_folder_of_this_machine() -> None:
     assert told == "Folder '…/secret.yaml', …/passwd; not a/b or http://h/p/q."
 
 
+def test_a_problem_names_no_folder_of_this_machine() -> None:
+    reply = respond(problem_of(UsageError("There is no '/home/ann/secret/flow.py'.")))
+    assert b"/home" not in bytes(reply.body) and b"flow.py" in bytes(reply.body)
+
+
 def test_limits_are_positive() -> None:
     with pytest.raises(UsageError):
         Limits(streams=0)
