@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -36,13 +35,13 @@ def folder(parts: dict[str, Any], code: dict[str, str]) -> Folder:
     return Folder("Talk", "/Talk", documents, code)
 
 
-def said(problems: list[Diagnostic]) -> Counter[tuple[str, ...]]:
-    """Problems without their lines, and without the shape."""
-    return Counter(
+def said(problems: list[Diagnostic]) -> set[tuple[str, ...]]:
+    """Problems without their lines, and without the shape; the same at one line is said once."""
+    return {
         (each.file, each.code, each.severity, re.sub(r"line \d+", "line", each.message))
         for each in problems
         if each.code != "W014"
-    )
+    }
 
 
 def checks(parts: dict[str, Any]) -> tuple[list[Diagnostic], list[Diagnostic]]:

@@ -72,9 +72,14 @@ class DeclarationFile:
         return (*path, same) if same < len(items) else None
 
     def _at(self, path: Path) -> Any:
+        """The value at a path; None if there is none."""
         at = self.value
         for step in path:
-            at = at[step]
+            items, mapping = as_array(at), as_object(at) or {}
+            if items is not None:
+                at = items[step] if isinstance(step, int) and step < len(items) else None
+            else:
+                at = mapping.get(step)
         return at
 
     def line_of(self, key: str, value: Any, start: int = 1) -> int:

@@ -67,3 +67,9 @@ def test_exposures_beside_agents_are_joined_in_either_order():
         }
         assert "It is merged with" in found.notes[1].assumed[-1]
         assert tells(found.notes[1].lost, ("'user_id'",), ("'header'", "'Then'"))
+
+
+@pytest.mark.parametrize("broken", [3, {"variables": 5}, {"variables": [3]}])
+def test_a_broken_view_beside_an_exposure_stays(broken):
+    found = migrate({"agents": {"A": broken}, "exposures": {"A": {"variables": ["app_id"]}}})
+    assert found.changed and migrate(found.value).value == found.value

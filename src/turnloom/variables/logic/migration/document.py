@@ -67,7 +67,8 @@ def _place(view: Json, name: Json) -> Path:
 def join(listed: dict[str, Any], exposed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Merge the entries of one agent in `agents` and `exposures`, and list what is lost."""
     entry = {**listed, **exposed}
-    unshown = [name for name in listed.get("variables", ()) if name not in entry["variables"]]
+    shown = as_array(entry.get("variables")) or []
+    unshown = [name for name in as_array(listed.get("variables")) or () if name not in shown]
     lost = [_unexposed(name) for name in unshown]
     for key in _LOOKS:
         if key in listed and listed[key] != entry[key]:
@@ -112,7 +113,7 @@ def _agree(entry: dict[str, Any], lost: list[str]) -> None:
     """Reduce the list to the variables in the template; a template with more is dropped."""
     if not isinstance(entry.get("template"), str):
         return
-    shown, listed = names_in(entry["template"]), entry.get("variables", [])
+    shown, listed = names_in(entry["template"]), as_array(entry.get("variables")) or []
     more = [name for name in shown if name not in listed]
     if more or not shown:
         why = f"it shows {more[0]!r}, which is not listed" if more else "it shows no variable"
@@ -234,8 +235,10 @@ class _Section:
     def add(self, item: FileEntry, result: Result) -> Note:
         """Add an entry, or merge it with the other one of its agent."""
         for number, (first, earlier) in enumerate(self.entries):
-            if first.name == item.name and {first.section, item.section} == {*VIEWS}:
-                entry, note = _joined(first, earlier.entry, result.entry, result.note)
+            both = as_object(earlier.entry), as_object(result.entry)
+            is_same = first.name == item.name and {first.section, item.section} == {*VIEWS}
+            if item.name and is_same and both[0] is not None and both[1] is not None:
+                entry, note = _joined(first, both[0], both[1], result.note)
                 self.entries[number] = first, result._replace(entry=entry)
                 self.merged[item.name] = (item.path, first.path)
                 return note
@@ -266,6 +269,9 @@ class _Section:
 def _listed(item: FileEntry, entry: Json) -> Json:
     """An entry of a list, with its name."""
     value = as_object(entry)
+    if not item.name and value is not None:  # its key was no name, and none inside counts
+        named = [key for key in name_keys(item.section) if is_text(value.get(key))]
+        return {key: said for key, said in value.items() if key not in named}
     if not item.name:
         return entry
     return {"name": item.name, **(value if value is not None else {"source": entry})}
