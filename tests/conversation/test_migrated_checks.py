@@ -76,7 +76,7 @@ RULES = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, derandomize=True)
 @given(files, RULES)
 def test_the_first_check_says_what_the_check_after_a_migration_says(
     variables: Json, rules: Json
