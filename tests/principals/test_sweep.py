@@ -85,6 +85,7 @@ OF_RUNS: dict[str, tuple[Call, tuple[Scope, ...]]] = {
     "Explanations.diff": (lambda v, run: v.explain.diff(run, 1, 1), ("explain",)),
     "Explanations.blame": (lambda v, run: v.explain.blame(run, "nothing at all"), ("explain",)),
     "Explanations.timeline": (lambda v, run: v.explain.timeline(run), ("explain",)),
+    "Explanations.what_if": (lambda v, run: v.explain.what_if(run, 1, 1, 0.5), ("explain",)),
     "Explanations.page": (lambda v, run: v.explain.page(run), ("explain",)),
 }
 

@@ -79,7 +79,7 @@ class DeclarationFile:
             if items is not None:
                 at = items[step] if isinstance(step, int) and step < len(items) else None
             else:
-                at = mapping.get(step)
+                at = mapping.get(step) if isinstance(step, str) else None
         return at
 
     def line_of(self, key: str, value: Any, start: int = 1) -> int:

@@ -283,7 +283,7 @@ class Folders:
 
 def _staff(
     agent: Agent,
-    engines: Mapping[str, Sequence[Engine]],
+    engines: Mapping[str, tuple[Engine, ...]],
     chosen: Mapping[str, Any],
     components: Mapping[str, tuple[Component, ...]],
 ) -> AgentRuntime:
