@@ -142,9 +142,9 @@ async def refuse_more(inbox: Inbox) -> None:
     assert await inbox.offer(KEY, "cancel", Stop("ann"))
 
 
-def test_pieces_of_an_answer() -> None:
+def test_pieces_of_an_answer(tmp_path: Path) -> None:
     heard = list[Delta]()
-    watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
+    watchers = Subscriptions(SqliteStore(tmp_path / "unused", codec()).log)
     text = "".join(map(str, range(1000)))
     for n, letter in enumerate(text):
         watchers.publish(KEY, Delta("r", 1, "Ann", n, letter), "ann")
@@ -168,7 +168,7 @@ class Held:
     """Something in a frame."""
 
 
-async def test_an_error_is_kept_without_its_frames() -> None:
+async def test_an_error_is_kept_without_its_frames(tmp_path: Path) -> None:
     def fail() -> weakref.ref[Held]:
         held = Held()
         try:
@@ -177,7 +177,7 @@ async def test_an_error_is_kept_without_its_frames() -> None:
             watchers.fail(KEY, error, "trace", log_it=False)
         return weakref.ref(held)
 
-    watchers = Subscriptions(SqliteStore(Path("unused"), codec()).log)
+    watchers = Subscriptions(SqliteStore(tmp_path / "unused", codec()).log)
     held = fail()
     gc.collect()
     assert held() is None

@@ -2,16 +2,21 @@
 
 import asyncio
 import os
-from contextlib import aclosing
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
 from turnloom import Flow, Loom, RunBusy
+from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
+from turnloom.runtime.ports import Claims
+from turnloom.runtime.spec import Holder
+from turnloom.testing import FakeClock
 
 
 class Order(BaseModel):
@@ -54,3 +59,31 @@ async def test_messages_to_a_run_that_is_held_are_given_up(tmp_path: Path) -> No
             assert all(str(os.getpid()) in str(each) for each in said)
         await app.resume(run.id)
         assert (await run.finished()).kind == "run.cancelled", "they were kept"
+
+
+class BusyAtFirst:
+    """Claims of a store on which another process holds each run at first, for an instant."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self.refused: list[RunKey] = []
+
+    @asynccontextmanager
+    async def claim(self, run: RunKey) -> AsyncGenerator[int]:
+        if run not in self.refused:
+            self.refused.append(run)
+            raise RunBusy("Another process starts it.")
+        async with self._claims.claim(run) as fence:
+            yield fence
+
+    async def held(self, run: RunKey) -> Holder | None:
+        return await self._claims.held(run)
+
+
+async def test_a_held_run_is_tried_again_while_the_clock_of_the_app_stands() -> None:
+    store = MemoryStore(codec())
+    busy = vars(store)["claims"] = BusyAtFirst(store.claims)
+    async with asyncio.timeout(60), Loom(store=store, clock=FakeClock()) as app:
+        outcome = await app.run(Flow("pays", Order).start_with(pay))
+    assert outcome.state == Order(paid=True)
+    assert [run.id for run in busy.refused] == [outcome.run_id]

@@ -55,6 +55,7 @@ class MailDelivery:
         self._is_shared = is_shared(scheduler)
         self._attended: set[RunKey] = set()
         self._woken: dict[RunKey, int] = {}
+        self._waits: set[asyncio.Task[None]] = set()
 
     async def send(self, run: RunKey, id: str, message: Message) -> Event | None:
         """Deliver a message and wait until an event of its id is stored; that event, or None if the
@@ -85,6 +86,17 @@ class MailDelivery:
                 self._woken[run] = self._woken.get(run, 0) + 1
         await self._scheduler.wake(run, at)
 
+    def wake_soon(self, run: RunKey) -> None:
+        """Wake a run that another process holds at the moment. That process does not follow the
+        clock of this app, which may stand."""
+        waiting = asyncio.create_task(self._wake_after(RETRY, run))
+        self._waits.add(waiting)
+        waiting.add_done_callback(self._waits.discard)
+
+    async def _wake_after(self, delay: timedelta, run: RunKey) -> None:
+        await asyncio.sleep(delay.total_seconds())
+        await self.wake(run)
+
     def begin(self, run: RunKey) -> int:
         """Note that a drive begins; pass the result to `rest`."""
         return 0 if self._is_shared else self._woken.setdefault(run, 1)
@@ -98,6 +110,8 @@ class MailDelivery:
 
     async def give_back(self) -> None:
         """Wake other processes for runs whose drives were interrupted here, or not begun."""
+        for waiting in self._waits:
+            waiting.cancel()
         for run in [*self._woken]:
             _, last = await ends_of(self._stores.log, run)
             if last.kind not in (*ENDS, RunPaused.kind):

@@ -306,7 +306,9 @@ class Runs:
             self._mailing.rest(run, begun, is_over=state.status in ENDED)
             return _earliest(due(live.journal.workflow, state), live.congested)
         except RunBusy:
-            return self._world.clock.now() + RETRY
+            if self.is_shared:
+                return self._world.clock.now() + RETRY
+            return self._mailing.wake_soon(run)
         except CodeMissing:
             raise  # other workers may have it
         except (Conflict, LeaseLost, StoreUnavailable) as error:
