@@ -288,9 +288,9 @@ DEFECTS = {
         - {agent: GreeterAgent, file: pattern.py, function: greet}  # W020
         - {agent: DownloadAgent, file: gone.py, function: gone, auto_invoke: false}  # W040
         lifecycle_tools:
-        - trigger: before_agent  # W040
+        - trigger: before_agent
           agent: PatternAgent
-          file: keys.py
+          file: keys.py  # W040
           function: collect_keys
           tool_type: UI_Tool  # W015
           ui: {component: ApiKeys, mode: inline}

@@ -82,13 +82,12 @@ class DeclarationFile:
                 at = mapping.get(step) if isinstance(step, str) else None
         return at
 
-    def line_of(self, key: str, value: Any, start: int = 1) -> int:
-        """The first line at or after `start` with `key: value`; `start` if there is none."""
-        found = (place.line for path, place in self.places.items() if self._says(path, key, value))
-        return min((line for line in found if line >= start), default=start)
-
-    def _says(self, path: Path, key: str, value: Any) -> bool:
-        return bool(path) and path[-1] == key and self._at(path) == value
+    def line_of(self, value: Any, *keys: str, start: int = 1) -> int:
+        """The first line at or after `start` with one of the keys and this value; `start` if there
+        is none."""
+        named = ((path, place.line) for path, place in self.places.items() if path[-1:])
+        lines = (line for path, line in named if path[-1] in keys and self._at(path) == value)
+        return min((line for line in lines if line >= start), default=start)
 
 
 def _parts(value: Any) -> Iterator[tuple[str | int, Any]]:

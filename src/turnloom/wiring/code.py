@@ -10,6 +10,7 @@ from turnloom.agents.spec import Callee, Component, ComponentChoice, Tool
 from turnloom.agents.spec.arguments import as_component
 from turnloom.conversation.logic.chats import SourceProgram, check_tool, classic
 from turnloom.conversation.logic.rosters import (
+    NamedFunction,
     declared_components,
     declared_hooks,
     declared_message_hooks,
@@ -29,6 +30,9 @@ log = logging.getLogger("turnloom.check")
 
 # Code of the diagnostic for a missing code file.
 NO_CODE_FILE = "W040"
+
+# Code of the diagnostic for a code file outside of the folder.
+NO_INNER_FILE = "W041"
 
 # Code of the diagnostic for a data file that cannot be read.
 NO_DATA_FILE = "W069"
@@ -139,7 +143,7 @@ class Code:
         if document is None:
             return found
         for name in _asked(document.value):
-            place = (document.file, document.line_of("function", name))
+            place = (document.file, document.line_of(name, "function"))
             if name in self._stubs and name not in (self.members("derivations.py") or ()):
                 continue
             function = self.function("derivations.py", name, place)
@@ -186,7 +190,7 @@ class Code:
         if not isinstance(name, str):
             return None
         document = self._folder.documents["orchestrator"]
-        return self.function("guards.py", name, (document.file, document.line_of(key, name)))
+        return self.function("guards.py", name, (document.file, document.line_of(name, key)))
 
     @property
     def is_sound(self) -> bool:
@@ -222,25 +226,34 @@ class Code:
         try:
             return self.modules.function(file, name)
         except DefinitionError as error:
-            self._note(*(where_named(problem, place, place) for problem in error.diagnostics))
+            self._note(*(_moved(problem, place) for problem in error.diagnostics))
             return None
 
     def _declared(self, file: str, name: str, place: Place) -> Callable[..., Any] | None:
-        """Load the function of a declaration. If that fails, report it at the line with its
-        name."""
+        """Load the function of a declaration. If that fails, report it at the line that names
+        it, or its file."""
         try:
             return self.modules.function(file, name)
         except DefinitionError as error:
-            self._note(*self.named(error, name, place))
+            self._note(*self.named(error, NamedFunction(file, name, place)))
             return None
 
-    def named(self, error: DefinitionError, name: str, place: Place) -> list[Diagnostic]:
-        """Problems of a function, located at the lines of the declaration that name it."""
-        file, line = place
+    def named(self, error: DefinitionError, called: NamedFunction) -> list[Diagnostic]:
+        """Problems of a function, located at the lines of the declaration that name it, or its
+        file."""
+        return [_moved(each, self._naming(each.code, called)) for each in error.diagnostics]
+
+    def _naming(self, code: str, called: NamedFunction) -> Place:
+        """The line of a declaration that names what is missing."""
+        file, line = called.place
+        said, keys = called.function, ("function",)
+        if code in (NO_CODE_FILE, NO_INNER_FILE):
+            said, keys = called.file, ("file", "filename")
+        elif code != NO_FUNCTION:
+            return called.place
         documents = self._folder.documents.values()
-        lines = [each.line_of("function", name, line) for each in documents if each.file == file]
-        naming = (file, lines[0] if lines else line)
-        return [where_named(problem, place, naming) for problem in error.diagnostics]
+        found = (each.line_of(said, *keys, start=line) for each in documents if each.file == file)
+        return file, next(found, line)
 
     def _callee(
         self, function: Callable[..., Any], name: str, description: str, place: Place
@@ -274,12 +287,10 @@ def _asked(value: Json) -> Iterator[str]:
         yield from _asked(each)
 
 
-def where_named(problem: Diagnostic, place: Place, naming: Place) -> Diagnostic:
-    """Move a problem to the line that names the missing file or function. Problems inside code keep
+def _moved(problem: Diagnostic, place: Place) -> Diagnostic:
+    """A problem at the line that names the missing file or function. Problems inside code keep
     their place."""
-    if problem.code == NO_FUNCTION:
-        return replace(problem, file=naming[0], line=naming[1])
-    if problem.file.endswith(".py"):
+    if problem.code != NO_FUNCTION and problem.file.endswith(".py"):
         return problem
     return replace(problem, file=place[0], line=place[1])
 

@@ -13,7 +13,7 @@ from turnloom.agents.spec import (
     ToolCall,
     Usage,
 )
-from turnloom.conversation.logic.rosters import Roster
+from turnloom.conversation.logic.rosters import NamedFunction, Roster
 from turnloom.errors import DefinitionError, Diagnostic, UsageError
 from turnloom.kernel.values import nearest
 from turnloom.wiring.adapters import adapter
@@ -61,7 +61,7 @@ class Engines:
                 try:
                     engines.append(self._engine_of(agent, choice, code.modules, known, depth=depth))
                 except DefinitionError as error:
-                    problems += code.named(error, _named(agent.name, choice, known), code_place)
+                    problems += code.named(error, _named(agent.name, choice, known, code_place))
                 except NoEngine as error:
                     unanswered.setdefault((error.message, error.remedy), []).append(agent.name)
             if len(made := [each for each in engines if each]) == max(1, len(agent.chain)):
@@ -117,12 +117,13 @@ class Engines:
         return kind if agent.model or known.model or not played else "scripted"
 
 
-def _named(agent: str, choice: EngineChoice | None, known: Roster) -> str:
-    """Name of the function that answers for an agent, from its choice or the script."""
-    if choice is not None:
-        return choice.function or ""
+def _named(
+    agent: str, choice: EngineChoice | None, known: Roster, place: tuple[str, int]
+) -> NamedFunction:
+    """The function that answers for an agent, from its choice or the script."""
     played = known.script.functions.get(agent) if known.script else None
-    return played.function if played else ""
+    named = choice or played
+    return NamedFunction((named and named.file) or "", (named and named.function) or "", place)
 
 
 def _agents_have(agents: Iterable[str]) -> str:
