@@ -118,6 +118,12 @@ older = some(
 files = older | older.map(lambda inner: {"context_variables": inner}) | section(entries)
 
 
+TWO_NAMES = {
+    "definitions": {"b": {"name": "app_id", "source": {"type": "external"}}},
+    "variables": {"": {}},
+}
+
+
 def holds(value: Json) -> None:
     first = migrate(value)
     second = migrate(first.value)
@@ -137,6 +143,10 @@ def test_any_json_becomes_a_file_of_today_for_good(value):
 
 @settings(max_examples=50)
 @given(files)
+@example({"agents": {"": {"exposures": [], "agent_name": "A"}, "a": {"exposures": []}}})
+@example({"definitions": {"": {"name": "A", "transitions": []}, "app_id": {"value": []}}})
+@example({"database_variables": {"": {"transitions": [], "name": "(?=x)"}}})
+@example(TWO_NAMES)
 def test_any_older_file_becomes_one_of_today_for_good(value):
     holds(value)
 
@@ -160,6 +170,8 @@ def names_in(part: Json) -> list[str]:
 
 @settings(max_examples=50)
 @given(files)
+@example(TWO_NAMES)
+@example({"agents": {"b": {"agent": "a"}, "": {}}, "variables": []})
 def test_every_name_is_declared_or_noted_as_lost(value):
     found = migrate(value)
     if not found.changed:

@@ -138,6 +138,11 @@ def note_of(item: FileEntry, was: str, became: Became, remarks: Remarks) -> Note
     return Note(item.where, item.name, was, became, lost=lost, assumed=assumed, left=left)
 
 
+def replaced(said: Json, name: str) -> str:
+    """The sentence about a name of an entry that another one replaces."""
+    return f"Its name {preview(said)} is replaced by {name!r}."
+
+
 def stays(item: FileEntry, fault: str) -> Note:
     """The note of an entry that cannot be read, and stays as it is."""
     return Note(item.where, item.name, unread(item), "left", left=(f"It stays: {fault}",))
@@ -155,7 +160,7 @@ def _lift(item: FileEntry, value: dict[str, Any], database: str | None) -> tuple
     remarks = Remarks()
     body = dict(value)
     if body.pop("name", item.name) != item.name:
-        remarks.lost.append(f"Its name {preview(value['name'])} is replaced by {item.name!r}.")
+        remarks.lost.append(replaced(value["name"], item.name))
     source = _source(body, remarks)
     for alias in (body, source):
         if "default_value" in alias and "default" not in alias:

@@ -7,7 +7,7 @@ from typing import Any
 from turnloom.kernel.documents import Path
 from turnloom.kernel.values import Json, as_array, as_object, preview
 from turnloom.variables.logic.exposure import names_in
-from turnloom.variables.logic.migration.definitions import Result, define, note_of, stays
+from turnloom.variables.logic.migration.definitions import Result, define, note_of, replaced, stays
 from turnloom.variables.logic.migration.layout import (
     OUTER,
     TODAY,
@@ -40,8 +40,8 @@ def show(item: FileEntry) -> Result:
     if item.today and as_object(item.value) is not None and "exposures" not in body:
         return Result(Note(item.where, item.name, was, "unchanged"), item.value)
     remarks = Remarks()
-    if body.pop("name", item.name) != item.name:
-        remarks.lost.append(f"Its other name is replaced by {item.name!r}.")
+    if (said := body.pop("name", item.name)) != item.name:
+        remarks.lost.append(replaced(said, item.name))
     entry = _rewrite(dict(body), remarks)
     shown = entry.get("variables", ())
     origins = {("variables", number): _place(item.value, name) for number, name in enumerate(shown)}
@@ -197,6 +197,12 @@ def _migrate(value: Json) -> Migrated:
         else:
             others[item.name] = item.value
             origins[OUTER, item.name] = (item.path,)
+    renamed = {path: lost for section in parts.values() for path, lost in section.renamed()}
+    for number, item in enumerate(layout.items):
+        if item.path in renamed:
+            lost, became = [*notes[number].lost, *renamed[item.path]], notes[number].became
+            kept = "left" if became == "unchanged" else became
+            notes[number] = notes[number]._replace(lost=tuple(dict.fromkeys(lost)), became=kept)
     found = {key: section.value for key, section in parts.items()}
     for key, section in parts.items():
         origins |= section.origins((OUTER, key))
@@ -257,6 +263,14 @@ class _Section:
             return {item.name: result.entry for item, result in self.entries}
         return [_listed(item, result.entry) for item, result in self.entries]
 
+    def renamed(self) -> Iterator[tuple[Path, list[str]]]:
+        """The paths of entries that a list calls by one of their names, and what that drops."""
+        for item, result in self.entries if self._is_list else ():
+            entry = as_object(result.entry) or {}
+            said = [key for key in _other_names(item, entry) if entry[key] != item.name]
+            if said:
+                yield item.path, [replaced(entry[key], item.name) for key in said]
+
     def origins(self, path: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
         """The old paths of the entries, and of parts of them."""
         for number, (item, result) in enumerate(self.entries):
@@ -268,13 +282,20 @@ class _Section:
 
 def _listed(item: FileEntry, entry: Json) -> Json:
     """An entry of a list, with its name."""
-    value = as_object(entry)
-    if not item.name and value is not None:  # its key was no name, and none inside counts
-        named = [key for key in name_keys(item.section) if is_text(value.get(key))]
-        return {key: said for key, said in value.items() if key not in named}
     if not item.name:
         return entry
-    return {"name": item.name, **(value if value is not None else {"source": entry})}
+    value = as_object(entry)
+    rest = {"source": entry} if value is None else value
+    others = _other_names(item, entry)
+    return {"name": item.name, **{key: said for key, said in rest.items() if key not in others}}
+
+
+def _other_names(item: FileEntry, entry: Json) -> list[str]:
+    """The keys of an entry that would count as its name in a list."""
+    keys = name_keys(item.section)
+    found = as_object(entry) or {} if item.name else {}
+    first = keys[: keys.index("name")]
+    return [key for key in found if key == "name" or (key in first and is_text(found[key]))]
 
 
 def _joined(

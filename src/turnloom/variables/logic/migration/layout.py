@@ -159,8 +159,10 @@ def _section(part: _Part) -> Iterator[FileEntry]:
     if (mapping := as_object(value)) is not None:
         for name, each in mapping.items():
             fault = "" if is_text(name) else f"{preview(name)} is not a name."
-            where = f"{section}.{name}"
-            own = (*path, name)
+            where, own = f"{section}.{name}", (*path, name)
+            if name == "":
+                yield _listed(where, section, each, own)
+                continue
             yield FileEntry(where, str(name), section, each, path=own, today=today, fault=fault)
     elif (entries := as_array(value)) is not None:
         for number, each in enumerate(entries):
