@@ -189,6 +189,7 @@ ENTRIES = {
     },
 }
 
+
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_every_problem_of_an_entry_is_reported_at_once(entry: str, tmp_path: Path) -> None:
     written = {file: dedent(text).strip("\n") for file, text in ENTRIES[entry].items()}
