@@ -225,12 +225,14 @@ async def batches_by_size_by_time_and_by_close(world: World, where: Path) -> Non
         for number in (1, 2, 3):
             await board.publish(Order(number=number), id=f"o{number}")
             await until(app, board, "artifact.received", number)
+            await until(app, board, "run.paused", number + 1)  # the collecting run rests
         await until(app, board, "run.finished", 4)
         world.clock.advance(MINUTE)
         await board.resume()
         await idle(board)
         await board.publish(Order(number=4), id="o4")
         await until(app, board, "artifact.received", 4)
+        await until(app, board, "run.paused", 6)
         await board.close(SOON)
 
     await world.lives(script)

@@ -71,7 +71,8 @@ class EventLog(Protocol):
         `unreadable`.
 
         The cost is proportional to the runs returned; a filter reads no events of other runs. Each
-        append updates the status of its run in its transaction.
+        append updates the status of its run in its transaction. The call yields to other tasks, so
+        that a program that polls lets its runs continue.
 
         Raises:
             UnknownRun: the run `before` does not exist.

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from itertools import islice, pairwise
 from operator import attrgetter
 
-import anyio
+import anyio.lowlevel
 
 from turnloom.adapters.memory.index import MemoryIndex
 from turnloom.board.logic.rows import PROJECTED, project, rows_of
@@ -410,6 +410,7 @@ class MemoryLog(CommitBell):
             UnknownRun: run `before` does not exist.
         """
         self.check_open()
+        await anyio.lowlevel.checkpoint()  # a program that polls lets its runs continue
         runs = self.held.of(tenant)
         listed = runs.unfinished if unfinished or which.is_open else runs.begun
         end = len(listed)

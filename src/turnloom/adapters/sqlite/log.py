@@ -6,6 +6,8 @@ from contextlib import aclosing
 from functools import partial
 from itertools import islice
 
+import anyio.lowlevel
+
 from turnloom.adapters.sqlite import queries
 from turnloom.adapters.sqlite.appends import Append, BeginBranch
 from turnloom.adapters.sqlite.batches import page_after
@@ -173,6 +175,7 @@ class SqliteLog:
             UnknownRun: run `before` does not exist.
         """
         await self._database.ready()
+        await anyio.lowlevel.checkpoint()  # a program that polls lets its runs continue
         page = RunsPage(tenant, limit, which, unfinished=unfinished)
         ends: list[tuple[Event, Event]] = []
         show = self._codec.show

@@ -310,6 +310,15 @@ class EventLogContract:
                 await log.append(key("a"), events("a", 1, number), number)
             assert other.done()
 
+    async def test_lists_let_other_tasks_run(self) -> None:
+        """A program that polls for runs lets other tasks run."""
+        async with self.fresh() as log:
+            await log.append(key("a"), events("a", 1), 0)
+            other = asyncio.ensure_future(asyncio.sleep(0))
+            for _ in range(5):
+                await log.runs(TENANT, 1)
+            assert other.done()
+
     async def test_runs_come_newest_first(self) -> None:
         """`runs` returns the first and last events of runs, newest run first, up to the limit."""
         async with self.fresh() as log:
