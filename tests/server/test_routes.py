@@ -75,20 +75,6 @@ async def test_a_flow_starts_with_a_state_and_a_fork_begins_elsewhere(tmp_path: 
         assert (await client.get(f"/runs/{run}/budget")).json["spent"]["tokens"] == 0
 
 
-async def test_a_start_is_made_once_per_key(tmp_path: Path) -> None:
-    async with site(tmp_path, keys=True) as at:
-        ann, bob = at.client(ANN), at.client(BOB)
-        key = {"Idempotency-Key": "order 7"}
-        first = await ann.post("/runs", {"workflow": "Short"}, headers=key)
-        again = await ann.post("/runs", {"workflow": "Short"}, headers=key)
-        assert first.status == again.status == 201 and first.json["run"] == again.json["run"]
-        other = await ann.post("/runs", {"workflow": "Chat"}, headers=key)
-        assert (other.status, other.code) == (409, "TURNLOOM-CONFLICT")
-        theirs = await bob.post("/runs", {"workflow": "Short"}, headers=key)
-        assert theirs.json["run"] != first.json["run"]
-        assert len((await at.client(DEV).get("/runs")).json["items"]) == 2
-
-
 async def test_runs_are_listed_in_pages(tmp_path: Path) -> None:
     async with site(tmp_path) as at:
         client = at.client()

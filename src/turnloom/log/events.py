@@ -14,7 +14,7 @@ class RunStarted(Fact, frozen=True):
 
     `form` decides whose turn it is. On a board, `correlation` groups related runs, `parents` are
     the runs that published its first artifacts, and `collects` is the subscription that it collects
-    for.
+    for. `request` is the digest of the input of a flow that was started under an id.
     """
 
     kind: ClassVar[str] = "run.started"
@@ -32,6 +32,7 @@ class RunStarted(Fact, frozen=True):
     correlation: str = ""
     parents: tuple[str, ...] = ()
     collects: str = ""
+    request: str = ""
 
 
 class RunPaused(Fact, frozen=True):

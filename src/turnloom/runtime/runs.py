@@ -32,7 +32,9 @@ from turnloom.flow.logic.flowing import FlowForm
 from turnloom.flow.logic.folding import TIMEOUT
 from turnloom.flow.logic.migrating import LOST, undoable_in
 from turnloom.flow.logic.plans import describe_plan
+from turnloom.kernel.digests import digest
 from turnloom.kernel.durations import later
+from turnloom.kernel.values import canonical
 from turnloom.log.events import (
     ENDS,
     CancelRequested,
@@ -130,6 +132,11 @@ class FlowStart(NamedTuple):
 
     loaded: LoadedWorkflow
     state: BaseModel
+
+    @property
+    def request(self) -> str:
+        """The digest of what the caller gave; defaults, which may be drawn, are not part of it."""
+        return digest(canonical(self.state.model_dump(mode="json", exclude_unset=True)))
 
 
 def first_facts(given: FlowStart, user: str, now: datetime) -> list[tuple[str, Fact, str]]:
@@ -357,7 +364,7 @@ class Runs:
         an `id`, a run that was started so before is not started again.
 
         Raises:
-            Conflict: another run has this id.
+            Conflict: the run of this id has another workflow, user or initial state.
             DefinitionError: the workflow does not pass its check; nothing was started.
             InvalidUpdate: it is not a state of the flow; nothing was started.
             MissingContext: a required variable has no value; nothing was started.
@@ -372,15 +379,17 @@ class Runs:
             facts += first_facts(what, user, world.clock.now())
             await pin_flow(world.stores.plans, tenant, loaded)
         run = RunKey(tenant, world.entropy.token() if id is None else id)
+        request = "" if id is None or isinstance(what, str) else what.request
+        started = _started(loaded, user, tenant, request)
         if id is None:
-            await self._begin(run, loaded, user, facts)
+            await self._begin(run, loaded, started, facts)
             return run
-        while not await self._is_started(run, loaded, user):
+        while not await self._is_started(run, started):
             try:
                 async with self.claims.claim(run):  # others that start it now wait
-                    if await self._is_started(run, loaded, user):
+                    if await self._is_started(run, started):
                         break
-                    await self._begin(run, loaded, user, facts, is_woken=False)
+                    await self._begin(run, loaded, started, facts, is_woken=False)
             except RunBusy:
                 await asyncio.sleep(RETRY.total_seconds())
                 continue
@@ -391,31 +400,33 @@ class Runs:
         self,
         run: RunKey,
         loaded: LoadedWorkflow,
-        user: str,
+        started: RunStarted,
         facts: Sequence[tuple[str, Fact, str]],
         *,
         is_woken: bool = True,
     ) -> None:
         """Store the beginning of a run, and have it driven."""
-        live = await self._driver.begin(run, loaded, _started(loaded, user, run.tenant), facts)
+        live = await self._driver.begin(run, loaded, started, facts)
         await live.journal.commit()
         if isinstance(loaded.workflow, FlowForm):  # runs of a folder share its modules
             self._driver.adopt(live, pinned=True)
         if is_woken:
             await self._mailing.wake(run)
 
-    async def _is_started(self, run: RunKey, loaded: LoadedWorkflow, user: str) -> bool:
-        """Whether a user has started a run of this workflow under this id.
+    async def _is_started(self, run: RunKey, wanted: RunStarted) -> bool:
+        """Whether the run of this id is the wanted one, if there is one.
 
         Raises:
-            Conflict: the run of this id is another one.
+            Conflict: the run of this id has another workflow, user or initial state.
         """
         ends = await self._world.stores.log.ends(run)
         if ends is None:
             return False
-        started: RunStarted = ends[0].data
-        if (started.workflow, started.user) != (loaded.workflow.name, user):
+        found: RunStarted = ends[0].data
+        if (found.workflow, found.user) != (wanted.workflow, wanted.user):
             raise Conflict("The same id was given to a run of another workflow. Give another id.")
+        if found.request != wanted.request:
+            raise Conflict("The same id was given to a run with another input. Give another id.")
         return True
 
     async def rested(self, run: RunKey) -> RunState | None:
@@ -571,7 +582,7 @@ def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
     return min(one, other) if one and other else one or other
 
 
-def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
+def _started(loaded: LoadedWorkflow, user: str, tenant: str, request: str) -> RunStarted:
     return RunStarted(
         loaded.workflow.name,
         loaded.workflow.version,
@@ -583,4 +594,5 @@ def _started(loaded: LoadedWorkflow, user: str, tenant: str) -> RunStarted:
         user=user,
         set_aside=loaded.set_aside,
         form=loaded.workflow.form,
+        request=request,
     )

@@ -86,7 +86,7 @@ async def start_run(
         Header(
             max_length=255,
             description="A repeated request with the same key gives the run that the first one "
-            "started.",
+            "started; one with another workflow or input is refused with 409.",
         ),
     ] = None,
 ) -> Response:
