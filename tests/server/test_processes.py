@@ -6,12 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.support.serving import (
     PATIENCE,
+    Connection,
     ServerProcess,
     call,
     connected,
@@ -36,6 +38,7 @@ def limited(folder: Path, **limits: float) -> None:
     (folder / "turnloom.toml").write_text(f"[server]\n{lines}\n")
 
 
+@pytest.mark.timeout(600)
 async def test_many_streams_at_once(tmp_path: Path) -> None:
     limited(tmp_path, streams=2000, requests_per_minute=100_000, starts_per_minute=100_000)
     async with server_process(tmp_path, TURNS="5", PAUSE="0.3") as server:
@@ -45,16 +48,14 @@ async def test_many_streams_at_once(tmp_path: Path) -> None:
         seqs = [[frame.id for frame in frames if frame.event == "message"] for frames in found]
         assert all(each == seqs[0] for each in seqs) and len(seqs[0]) > 20
         chat = [await start(server, "Chat") for _ in range(1000)]
-        async with asyncio.timeout(PATIENCE):
-            opened = [connected(server) for _ in chat]
-            connections = [await each.__aenter__() for each in opened]
-            for connection, run in zip(connections, chat, strict=True):
-                await connection.ask("GET", f"/runs/{run}/events", headers=STREAM)
+        async with AsyncExitStack() as opened, asyncio.timeout(5 * PATIENCE):
+            connections: list[Connection] = []
+            for run in chat:  # a client that opens a connection has some seconds to ask
+                connections.append(await opened.enter_async_context(connected(server)))
+                await connections[-1].ask("GET", f"/runs/{run}/events", headers=STREAM)
             firsts = [await connection.next() for connection in connections]
-        assert all(frame is not None and frame.id == "1" for frame in firsts)
-        assert (await call(server, "GET", "/me"))[0] == 200
-        for each in opened:
-            await each.__aexit__(None, None, None)
+            assert all(frame is not None and frame.id == "1" for frame in firsts)
+            assert (await call(server, "GET", "/me"))[0] == 200
         assert await server.stop() == 0
 
 
@@ -63,7 +64,7 @@ async def test_a_reader_that_stops_reading_slows_no_run(tmp_path: Path) -> None:
     async with server_process(tmp_path, TURNS="60", SIZE="200000") as server:
         await server.start()
         run = await start(server, "Count")
-        async with connected(server) as slow:
+        async with connected(server, limit=2**16) as slow:
             await slow.ask("GET", f"/runs/{run}/events", headers=STREAM)
             frames = await follow(server, run)
             assert frames[-1].event == "end"
@@ -71,12 +72,14 @@ async def test_a_reader_that_stops_reading_slows_no_run(tmp_path: Path) -> None:
             async with asyncio.timeout(PATIENCE):
                 while (frame := await slow.next()) is not None:
                     seen.append(frame)
-        last = max(int(frame.id or 0) for frame in seen)
+        assert "end" not in {frame.event for frame in seen}
+        last = max((int(frame.id or 0) for frame in seen), default=0)
         rest = await follow(server, run, after=last)
         ids = [int(frame.id) for frame in [*seen, *rest] if frame.id]
         assert ids == [int(frame.id) for frame in frames if frame.id]
 
 
+@pytest.mark.timeout(600)
 async def test_a_killed_server_loses_nothing(tmp_path: Path) -> None:
     async with server_process(tmp_path, TURNS="12", PAUSE="0.05") as server:
         await server.start()
@@ -109,8 +112,9 @@ async def test_a_killed_server_loses_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_told_to_stop_drains(tmp_path: Path) -> None:
-    async with server_process(tmp_path, TURNS="1", PAUSE="1.5") as server:
-        await server.start()
+    gate = tmp_path / "gate"
+    async with server_process(tmp_path, TURNS="1", GATE=str(gate)) as server:
+        await server.start("--grace", str(PATIENCE))
         run = await start(server, "Count")
         async with connected(server) as connection:
             await connection.ask("GET", f"/runs/{run}/events", headers=STREAM)
@@ -121,7 +125,8 @@ async def test_a_server_that_is_told_to_stop_drains(tmp_path: Path) -> None:
             while frame is not None and frame.event != "cut":
                 frame = await connection.next()
             assert frame is not None and frame.data["reason"] == "stopping"
-        assert await server.stop() == 0
+        gate.touch()
+        assert await server.wait() == 0
     async with Loom(store=tmp_path / ".turnloom" / "turnloom.db") as app:
         assert (await app.handle(run).summary()).status == "finished"
 

@@ -18,7 +18,8 @@ from turnloom import Loom
 PATIENCE = 60.0
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 
-# Speaks as often as `TURNS` says, each time after `PAUSE` seconds, with texts of `SIZE` characters.
+# Speaks as often as `TURNS` says, each time after `PAUSE` seconds (and once there is a file `GATE`,
+# if one is named), with texts of `SIZE` characters.
 COUNT = as_json(
     {
         "orchestrator.yaml": "{initial_agent: Counter}",
@@ -51,6 +52,9 @@ COUNT = as_json(
             import os
 
             async def count(task):
+                gate = os.environ.get("GATE")
+                while gate and not os.path.exists(gate):
+                    await asyncio.sleep(0.02)
                 await asyncio.sleep(float(os.environ.get("PAUSE", "0")))
                 last = task.number >= int(os.environ.get("TURNS", "3"))
                 task.say("some ")
@@ -137,6 +141,11 @@ class ServerProcess:
             return 0
         if self._process.returncode is None:
             self._process.send_signal(how)
+        return await self.wait()
+
+    async def wait(self) -> int:
+        """Wait for the end of the process; its exit code."""
+        assert self._process is not None
         async with asyncio.timeout(PATIENCE):
             await self._process.communicate()
         code = self._process.returncode
@@ -218,9 +227,9 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(server: ServerProcess) -> AsyncGenerator[Connection]:
-    """A connection that is closed in the end."""
-    connection = Connection(*await asyncio.open_connection("127.0.0.1", server.port, limit=2**24))
+async def connected(server: ServerProcess, limit: int = 2**24) -> AsyncGenerator[Connection]:
+    """A connection that is closed in the end, and reads `limit` bytes ahead."""
+    connection = Connection(*await asyncio.open_connection("127.0.0.1", server.port, limit=limit))
     try:
         yield connection
     finally:
