@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from fastapi import FastAPI
 
 from tests.support.served import Client, asked, site, started
 
@@ -267,16 +266,3 @@ async def test_a_server_says_how_it_is(tmp_path: Path) -> None:
         await at.app.aclose()
         assert (await client.get("/health/live")).status == 200
         assert (await client.get("/health/ready")).status == 503
-
-
-async def test_an_app_is_mounted_in_another_one(tmp_path: Path) -> None:
-    async with site(tmp_path) as at:
-        outer = FastAPI()
-        outer.mount("/agents", at.api)
-        client = Client(outer)
-        reply = await client.call("POST", "/api/v1/runs", {"workflow": "Short"}, root="/agents")
-        assert reply.status == 201
-        assert reply.headers["location"] == f"/agents/api/v1/runs/{reply.json['run']}"
-        far = await client.call("GET", "/api/v1/runs", root="/agents", client="10.0.0.7")
-        assert far.status == 403
-        assert (await client.call("GET", "/ui", root="/agents")).body.startswith(b"<!doctype html>")

@@ -186,10 +186,11 @@ class Stream:
 
 
 class Client:
-    """Calls an ASGI app as one person."""
+    """Calls an ASGI app as one person; the API is mounted at `root`."""
 
-    def __init__(self, api: Any, who: str | None = None) -> None:
+    def __init__(self, api: Any, who: str | None = None, *, root: str = "") -> None:
         self.api = api
+        self._root = root
         self._headers = {"host": "localhost:8321"}
         if who is not None:
             self._headers["authorization"] = f"Bearer {who}"
@@ -224,7 +225,6 @@ class Client:
         headers: Mapping[str, str] | None = None,
         pieces: list[bytes] | None = None,
         client: str = "127.0.0.1",
-        root: str = "",
     ) -> Reply:
         """The response to a request; `pieces` is a body as it arrives."""
         sent = dict(headers or {})
@@ -233,7 +233,7 @@ class Client:
             if body is not None:
                 sent.setdefault("content-type", "application/json")
         place = path if path.startswith(OUTSIDE) else BASE + path
-        scope = self.scope(method, root + place, sent)
+        scope = self.scope(method, self._root + place, sent)
         scope["client"] = (client, 50_000)
         waiting = [*pieces] or [b""]
         status, found, parts = 0, dict[str, str](), list[bytes]()
@@ -269,7 +269,7 @@ class Client:
         """An open stream; leaving closes it."""
         stream = Stream()
         sent = {"accept": "text/event-stream", **(headers or {})}
-        scope = self.scope("GET", BASE + path, sent)
+        scope = self.scope("GET", self._root + BASE + path, sent)
         task = asyncio.create_task(self.api(scope, stream.receive, stream.send))
         try:
             yield stream

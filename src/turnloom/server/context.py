@@ -1,5 +1,6 @@
 """What routes work with: who asks, the app as they see it, and the state of the server."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, cast
@@ -15,6 +16,8 @@ from turnloom.server.jobs import Jobs
 from turnloom.server.limits import Limits, OpenStreams, RateLimit
 from turnloom.server.streams import EventStream, StreamFeed, Streams
 
+log = logging.getLogger("turnloom.server")
+
 
 @dataclass(slots=True)
 class Served:
@@ -25,12 +28,21 @@ class Served:
     streams: Streams = field(default_factory=Streams)
     jobs: Jobs = field(init=False)
     starts: RateLimit = field(init=False)
+    _is_warned: bool = field(default=False, init=False)
     open_streams: OpenStreams = field(init=False)
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.loom)
         self.starts = RateLimit(self.limits.starts_per_minute, "starts")
         self.open_streams = OpenStreams(self.limits.streams)
+
+    def view(self, identity: Identity) -> LoomView:
+        """The app as the one who asks sees it; the first time, log if no audit trail is kept."""
+        if not self._is_warned:
+            self._is_warned = True
+            if not self.loom.serving.has_audit:
+                log.warning("no audit trail is kept: the store lacks the port `audit`")
+        return self.loom.as_principal(identity.principal, via=identity.via)
 
 
 def served_of(request: Request) -> Served:
@@ -50,8 +62,7 @@ def principal_of(request: Request) -> Principal:
 
 def view_of(request: Request) -> LoomView:
     """The app as the principal of a request sees it."""
-    identity = identity_of(request)
-    return served_of(request).loom.as_principal(identity.principal, via=identity.via)
+    return served_of(request).view(identity_of(request))
 
 
 # How credentials are sent, for the OpenAPI document; the gate has checked them.
