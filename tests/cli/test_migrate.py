@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import CHAT, INTERVIEW, PROGRAM, Call
 from tests.support.folders import contents, write_folder
-from turnloom.adapters.files import replace_files, undo_replacement
+from turnloom.adapters.files import dump, read_sources, replace_files, undo_replacement
 from turnloom.errors import UsageError
 
 BEFORE = {
@@ -76,6 +76,28 @@ def test_a_yaml_file_stays_yaml_and_no_copy_is_overwritten(turnloom: Call, tmp_p
     assert (file.parent / "context_variables.yaml.bak.1").read_text("utf-8") == YAML
     assert file.read_text("utf-8").startswith("context_variables:\n  definitions:\n    done:\n")
     assert not turnloom("check", "Chat").out
+
+
+@pytest.mark.parametrize("file", ["context_variables.yaml", "context_variables.json"])
+def test_a_file_keeps_its_line_ends(file: str, turnloom: Call, tmp_path: Path) -> None:
+    described = {**BEFORE["derived_variables"][0], "description": "Two\nlines: here"}
+    computed = {"name": "lines", "type": "integer", "source": {"type": "computed"}, "default": 0}
+    value = {"derived_variables": [described, computed]}
+    text = json.dumps(value, indent=1) if file.endswith(".json") else dump(file, value)
+    folder = write(tmp_path, file, "").parent
+    code = folder / "derivations.py"
+    (folder / file).write_bytes(text.replace("\n", "\r\n").encode())
+    code.write_bytes(b"from turnloom import derivation\r\n")
+    before = contents(folder)
+    turnloom("migrate", "Chat")
+    for each in (folder / file, code):
+        written = each.read_bytes()
+        assert written.count(b"\n") == written.count(b"\r\n") > 5
+    document = read_sources(str(folder)).documents["context_variables"]
+    assert document.value["definitions"]["done"]["description"] == "Two\nlines: here"
+    assert not turnloom("check", "Chat").err
+    turnloom("migrate", "Chat", "--undo")
+    assert contents(folder) == before
 
 
 def test_a_full_disk_leaves_everything_as_it_was(turnloom: Call, tmp_path: Path) -> None:

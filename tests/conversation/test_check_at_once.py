@@ -199,6 +199,20 @@ def test_every_problem_of_an_entry_is_reported_at_once(entry: str, tmp_path: Pat
     assert told == marked(written)
 
 
+def test_a_key_of_another_system_is_one_warning_of_its_file_with_the_lines(tmp_path: Path) -> None:
+    rows = [
+        f"  v{number}: {{type: string, writer_ids: [x], source: {{type: static, value: a}}}}"
+        for number in range(3)
+    ]
+    other = "  w: {type: string, routing: x, source: {type: static, value: a}}"
+    text = "\n".join(["definitions:", *rows, other, "agents: {A: {variables: [v0, v1, v2, w]}}"])
+    found = problems(write_folder(tmp_path, {**RIGHT, "context_variables.yaml": text}))
+    told = [each for each in found if each.code == "W015"]
+    assert [each.line for each in told] == [2, 5]
+    assert "'writer_ids'" in told[0].message and "3, 4" in told[0].message
+    assert {each.severity for each in told} == {"warning"}
+
+
 def test_an_agent_without_a_way_to_it_is_found_in_a_folder_with_errors(tmp_path: Path) -> None:
     files = {
         **RIGHT,

@@ -447,7 +447,7 @@ EFFECTS: dict[str, Effect] = {
         True,
         {(*DEFINITIONS, "flag", "source", "env_var"): "OTHER"},
     ),
-    "Derived.type": Effect((*GO, "type"), "static", codes, [], ["W011", "W010", "W010"]),
+    "Derived.type": Effect((*GO, "type"), "static", codes, [], ["W014"]),
     "Derived.default": Effect((*GO, "default"), True, routes, USUAL, "A B terminate"),
     "Derived.triggers": Effect((*GO, "triggers"), [], routes, USUAL, NEVER),
     # triggers

@@ -79,6 +79,13 @@ class NamedEntries(NamedTuple):
     complete: bool
 
 
+class _Repetition(NamedTuple):
+    """A warning of several lines, and its number among the problems."""
+
+    number: int
+    lines: list[int]
+
+
 @dataclass(slots=True)
 class Report:
     """The problems found so far in the documents of a folder."""
@@ -86,6 +93,9 @@ class Report:
     folder: str
     problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
     _known: set[Diagnostic] = field(default_factory=set[Diagnostic])
+    _foreign: dict[tuple[str, str], "_Repetition"] = field(
+        default_factory=dict[tuple[str, str], "_Repetition"]
+    )
 
     def add(
         self, document: DeclarationFile, path: Path, code: str, message: str, remedy: str = ""
@@ -157,20 +167,32 @@ class Report:
     def foreign(
         self, document: DeclarationFile, entry: DocumentEntry, keys: Collection[str]
     ) -> DocumentEntry:
-        """The entry without keys that another system reads, which are one warning; a switch that is
-        off says nothing."""
+        """The entry without keys that another system reads, which are one warning of all entries of
+        the document that have them; a switch that is off says nothing."""
         value = as_object(entry.value) or {}
         found = [key for key in value if key in keys]
         if not found:
             return entry
         if said := [key for key in found if is_said(value[key]) and value[key] is not False]:
             message = f"Only another system reads {' and '.join(map(repr, said))}; no effect here."
-            where = (*entry.path, said[0])
-            self.warn(
-                document, where, "W015", message, remedy="Keep it for that system, or remove it."
-            )
+            self._repeat(document, document.place((*entry.path, said[0])).line, message)
         rest = {key: each for key, each in value.items() if key not in keys}
         return DocumentEntry(entry.path, rest)
+
+    def _repeat(self, document: DeclarationFile, line: int, message: str) -> None:
+        """Add a warning of a foreign key, or one more line to it."""
+        first = _Repetition(len(self.problems), [])
+        number, lines = self._foreign.setdefault((document.file, message), first)
+        if line in lines:
+            return
+        lines.append(line)
+        more = ", ".join(map(str, lines[1:]))
+        said = f"{message} Also at line {more}." if more else message
+        remedy = "Keep it for that system, or remove it."
+        problem = Diagnostic(
+            document.file, lines[0], "W015", said, remedy=remedy, severity="warning"
+        )
+        self.problems[number : number + 1] = [problem]
 
     def part(
         self, document: DeclarationFile, key: str, beside: Collection[str] = ()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from turnloom.adapters.files.folders import PARTS, read_folder, read_part
-from turnloom.adapters.files.writing import back_up, replace_text
+from turnloom.adapters.files.writing import back_up, line_end, replace_text
 from turnloom.errors import Diagnostic, UsageError
 from turnloom.kernel.digests import fingerprint
 from turnloom.kernel.documents import DeclarationFile
@@ -86,8 +86,8 @@ class _Record(NamedTuple):
 
 
 def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
-    """Write files of a folder with backups, and the report of it; all of them or none. Reports and
-    backups of earlier times are kept.
+    """Write files of a folder with backups and with the line ends that they have, and the report of
+    it; all of them or none. Reports and backups of earlier times are kept.
 
     Raises:
         UsageError: another migration is under way, or did not finish.
@@ -105,7 +105,9 @@ def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
         for file in existing:
             backup = back_up(os.path.join(root, file))
             done.backups[file] = os.path.relpath(backup, os.path.realpath(root))
-        wanted = {**texts, _unused(root, number): report}
+        ends = {file: line_end(os.path.join(root, file)) for file in existing}
+        wanted = {file: text.replace("\n", ends.get(file, "\n")) for file, text in texts.items()}
+        wanted[_unused(root, number)] = report
         done.created.extend(file for file in wanted if file not in existing)
         digests = {file: fingerprint(text) for file, text in wanted.items()}
         record = _Record(done.backups, done.created, digests, finished=False)

@@ -32,6 +32,16 @@ def replace_text(path: str, text: str) -> None:
         raise
 
 
+def line_end(path: str) -> str:
+    """What ends the first line of a file.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as stream:
+        return "\r\n" if stream.readline().endswith(b"\r\n") else "\n"
+
+
 def dump(file: str, value: Json) -> str:
     """A value as JSON or YAML text, depending on the file name."""
     if file.endswith(".json"):
