@@ -37,6 +37,8 @@ async def works(url: str) -> None:
         with anyio.fail_after(PATIENCE):
             assert await anext(arrivals) == key("b")
         assert [*await store.log.read(key("a"))] == events("a", 2)
+        await store.inbox.offer(key("a"), "a/2", STOP)
+        assert not await store.inbox.pending(key("a")), "its event is in the log"
         assert len(await store.log.runs(TENANT, 5)) == 1
 
 
@@ -64,6 +66,7 @@ async def test_a_database_that_cannot_hold_all_text(
     [
         {"DateStyle": "German", "TimeZone": "Asia/Tokyo", "IntervalStyle": "iso_8601"},
         {"bytea_output": "escape", "client_encoding": "LATIN1"},
+        {"standard_conforming_strings": "off", "escape_string_warning": "off"},
         {"default_transaction_isolation": "serializable"},
         {"idle_session_timeout": "20", "idle_in_transaction_session_timeout": "2000"},
     ],

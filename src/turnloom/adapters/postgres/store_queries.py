@@ -16,14 +16,15 @@ POSITIONS = """
     FROM unnest(%s::text[], %s::text[]) AS wanted (tenant, id)
     JOIN turnloom_runs r ON r.tenant = wanted.tenant AND r.id = wanted.id"""
 
+# Lists of bytes are sent as such (%b): as text, they depend on `standard_conforming_strings`.
 APPEND = """
     SELECT outcome, reached FROM turnloom_append(
-        %s::text, %s::text, %s::bigint, %s::bigint, %s::bytea[], %s::bytea,
-        %s::text, %s::text, %s::bigint, %s::text, %s::bigint, %s::bytea[], %s::json)"""
+        %s::text, %s::text, %s::bigint, %s::bigint, %b::bytea[], %s::bytea,
+        %s::text, %s::text, %s::bigint, %s::text, %s::bigint, %b::bytea[], %s::json)"""
 BRANCH = """
     SELECT outcome, reached FROM turnloom_branch(
-        %s::text, %s::text, %s::text, %s::bigint, %s::bytea[], %s::bytea,
-        %s::bigint, %s::text, %s::bigint, %s::bytea[], %s::json)"""
+        %s::text, %s::text, %s::text, %s::bigint, %b::bytea[], %s::bytea,
+        %s::bigint, %s::text, %s::bigint, %b::bytea[], %s::json)"""
 # Some batches of a run from the one on that holds the event after a position, or else the next one.
 # What other runs recorded of a branch comes first.
 BATCHES = """
