@@ -67,3 +67,45 @@ async def test_a_wrong_limit_is_refused(
     with pytest.raises(UsageError, match="limits.questions"):
         async with Loom(store="memory", engine=engine) as app:
             await app.start(write_folder(tmp_path, FILES))
+
+
+HASTY = {
+    **FILES,
+    "orchestrator.yaml": "{initial_agent: A, human_in_the_loop: true}",
+    "handoffs.yaml": """
+        handoff_rules:
+          - {source_agent: A, target_agent: user, handoff_type: after_work}
+          - {source_agent: user, target_agent: A, handoff_type: after_work}
+        """,
+    "people.py": """
+        import asyncio
+        from pathlib import Path
+        from turnloom import use_ui_tool
+
+        async def wonder(about: str):
+            try:
+                return await use_ui_tool("Form", {"prompt": about})
+            finally:
+                if about == "turn 1":  # tidies up for ever
+                    Path("parked").touch()
+                    await asyncio.Event().wait()
+        """,
+}
+
+
+async def test_a_question_that_is_cut_off_takes_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wonder(task: Task) -> Answer:
+        if task.exchanges:
+            return Answer(str(task.exchanges[-1].results[0].result))
+        return Answer(calls=(ToolCall("wonder", {"about": f"turn {task.turn}"}),))
+
+    declare(tmp_path, monkeypatch, "[limits]\nquestions = 1\n")
+    async with Loom(store="memory", engine=wonder) as app, asyncio.timeout(SOON):
+        run = await app.start(write_folder(tmp_path, HASTY))
+        while not (tmp_path / "parked").exists():  # noqa: ASYNC110 - the tool touches it
+            await asyncio.sleep(0.01)
+        assert (await run.send("Something else", if_busy="interrupt")).verdict == "interrupts"
+        await paused(run)
+        assert [each.prompt for each in await run.questions()] == ["turn 2"]

@@ -372,6 +372,8 @@ class Loop:
             if self._state.questions:
                 await self._journal.world.reach(work.key)
                 self._withdraw(work)
+        finally:  # a question that was cut off before it was recorded takes no place
+            self._journal.asking -= {*filter(work.asked, self._journal.asking)}
         await self._live.selections.settle()
         if len(self._tasks) > 1:  # the others may take long
             await self._journal.commit()
