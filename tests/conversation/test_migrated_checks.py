@@ -38,7 +38,7 @@ def folder(parts: dict[str, Any], code: dict[str, str]) -> Folder:
 def said(problems: list[Diagnostic]) -> set[tuple[str, ...]]:
     """Problems without their lines, and without the shape; the same at one line is said once."""
     return {
-        (each.file, each.code, each.severity, re.sub(r"line \d+(, \d+)*", "line", each.message))
+        (each.file, each.code, each.severity, re.sub(r"lines? \d+(, \d+)*", "line", each.message))
         for each in problems
         if each.code != "W014"
     }

@@ -186,8 +186,8 @@ class Report:
         if line in lines:
             return
         lines.append(line)
-        more = ", ".join(map(str, lines[1:]))
-        said = f"{message} Also at line {more}." if more else message
+        more, plural = ", ".join(map(str, lines[1:])), "s" if len(lines) > 2 else ""
+        said = f"{message} Also at line{plural} {more}." if more else message
         remedy = "Keep it for that system, or remove it."
         problem = Diagnostic(
             document.file, lines[0], "W015", said, remedy=remedy, severity="warning"
