@@ -515,6 +515,21 @@ def test_a_name_declared_twice_stays_so():
     assert len(problems(found.value)) == 1
 
 
+def test_an_entry_under_an_empty_key_has_the_name_inside():
+    entry = {"name": "a", "type": "boolean", "source": {"type": "state", "default": False}}
+    found = migrate({"definitions": {"": entry}, "agents": {"": {"agent_name": "A"}}})
+    parts = found.value["context_variables"]
+    assert [[*parts["definitions"]], [*parts["agents"]]] == [["a"], ["A"]]
+
+
+def test_a_list_calls_an_entry_by_its_key_and_notes_its_other_name():
+    entry = {"name": "a", "source": {"type": "external"}}
+    found = migrate({"definitions": {"b": entry}, "variables": [{"type": "string"}]})
+    first, _ = found.value["context_variables"]["definitions"]
+    assert first["name"] == "b"
+    assert any("'a'" in sentence for sentence in found.notes[0].lost)
+
+
 def test_keys_without_counterpart_are_named():
     found = declare({**state(persist=True), "ui": {"label": "X"}, "icon": None, "name": "y"})
     assert tells(
