@@ -47,7 +47,9 @@ REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecyc
 # Tests of behaviour whose runs are also kept in PostgreSQL.
 STORED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
 	app tenants explain parity forks backtest principals messages schedules feedback \
-	upkeep replay access)
+	upkeep replay access cli)
+# The tour of the README.
+TOUR := tests/docs/test_readme.py::test_commands_print_what_the_page_says[README]
 
 test-doors: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m doors
@@ -55,6 +57,7 @@ test-doors: $(STAMP)
 
 test-postgres: $(STAMP)
 	@$(BIN)/python -m pytest $(SPREAD) -m "not doors and not repeats" --store postgres $(STORED)
+	@$(BIN)/python -m pytest --store postgres "$(TOUR)"
 
 SECONDS ?= 60
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
@@ -14,7 +15,7 @@ from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
 from turnloom.log.spec import RunKey
 from turnloom.runtime.logic import codec
-from turnloom.runtime.ports import Claims
+from turnloom.runtime.ports import Claims, Inbox
 from turnloom.runtime.spec import Holder
 from turnloom.testing import FakeClock
 
@@ -87,3 +88,36 @@ async def test_a_held_run_is_tried_again_while_the_clock_of_the_app_stands() -> 
         outcome = await app.run(Flow("pays", Order).start_with(pay))
     assert outcome.state == Order(paid=True)
     assert [run.id for run in busy.refused] == [outcome.run_id]
+
+
+class BrokenMail:
+    """An inbox whose arrivals fail by a mistake in its code."""
+
+    def __init__(self, inbox: Inbox, fails: asyncio.Event) -> None:
+        self._inbox = inbox
+        self._fails = fails
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inbox, name)
+
+    async def arrivals(self) -> AsyncGenerator[RunKey]:
+        await self._fails.wait()
+        raise LookupError("a mistake")
+        yield
+
+
+async def test_followers_learn_that_nothing_is_driven_any_more() -> None:
+    begun = asyncio.Event()
+
+    async def wait(order: Order) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    store = MemoryStore(codec())
+    vars(store)["inbox"] = BrokenMail(store.inbox, begun)
+    with pytest.raises(ExceptionGroup) as closed:
+        async with asyncio.timeout(60), Loom(store=store) as app:
+            run = await app.start(Flow("waits", Order).start_with(wait))
+            with pytest.raises(LookupError, match="a mistake"):
+                await run.finished()
+    assert closed.group_contains(LookupError)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,15 @@ stands: "list[Stand]" = []
 KEEPING = 10
 
 
+@cache
+def place() -> str:
+    """Where the database is. A forked command of a test may have no such variable any more."""
+    return os.environ[PLACE]
+
+
 def schema_of(store: str) -> str:
     """The schema that stands for a store."""
-    with psycopg.connect(os.environ[PLACE], autocommit=True) as connection:
+    with psycopg.connect(place(), autocommit=True) as connection:
         for statement, values in ((FIND, (store,)), (TAKE, (store,))):
             if found := connection.execute(statement, values).fetchone():
                 return found[0]
@@ -58,7 +65,7 @@ def schema_of(store: str) -> str:
 
 def empty_all() -> None:
     """Empty what was used."""
-    with psycopg.connect(os.environ[PLACE], autocommit=True) as connection:
+    with psycopg.connect(place(), autocommit=True) as connection:
         connection.execute(LEAVE)
         connection.execute(UNTRIGGERED)
         used = [name for (name,) in connection.execute(USED).fetchall()]
@@ -89,7 +96,7 @@ def stand_for(path: Path) -> str:
 
 def clone(source: str, target: str) -> None:
     """Copy all rows of a schema into an empty one."""
-    with psycopg.connect(os.environ[PLACE]) as connection:
+    with psycopg.connect(place()) as connection:
         connection.execute(SQL("SET LOCAL search_path = {}").format(Identifier(target)))
         connection.execute(
             "CREATE TABLE IF NOT EXISTS turnloom_schema (part text PRIMARY KEY, version integer)"
@@ -114,7 +121,7 @@ class Stand(PostgresStore):
     """A store in a schema of its own."""
 
     def __init__(self, schema: str, codec: Codec, **settings: Any) -> None:
-        url = f"{os.environ[PLACE]}?options=-csearch_path%3D{schema}"
+        url = f"{place()}?options=-csearch_path%3D{schema}"
         super().__init__(url, codec, **settings)
         self.loop = asyncio._get_running_loop()
         stands.append(self)
@@ -169,5 +176,6 @@ def abandon_all() -> None:
 
 def install() -> None:
     """Open these instead of others, from now on."""
+    place()
     turnloom.adapters.memory.MemoryStore = MemoryStand  # type: ignore[misc]
     turnloom.adapters.sqlite.SqliteStore = FileStand  # type: ignore[misc]
