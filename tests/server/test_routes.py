@@ -266,3 +266,17 @@ async def test_a_server_says_how_it_is(tmp_path: Path) -> None:
         await at.app.aclose()
         assert (await client.get("/health/live")).status == 200
         assert (await client.get("/health/ready")).status == 503
+
+
+async def test_pages_beside_new_runs_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    async with site(tmp_path) as at:
+        client = at.client()
+        runs = [await started(client, "Short") for _ in range(5)]
+        listed: list[str] = []
+        cursor = ""
+        while cursor is not None:
+            page = (await client.get(f"/runs?limit=2{cursor and f'&cursor={cursor}'}")).json
+            listed += [each["run"] for each in page["items"]]
+            cursor = page["next"]
+            await started(client, "Short")
+        assert listed == runs[::-1]
