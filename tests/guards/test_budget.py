@@ -174,6 +174,14 @@ async def test_an_answer_that_is_longer_than_expected_lets_the_next_call_be_refu
     assert (resource, left) == ("tokens", -410)
 
 
+async def test_cached_input_counts_at_its_own_price(tmp_path: Path) -> None:
+    price = {"input": 1000, "output": 0, "cached": 1, "cache_write": 2}
+    budget = {"steps": 1, "cost": 9, "prices": {"*": price}, "answer_tokens": 1}
+    used = Usage(100, 0, cached_tokens=60, cache_write_tokens=40)
+    events = await go_on(tmp_path, {"budget": budget}, engine=Says(usage=used))
+    assert sum(fact.amounts.cost for fact in every(events, "budget.spent")) == 0.00014
+
+
 async def test_cost_is_computed_from_usage_by_the_price_of_the_model(tmp_path: Path) -> None:
     prices = {"cheap": {"input": 1, "output": 2}, "*": {"input": 1000, "output": 1000}}
     budget = {"cost": 0.0005, "prices": prices, "answer_tokens": 1}

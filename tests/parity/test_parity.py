@@ -105,7 +105,10 @@ PROGRAMS = "tests.runtime.test_servers"
 STARTED = f"{PROGRAMS}:test_a_program_is_started_in_the_folder_with_its_own_environment"
 REACHED = f"{PROGRAMS}:test_a_program_is_reached_with_the_headers_that_are_declared"
 MOVED = "tests.cli.test_moved_in"
+CACHED = "tests.guards.test_budget:test_cached_input_counts_at_its_own_price"
 ELSEWHERE = {
+    "Price.cached": CACHED,
+    "Price.cache_write": CACHED,
     "DeclaredServer.name": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
     "DeclaredServer.agent": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",
     "DeclaredServer.tools": f"{PROGRAMS}:test_tools_of_servers_are_offered_called_and_on_record",

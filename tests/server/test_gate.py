@@ -89,6 +89,7 @@ async def test_a_key_closes_the_server_to_all_without_one(tmp_path: Path) -> Non
         run = await started(ann)
         await asked(ann, run, developer=admin)
         assert (await ann.get(f"/runs/{run}/timeline")).status == 403
+        assert (await ann.get(f"/runs/{run}/cost")).status == 403
         listed = (await admin.get("/keys")).json["items"]
         assert {each["user"] for each in listed} == {"root", "ann"}
         assert key["token"] not in str(listed)

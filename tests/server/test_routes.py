@@ -43,6 +43,7 @@ async def test_explanations_are_those_of_the_app(tmp_path: Path) -> None:
         route = next(event.seq for event in await history.events(run) if "route" in event.kind)
         expected: dict[str, Any] = {
             "timeline": await explain.timeline(run),
+            "cost": {"cost": await explain.cost(run)},
             "turns/1": await explain.turn(run, 1),
             "variables/mood": await explain.variable(run, "mood"),
             f"routes/{route}": await explain.route(run, route),

@@ -12,6 +12,7 @@ from turnloom.kernel.arguments import as_count, as_string
 if TYPE_CHECKING:
     from turnloom.explain.logic.texts import TextSearch
     from turnloom.explain.spec.blame import BlameExplained, TextOrigin
+    from turnloom.explain.spec.cost import Cost
     from turnloom.explain.spec.diff import TurnDiff
     from turnloom.explain.spec.explanations import RouteExplanation, RunDeclarations
     from turnloom.explain.spec.timeline import Timeline
@@ -216,7 +217,21 @@ class Explanations:
         from turnloom.explain.logic.timeline import timeline
 
         events = await self._history.events(run, app_id=app_id)
-        return await off_loop(partial(timeline, events))
+        return await off_loop(partial(timeline, events, self._parts().prices))
+
+    async def cost(self, run: str, *, app_id: str | None = None) -> "Cost | None":
+        """What the model calls of a run cost so far; None if it made none.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        from turnloom.explain.logic.costs import cost_of_run
+
+        parts = self._parts()
+        events = await parts.store.log.read(self._access.key(app_id, run, "explain"))
+        if not events:
+            raise UnknownRun(run)
+        return await off_loop(partial(cost_of_run, events, parts.prices))
 
     async def page(self, run: str, *, app_id: str | None = None) -> str:
         """One self-contained HTML page with all explanations of a run: its timeline, its turns, its
@@ -231,7 +246,8 @@ class Explanations:
         events = await self._history.events(run, app_id=app_id)
         known = await self._declared(run, events, app_id)
         state = await self._history.state(run, app_id=app_id)
-        return await off_loop(lambda: write_page(explain_run(events, known, state)))
+        prices = self._parts().prices
+        return await off_loop(lambda: write_page(explain_run(events, known, state, prices)))
 
     async def _declared(
         self, run: str, events: "Sequence[Event]", app_id: str | None

@@ -1,5 +1,6 @@
 """Guards as users declare them, and their state in a run."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, cast
@@ -14,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from turnloom.agents.spec import Usage
 from turnloom.kernel.durations import seconds
 from turnloom.kernel.models import Declared
 from turnloom.kernel.values import Json
@@ -62,12 +64,43 @@ class Observation(NamedTuple):
 # The key of the price for every other model.
 ANY_MODEL = "*"
 
+MILLION = 1_000_000
+# The date at the end of a model's name.
+_DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+
 
 class Price(Declared):
-    """Price of a model, for a million input tokens and a million output tokens."""
+    """Price of a model, for a million input tokens and a million output tokens.
+
+    Input tokens that the provider reads from its prompt cache or writes to it cost `cached` and
+    `cache_write`; without these, they cost what others do.
+    """
 
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    def cost(self, usage: Usage) -> float:
+        """The cost of the tokens that a call used."""
+        read, written = usage.cached_tokens, usage.cache_write_tokens
+        cached = self.input if self.cached is None else self.cached
+        write = self.input if self.cache_write is None else self.cache_write
+        fresh = max(usage.input_tokens - read - written, 0)
+        entered = fresh * self.input + read * cached + written * write
+        return (entered + usage.output_tokens * self.output) / MILLION
+
+
+NO_PRICES: Mapping[str, Price] = {}
+
+
+def find_price(prices: Mapping[str, Price], model: str | None) -> Price | None:
+    """The price of a model: by its name, by its name without a provider (`openai:gpt-4o`) or a date
+    (`gpt-4o-2024-08-06`), or that of any model."""
+    name = model or ANY_MODEL
+    bare = re.split("[:/]", name)[-1]
+    names = (name, bare, _DATE.sub("", name), _DATE.sub("", bare), ANY_MODEL)
+    return next((prices[each] for each in names if each in prices), None)
 
 
 class RunBudget(Declared):
@@ -106,7 +139,7 @@ class RunBudget(Declared):
 
     def price(self, model: str | None) -> Price | None:
         """The price of a model, if declared."""
-        return self.prices.get(model or ANY_MODEL, self.prices.get(ANY_MODEL))
+        return find_price(self.prices, model)
 
 
 class Amounts(

@@ -16,7 +16,7 @@ from turnloom.errors import Diagnostic, UsageError, WorkflowGone
 from turnloom.explain.spec.explanations import RunDeclarations
 from turnloom.flow.logic.flowing import FlowForm
 from turnloom.guards.ports import BeliefStore
-from turnloom.guards.spec import Guards
+from turnloom.guards.spec import Guards, Price
 from turnloom.kernel.arguments import as_count, as_one_of
 from turnloom.kernel.documents import DeclarationFile
 from turnloom.kernel.values import Json
@@ -49,6 +49,7 @@ from turnloom.wiring.opening import (
     open_store,
     open_vectors,
 )
+from turnloom.wiring.prices import read_prices
 from turnloom.wiring.schemes import check_places
 from turnloom.wiring.settings import Settings, settings
 
@@ -83,6 +84,7 @@ class Parts:
     world: RuntimePorts
     collections: Collections
     limits: DeclaredLimits
+    prices: Mapping[str, Price]
 
     def declare_board(
         self,
@@ -132,6 +134,7 @@ class Setup:
     given: Sequence[str]
     observers: Sequence[ObserverQueue]
     limits: DeclaredLimits = field(default_factory=DeclaredLimits)
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
 
 def set_up(asked: Mapping[str, Any]) -> Setup:
@@ -147,7 +150,8 @@ def set_up(asked: Mapping[str, Any]) -> Setup:
     _check_followed(doors)
     queues = tuple(ObserverQueue(each, chosen.observer_queue) for each in doors.observers)
     given = [name for name in ("model", "engine") if values.get(name)]
-    return Setup(chosen, doors, given, queues, limits=read_limits(chosen))
+    limits, prices = read_limits(chosen), read_prices()
+    return Setup(chosen, doors, given, queues, limits=limits, prices=prices)
 
 
 def _check_followed(doors: Doors) -> None:
@@ -236,6 +240,7 @@ def assemble(setup: Setup) -> Parts:
         world=world,
         collections=collections,
         limits=setup.limits,
+        prices=setup.prices,
     )
 
 

@@ -71,7 +71,7 @@ class Settings:
 FILE = "turnloom.toml"
 
 # Tables of the file that are read by the features that use them.
-TABLES = ("auth", "limits", "schedule", "server")
+TABLES = ("auth", "limits", "prices", "schedule", "server")
 
 _DEFAULTS = asdict(Settings())
 _KINDS: dict[str, type] = {name: type(value) for name, value in _DEFAULTS.items()}

@@ -19,6 +19,7 @@ from turnloom.explain.spec.state import StateExplained
 from turnloom.explain.spec.timeline import Timeline
 from turnloom.explain.spec.turn import TurnExplained
 from turnloom.explain.spec.variable import VariableExplained
+from turnloom.guards.spec import Price
 from turnloom.kernel.values import Json
 from turnloom.log.events import RunStarted
 from turnloom.log.logic import standing, started_of
@@ -55,14 +56,17 @@ class PageContents(NamedTuple):
 
 
 def explain_run(
-    events: Sequence[Event], declared: RunDeclarations, state: StateExplained
+    events: Sequence[Event],
+    declared: RunDeclarations,
+    state: StateExplained,
+    prices: Mapping[str, Price],
 ) -> PageContents:
     """Explain everything in a run. `state` is that at its end."""
     counted = standing(events)
     return PageContents(
         started_of(events),
         events,
-        timeline(events),
+        timeline(events, prices),
         state,
         turns=[*explain_turns(counted)],
         routes={seq: explain_any_route(counted, seq, declared) for seq in _routed(counted)},

@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from turnloom.agents.spec import Usage
+from turnloom.explain.spec.cost import Cost
 from turnloom.explain.spec.text import ReadableExplanation, counted, duration, moment, table
 from turnloom.kernel.markup import grid, visible
 from turnloom.log.spec import progress_words
@@ -25,6 +26,7 @@ class TimelineRow(msgspec.Struct, frozen=True):
     usage: Usage | None = None
     note: str = ""
     depth: int = 0
+    cost: Cost | None = None
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -32,6 +34,7 @@ class TimelineRow(msgspec.Struct, frozen=True):
         usage = self.usage
         used = f"{usage.input_tokens}/{usage.output_tokens}" if usage else ""
         used += f" ({usage.cached_tokens} cached)" if usage and usage.cached_tokens else ""
+        used += f", {self.cost}" if self.cost and self.cost.dollars is not None else ""
         tokens = "" if self.tokens is None else str(self.tokens)
         what = f"{'  ' * self.depth}{self.what}"
         return str(self.seq), what, self.who, duration(self.seconds), tokens, used, self.note
@@ -42,7 +45,7 @@ class Timeline(ReadableExplanation, frozen=True):
 
     Boards add the correlation, the parent runs (first the one that collected its artifacts), the
     subscription that the run collects for, and the numbers of collected and wanted artifacts.
-    `spent` is the used budget.
+    `spent` is the used budget, `cost` that of all model calls, if there are any.
     """
 
     run: str
@@ -63,6 +66,7 @@ class Timeline(ReadableExplanation, frozen=True):
     spent: str = ""
     collected: int | None = None
     wanted: int | None = None
+    cost: Cost | None = None
 
     def __str__(self) -> str:
         rows = table([COLUMNS, *(row.cells for row in self.rows)])
@@ -73,8 +77,9 @@ class Timeline(ReadableExplanation, frozen=True):
 
     @property
     def about(self) -> list[str]:
-        """The used budget and, on a board, the origin of the run, one line each."""
-        lines = [f"Budget: used {self.spent}"] if self.spent else []
+        """The cost, the used budget and, on a board, the origin of the run, one line each."""
+        lines = [f"Cost: {self.cost.sentence}"] if self.cost else []
+        lines += [f"Budget: used {self.spent}"] if self.spent else []
         lines += [f"Collects for {self.collects}"] if self.collects else []
         if self.correlation not in ("", self.run):
             lines.append(f"Correlation: {self.correlation}")

@@ -23,8 +23,6 @@ from turnloom.guards.spec import (
 from turnloom.kernel.documents import DeclarationFile, Path
 from turnloom.kernel.models import Report
 
-MILLION = 1_000_000
-
 # The level of a budget by the share that is left: more than the number.
 LEVELS = ((0.7, "abundant"), (0.3, "normal"), (0.1, "scarce"))
 WORST = "critical"
@@ -50,9 +48,7 @@ def wanted_by(
 def used_by(budget: RunBudget, model: str | None, usage: Usage) -> Amounts:
     """The amounts that a model call used."""
     price = budget.price(model)
-    cost = 0.0
-    if price is not None:
-        cost = (usage.input_tokens * price.input + usage.output_tokens * price.output) / MILLION
+    cost = 0.0 if price is None else price.cost(usage)
     return Amounts(tokens=usage.input_tokens + usage.output_tokens, model_calls=1, cost=cost)
 
 

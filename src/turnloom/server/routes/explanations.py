@@ -2,9 +2,11 @@
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Path, Query, Response
 
 from turnloom.explain.spec.blame import BlameExplained
+from turnloom.explain.spec.cost import Cost
 from turnloom.explain.spec.diff import TurnDiff
 from turnloom.explain.spec.explanations import RouteExplanation
 from turnloom.explain.spec.state import StateExplained
@@ -39,6 +41,23 @@ _PAGE_POLICY = (
 async def explain_timeline(run: RunId, view: View) -> Response:
     """A row per turn, call, question or route."""
     return reply(await view.explain.timeline(run))
+
+
+class RunCost(msgspec.Struct, frozen=True):
+    """What the model calls of a run cost so far; null if it made none."""
+
+    cost: Cost | None
+
+
+@router.get(
+    "/runs/{run}/cost",
+    operation_id="explain_cost",
+    summary="The cost of a run",
+    **replies.of(RunCost),
+)
+async def explain_cost(run: RunId, view: View) -> Response:
+    """The cost of its model calls, by the prices of this server."""
+    return reply(RunCost(await view.explain.cost(run)))
 
 
 @router.get(
