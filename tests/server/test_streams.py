@@ -282,3 +282,27 @@ async def test_a_board_stream_follows_commits(tmp_path: Path, kind: str) -> None
                 assert (await client.post("/board/artifacts", note)).status == 201
                 frame = await stream.next()
                 assert frame is not None and frame.data["payload"] == {"text": str(number)}
+
+
+async def test_a_list_of_runs_is_followed(tmp_path: Path) -> None:
+    async with site(tmp_path, keys=True) as at:
+        ann, bob, dev = (
+            at.client(f"acme:{who}") for who in ("ann:user", "bob:user", "dev:developer")
+        )
+        first = await started(ann)
+        await asked(ann, first, developer=dev)
+        async with ann.stream("/runs?unfinished=true") as stream:
+            there = await stream.next()
+            assert there is not None and there.data["run"] == first
+            await started(bob)
+            second = await started(ann)
+            moved = [await stream.next()]
+            while moved[-1] is not None and moved[-1].data["status"] != "waiting":
+                moved.append(await stream.next())
+            assert {each.data["run"] for each in moved if each} == {second}
+            await ann.post(f"/runs/{first}/cancel")
+            left = await stream.next()
+            assert left is not None and (left.event, left.data) == ("gone", {"run": first})
+        async with ann.stream("/runs?status=odd") as stream:
+            await stream.next_status()
+            assert stream.status == 400

@@ -1,5 +1,6 @@
 """Chats and lists of runs, in a browser."""
 
+import json
 import os
 import pty
 import re
@@ -7,8 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Request, expect
 
+from tests.support.folders import write_folder
 from tests.support.sites import Site, serving
 from tests.web.conftest import Told, Visitor, furnish
 
@@ -189,18 +191,64 @@ def test_what_a_run_made_stands_beside_its_chat(visit: Visitor, told: Told) -> N
     expect(page.get_by_role("complementary", name="Artifacts")).to_have_count(0)
 
 
-def test_the_list_follows_runs_that_have_not_ended(visit: Visitor, site: Site) -> None:
-    shown = visit()
-    page = shown.open("/start")
-    page.get_by_role("listitem").filter(has_text="Interview").get_by_role("button").click()
-    expect(page.locator(".theirs")).to_be_visible()
-    run = page.url.split("/")[-2]
-    with page.expect_request(re.compile(f"/api/v1/events.*{run}")):
-        page.get_by_role("link", name="Runs", exact=True).click()
+def test_the_list_is_live_and_is_not_asked_for(visit: Visitor, site: Site) -> None:
+    page = visit().open("/runs")
+    page.clock.install()
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/api/v1/runs?" in request.url or request.url.endswith("/api/v1/runs"):
+            asked.append(request.url)
+
+    page.on("request", note)
+    with page.expect_response(lambda each: "/runs?limit=" in each.url) as followed:
+        page.reload()
+    assert followed.value.headers["content-type"].startswith("text/event-stream")
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    page.wait_for_load_state()
+    page.clock.run_for(1000)
+    asked.clear()
+    page.clock.fast_forward(120_000)
+    page.clock.run_for(4000)
+    assert asked == []  # nothing moves, and nothing is polled
+    site.turnloom("run", str(site.folder / "workflows/Interview"), "--quiet")
+    run = json.loads(site.turnloom("runs", "--json"))[0]["run"]
     row = page.locator(".run-list li").filter(has_text=run[:10])
-    expect(row.locator(".run-status")).to_contain_text("for local")
-    site.turnloom("cancel", run)
-    expect(row.locator(".pill")).to_have_text("cancelled")
+    expect(row.locator(".pill")).to_have_text("finished")
+
+
+def test_the_list_is_asked_for_while_it_cannot_be_followed(visit: Visitor, site: Site) -> None:
+    page = visit().open("/start")
+    page.route("**/api/v1/runs?limit=*", lambda route: route.abort())
+    page.goto(f"{site.url}/runs")
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
+    site.turnloom("run", str(site.folder / "workflows/Interview"), "--quiet")
+    run = json.loads(site.turnloom("runs", "--json"))[0]["run"]
+    expect(page.locator(".run-list li").filter(has_text=run[:10])).to_be_visible()
+
+
+BILLED = {
+    "orchestrator.yaml": "max_turns: 2\n",
+    "handoffs.yaml": "[{source_agent: A, target_agent: A, handoff_type: after_work}]\n",
+    "agents.yaml": "A:\n  system_message: You are A.\n"
+    "  engine: {type: functions, file: model.py, function: answer}\n",
+    "model.py": "from turnloom import Answer, Usage\n\n"
+    "MODELS = [('gpt-4o', 1_000_000), ('mystery', 9)]\n\n"
+    "def answer(task):\n    model, tokens = MODELS.pop(0)\n"
+    "    return Answer('Said.', Usage(tokens, 10), model=model)\n",
+}
+
+
+def test_costs_are_said_in_the_list_and_of_the_run(visit: Visitor, site: Site) -> None:
+    site.turnloom("run", str(write_folder(site.folder, BILLED, "Billed")), "--quiet")
+    run = json.loads(site.turnloom("runs", "--json"))[0]["run"]
+    page = visit().open("/runs")
+    row = page.locator(".run-list li").filter(has_text=run[:10])
+    expect(row.locator(".run-cost")).to_have_text("Cost at least $2.50")
+    page = visit().open(f"/runs/{run}/timeline")
+    expect(page.locator(".about-cost")).to_have_text("cost at least $2.50")
+    expect(page.locator(".totals")).to_contain_text("at least $2.50. No price for mystery.")
+    expect(page.locator(".happened").filter(has_text="turn 1")).to_contain_text("$2.50")
 
 
 def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, told: Told) -> None:

@@ -191,6 +191,11 @@ class LoomView:
         waiting = self._open().runs.questions.waiting
         return await waiting(who.app_id, by, limit=most, before=last)
 
+    def commits(self) -> "AsyncGenerator[None] | None":
+        """Yields at once, and then whenever runs may have moved; None if the store gives no such
+        signals."""
+        return _commits(self._open())
+
     def board(self, name: str = "board") -> "BoardView":
         """A board of the tenant, to read what the principal may see, and to publish as its user.
 
@@ -284,8 +289,7 @@ class BoardView(Readable):
     def commits(self) -> "AsyncGenerator[None] | None":
         """Yields at once, and then whenever there may be further artifacts; None if the store gives
         no such signals."""
-        signals = getattr(self._parts.store.log, "commits", None)
-        return None if signals is None else signals()
+        return _commits(self._parts)
 
     def _board(self) -> Board:
         return self._find(self.app_id, self.name, self._principal.user_id)
@@ -298,6 +302,11 @@ class BoardView(Readable):
 
         role = "developer" if self._principal.sees_all else "user"
         return Reader(tenant=self.app_id, role=role)
+
+
+def _commits(parts: "Parts") -> "AsyncGenerator[None] | None":
+    signals = getattr(parts.store.log, "commits", None)
+    return None if signals is None else signals()
 
 
 def unknown_board(name: str) -> UsageError:

@@ -1,9 +1,8 @@
 """The artifacts of a board as a stream."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import msgspec
 
@@ -11,7 +10,7 @@ from turnloom.app.view import BoardView
 from turnloom.board.spec import Artifact, FilterConfig
 from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
-from turnloom.server.streams import Outbox, frame
+from turnloom.server.streams import Outbox, frame, look_again
 
 # Seconds between two looks at a board, at least.
 PAUSE = 0.05
@@ -124,23 +123,8 @@ class ArtifactFeed:
     async def pump(self, outbox: Outbox) -> None:
         """Put artifacts into the outbox whenever there may be further ones, until the stream
         ends."""
-        changed = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen(changed))
-            while True:
-                changed.clear()
-                await self._look(outbox)
-                await asyncio.sleep(PAUSE)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(await self._patience()):
-                        await changed.wait()
-
-    async def _listen(self, changed: asyncio.Event) -> None:
-        """Note that there may be further artifacts."""
-        if (commits := self._board.commits()) is not None:
-            async with aclosing(commits):
-                async for _ in commits:
-                    changed.set()
+        look = partial(self._look, outbox)
+        await look_again(self._board.commits(), look, self._patience, PAUSE)
 
     async def _look(self, outbox: Outbox) -> None:
         """Send what is there since the last look, and what became visible since."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -232,6 +232,35 @@ class StreamFeed(Protocol):
     def sent(self) -> None:
         """Note that the outbox was emptied."""
         ...
+
+
+async def look_again(
+    commits: AsyncGenerator[None] | None,
+    look: Callable[[], Awaitable[None]],
+    patience: Callable[[], Awaitable[float]],
+    pause: float,
+) -> None:
+    """Look whenever something may have been stored, until the stream ends: after a commit, at least
+    `pause` seconds after the last look, and without one after the seconds of `patience`, as signals
+    can be lost."""
+    changed = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_listen(commits, changed))
+        while True:
+            changed.clear()
+            await look()
+            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(await patience()):
+                    await changed.wait()
+
+
+async def _listen(commits: AsyncGenerator[None] | None, changed: asyncio.Event) -> None:
+    """Note that something may have been stored."""
+    if commits is not None:
+        async with aclosing(commits):
+            async for _ in commits:
+                changed.set()
 
 
 # The position of a stream after an event: of its run alone, or of each of its runs.

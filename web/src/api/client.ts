@@ -2,6 +2,7 @@
 
 import type {
   BlameExplained,
+  Cost,
   Delivered,
   Feedback,
   Json,
@@ -92,11 +93,17 @@ export interface RunFilter {
 /** Stands for every status of a run that has not ended. */
 export const OPEN = 'open';
 
+function listQuery({ status, ...filter }: RunFilter): Query {
+  return { ...filter, ...(status === OPEN ? { unfinished: true } : { status }) };
+}
+
+/** Where the first so many runs of a list can be followed. */
+export const listAddress = (filter: RunFilter, limit: number): string =>
+  address('/runs', { ...listQuery(filter), limit });
+
 export const api = {
-  runs: ({ status, ...filter }: RunFilter, cursor?: string) => {
-    const standing = status === OPEN ? { unfinished: true } : { status };
-    return read<PageOf<RunSummary>>('/runs', { ...filter, ...standing, cursor });
-  },
+  runs: (filter: RunFilter, cursor?: string) =>
+    read<PageOf<RunSummary>>('/runs', { ...listQuery(filter), cursor }),
   run: (run: string) => read<RunSummary>(at(run)),
   workflows: () => read<{ items: ServedWorkflow[] }>('/workflows'),
   start: (workflow: string, key: string, input?: Json) =>
@@ -125,6 +132,7 @@ export const api = {
     read<VariableExplained>(`${at(run)}/variables/${encodeURIComponent(name)}`, { at: seq }),
   route: (run: string, seq: number) => read<RouteExplanation>(`${at(run)}/routes/${seq}`),
   blame: (run: string, text: string) => read<BlameExplained>(`${at(run)}/blame`, { text }),
+  cost: (run: string) => read<{ cost: Cost | null }>(`${at(run)}/cost`),
   timeline: (run: string) => read<Timeline>(`${at(run)}/timeline`),
   state: (run: string, seq?: number) => read<StateExplained>(`${at(run)}/state`, { at: seq }),
   page: async (run: string) => (await call('GET', address(`${at(run)}/page`))).blob(),

@@ -51,6 +51,7 @@ export type TextOrigin = Schemas['TextOrigin'];
 export type TextPlace = Schemas['TextPlace'];
 export type BlameExplained = Schemas['BlameExplained'];
 
+export type Cost = Schemas['Cost'];
 export type TimelineRow = Schemas['TimelineRow'];
 export type Timeline = Required<Schemas['Timeline']>;
 

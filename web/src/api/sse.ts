@@ -47,11 +47,13 @@ export class SseParser {
   }
 }
 
-/** Read a stream to its end, or until it is aborted; `receive` gets the events of each chunk. */
+/** Read a stream to its end, or until it is aborted; `receive` gets the events of each chunk, and
+ * `opened` is called before. */
 export async function readStream(
   url: string,
   receive: (sent: Sent[]) => void,
   signal: AbortSignal,
+  opened: () => void = () => undefined,
 ): Promise<void> {
   const response = await fetch(url, {
     signal,
@@ -66,6 +68,7 @@ export async function readStream(
     receive([{ event: 'end', id: '', data: '{}' }]); // nothing is left to give
     return;
   }
+  opened();
   const parser = new SseParser();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {

@@ -6,8 +6,9 @@ import { useCallback, useEffect, useMemo, useRef } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 
 import { api } from '../api/client';
-import type { Timeline, TimelineRow } from '../api/explanations';
+import type { Cost, Timeline, TimelineRow } from '../api/explanations';
 import { Command } from '../shared/Copy';
+import { money, unpriced } from '../shared/cost';
 import { counted, duration, number, usedTokens } from '../shared/format';
 import { useKeys } from '../shared/keys';
 import { Empty, Failed, Loading } from '../shared/States';
@@ -122,6 +123,7 @@ function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
         {timeline.turns > 0 && <>{counted(timeline.turns, 'turn')} and </>}
         {counted(timeline.events, 'event')} in {duration(timeline.seconds)}.{' '}
         {used !== '' && <>{used}. </>}
+        {timeline.cost !== null && <>{costSentence(timeline.cost)} </>}
         {timeline.spent !== '' && <>Budget used: {timeline.spent}. </>}
         {timeline.parents.length > 0 && (
           <>
@@ -138,6 +140,11 @@ function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
       </div>
     </header>
   );
+}
+
+function costSentence(cost: Cost): string {
+  const why = unpriced(cost);
+  return `Cost: ${money(cost)}.${why === '' ? '' : ` ${why}.`}`;
 }
 
 interface RowProps {
@@ -170,6 +177,7 @@ function Row({ row, axis, first, isOn, choose }: RowProps) {
       <span className="soft numbers took">{duration(row.seconds)}</span>
       <span className="soft numbers tokens">
         {row.tokens == null ? '' : `${number(row.tokens)} tok`}
+        {row.cost?.dollars == null ? '' : ` · ${money(row.cost)}`}
       </span>
       <span className="soft cut about-row">{row.note}</span>
     </button>

@@ -6,7 +6,8 @@ import { useState } from 'react';
 import { api } from '../api/client';
 import type { RunSummary } from '../api/explanations';
 import { counted } from '../shared/format';
-import { isOpen, isResumable, isRetriable } from './filters';
+import { isOpen } from '../shared/Status';
+import { isResumable, isRetriable } from './filters';
 
 interface Props {
   runs: readonly RunSummary[];

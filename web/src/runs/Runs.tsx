@@ -7,6 +7,7 @@ import { Link } from 'wouter';
 
 import { api } from '../api/client';
 import type { RunSummary } from '../api/explanations';
+import { CostNote } from '../shared/CostNote';
 import { ago, counted, duration } from '../shared/format';
 import { mayExplain, mayWrite, useMe } from '../shared/me';
 import { useNarrow } from '../shared/narrow';
@@ -24,17 +25,19 @@ const REFRESH = 3000;
 export default function Runs() {
   const [listing, setListing] = useListing();
   const { data: me } = useMe();
+  const [isLive, setLive] = useState(false);
   const runs = useInfiniteQuery({
     queryKey: ['runs', listing],
     queryFn: ({ pageParam }) => api.runs(listing, pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next ?? undefined,
     placeholderData: (before) => before,
-    refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) > 4 ? false : REFRESH),
+    refetchInterval: (query) =>
+      isLive || (query.state.data?.pages.length ?? 0) > 4 ? false : REFRESH,
   });
   const pages = runs.data?.pages;
   const shown = useMemo(() => (pages ?? []).flatMap((page) => page.items), [pages]);
-  useLive(shown);
+  useLive(listing, shown, setLive);
   const isFiltered = Object.keys(listing).length > 0;
   return (
     <div className="runs">
@@ -212,6 +215,11 @@ function Row({ run, held, now, explains }: RowProps) {
       <span className="soft cut run-user">{run.user}</span>
       <span className="soft numbers run-size">{counted(run.events, 'event')}</span>
       <span className="soft numbers run-took">{duration(took)}</span>
+      {explains && (
+        <span className="soft run-cost">
+          <CostNote run={run} />
+        </span>
+      )}
       <time className="soft numbers run-when" dateTime={run.started} title={run.started}>
         {ago(run.started, now)}
       </time>

@@ -38,9 +38,7 @@ export function useListing(): [Listing, (next: Listing) => void] {
   return [listing, set];
 }
 
-/** Runs that can still be stopped, those that can be tried again, and those that may have lost their process. */
-export const isOpen = (run: RunSummary): boolean =>
-  !['finished', 'failed', 'cancelled', 'broken'].includes(run.status);
+/** Runs that can be tried again, and those that may have lost their process. */
 export const isRetriable = (run: RunSummary): boolean =>
   ['failed', 'cancelled'].includes(run.status);
 export const isResumable = (run: RunSummary): boolean =>

@@ -1,32 +1,36 @@
-/** Listed runs that have not ended, followed in one stream: the list is read again when one moves. */
+/** The list of runs, followed in one stream: it is read again when a run begins or moves. */
 
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useRef } from 'react';
 
-import { ROOT } from '../api/client';
+import { listAddress, type RunFilter } from '../api/client';
 import type { RunSummary } from '../api/explanations';
 import { readStream, type Sent } from '../api/sse';
-import { isOpen } from './filters';
 
 // The most runs that are followed, and the pauses, in milliseconds.
-const MOST = 50;
+const MOST = 200;
+const LEAST = 50;
 const SETTLE = 150;
 const AGAIN = 3000;
 
-/** Follows those of these runs that have not ended, as long as they are listed. */
-export function useLive(runs: readonly RunSummary[]): void {
+/** Follows the listed runs and those to come, and says whether it can: if not, the list is polled. */
+export function useLive(
+  listing: RunFilter,
+  runs: readonly RunSummary[],
+  setLive: (isLive: boolean) => void,
+): void {
   const queries = useQueryClient();
-  const open = useMemo(() => runs.filter(isOpen).slice(0, MOST), [runs]);
-  const ids = open.map((run) => run.run).join();
-  const positions = useRef<readonly RunSummary[]>(open);
+  const shown = useRef(runs);
   useEffect(() => {
-    positions.current = open;
+    shown.current = runs;
   });
+  const size = Math.min(Math.max(Math.ceil(runs.length / LEAST) * LEAST, LEAST), MOST);
+  const address = listAddress(listing, size);
   useEffect(() => {
-    if (ids === '') return;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const refresh = () => {
+    const receive = (sent: Sent[]) => {
+      if (!sent.some((each) => isNews(each, shown.current))) return;
       clearTimeout(timer);
       timer = setTimeout(() => {
         void queries.invalidateQueries({ queryKey: ['runs'] });
@@ -35,10 +39,8 @@ export function useLive(runs: readonly RunSummary[]): void {
     };
     const follow = async (): Promise<void> => {
       while (!stop.signal.aborted) {
-        const receive = (sent: Sent[]) => {
-          if (sent.some(({ event }) => event === 'message' || event === 'end')) refresh();
-        };
-        await readStream(address(positions.current), receive, stop.signal).catch(() => undefined);
+        await readStream(address, receive, stop.signal, () => setLive(true)).catch(() => undefined);
+        if (!stop.signal.aborted) setLive(false);
         await new Promise((resolve) => setTimeout(resolve, AGAIN));
       }
     };
@@ -47,12 +49,14 @@ export function useLive(runs: readonly RunSummary[]): void {
       stop.abort();
       clearTimeout(timer);
     };
-  }, [ids, queries]);
+  }, [address, queries, setLive]);
 }
 
-/** The chats of these runs, from where the list has them: every role may follow chats. */
-function address(runs: readonly RunSummary[]): string {
-  const query = new URLSearchParams({ chat: 'true' });
-  for (const { run, events } of runs) query.append('run', `${run}=${events}`);
-  return `${ROOT}/events?${query.toString()}`;
+/** Whether what was sent differs from what is listed. */
+function isNews({ event, data }: Sent, listed: readonly RunSummary[]): boolean {
+  if (event === 'gone') return true;
+  if (event !== 'message') return false;
+  const run = JSON.parse(data) as RunSummary;
+  const here = listed.find((each) => each.run === run.run);
+  return here?.events !== run.events || here.status !== run.status || here.reason !== run.reason;
 }

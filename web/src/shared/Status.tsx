@@ -15,6 +15,10 @@ const TONES: Record<string, string> = {
   collecting: 'warn',
 };
 
+/** Whether a run can still go on, and be stopped. */
+export const isOpen = (run: RunSummary): boolean =>
+  !['finished', 'failed', 'cancelled', 'broken'].includes(run.status);
+
 export function standing(summary: RunSummary): string {
   if (summary.collected !== null && summary.wanted !== null) {
     return `${summary.status} ${summary.collected} of ${summary.wanted}`;

@@ -8,6 +8,7 @@ import { api } from '../api/client';
 import type { ChatEvent } from '../api/events';
 import type { RunSummary } from '../api/explanations';
 import { useChat, useRunLog, type Connection, type Followed } from '../api/log';
+import { CostNote } from '../shared/CostNote';
 import { mayExplain, useMe } from '../shared/me';
 import { Empty, Failed, Loading } from '../shared/States';
 import { Status } from '../shared/Status';
@@ -119,7 +120,10 @@ function Frame({ run, view, explains, log, children }: FrameProps) {
     );
   }
   return (
-    <Page title={`${data.workflow}, ${title.toLowerCase()}`} about={<About summary={data} />}>
+    <Page
+      title={`${data.workflow}, ${title.toLowerCase()}`}
+      about={<About summary={data} explains={explains} />}
+    >
       {explains && (
         <nav className="tabs" aria-label="Views of this run">
           {Object.entries(TITLES).map(([name, each]) => (
@@ -146,7 +150,7 @@ function Frame({ run, view, explains, log, children }: FrameProps) {
   );
 }
 
-function About({ summary }: { summary: RunSummary }) {
+function About({ summary, explains }: { summary: RunSummary; explains: boolean }) {
   return (
     <div className="about">
       <span className="crumb">
@@ -158,6 +162,11 @@ function About({ summary }: { summary: RunSummary }) {
         </code>
       </span>
       <Status summary={summary} />
+      {explains && (
+        <span className="soft small about-cost">
+          <CostNote run={summary} label="cost" />
+        </span>
+      )}
     </div>
   );
 }

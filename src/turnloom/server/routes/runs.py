@@ -1,10 +1,12 @@
 """Runs: start, list, read, resume, cancel, retry, fork."""
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, cast
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from turnloom.app.choosing import RunChoice
@@ -13,8 +15,10 @@ from turnloom.errors import UsageError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import canonical
 from turnloom.runtime.spec import RunSummary
-from turnloom.server.context import Asking, Limit, Served, State, View
-from turnloom.server.replies import replies, reply
+from turnloom.server.context import Asking, Limit, Served, State, View, open_stream
+from turnloom.server.replies import JSON, replies, reply
+from turnloom.server.run_list_feed import RunListFeed
+from turnloom.server.streams import MEDIA_TYPE
 
 router = APIRouter(tags=["runs"])
 
@@ -140,15 +144,46 @@ def _time(word: str | None) -> datetime | str | None:
         return word
 
 
-@router.get("/runs", operation_id="list_runs", summary="List runs", **replies.of(RunPage))
+_STREAM = {
+    "schema": {
+        "type": "string",
+        "description": "Server-sent events. Unnamed ones are runs (`RunSummary`): at first those "
+        "of the page, then each that is new in it or has moved. `gone` names one that left it.",
+    }
+}
+# Opens a stream of the list that is made with the seconds between two looks.
+Follow = Callable[[Callable[[float], RunListFeed]], Response]
+
+
+def _following(request: Request, state: State, asking: Asking) -> Follow | None:
+    """Opens a stream for the one who asks, if they accept one."""
+    if MEDIA_TYPE not in request.headers.get("accept", ""):
+        return None
+    return lambda make: open_stream(state, asking, [make(state.limits.look_seconds)])
+
+
+_PAGE_OR_STREAM = {JSON: {"schema": replies.schema(RunPage)}, MEDIA_TYPE: _STREAM}
+
+
+@router.get(
+    "/runs",
+    operation_id="list_runs",
+    summary="List or follow runs",
+    **replies.raw({"content": _PAGE_OR_STREAM}),
+)
 async def list_runs(
     view: View,
+    follow: Annotated[Follow | None, Depends(_following)],
     which: Annotated[RunChoice, Depends(_chosen)],
     limit: Limit = 50,
     cursor: Annotated[str | None, Query(description="`next` of the page before.")] = None,
     unfinished: Annotated[bool, Query(description="Only runs that have not ended.")] = False,
 ) -> Response:
-    """The runs that you may see."""
+    """The runs that you may see: a page, or with `Accept: text/event-stream` the first page as a
+    stream of what moves in it."""
+    if follow is not None:
+        await view.runs(0, unfinished=unfinished, **which)  # refuses a filter that is not valid
+        return follow(partial(RunListFeed, view, which, limit, unfinished=unfinished))
     found = await view.runs(limit, before=cursor, unfinished=unfinished, **which)
     return reply(RunPage(found, found[-1].run if len(found) == limit else None))
 
