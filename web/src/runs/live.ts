@@ -40,7 +40,7 @@ export function useLive(
     const follow = async (): Promise<void> => {
       while (!stop.signal.aborted) {
         await readStream(address, receive, stop.signal, () => setLive(true)).catch(() => undefined);
-        if (!stop.signal.aborted) setLive(false);
+        setLive(false);
         await new Promise((resolve) => setTimeout(resolve, AGAIN));
       }
     };
