@@ -8,7 +8,7 @@ from tests.workers.chaos import unleash
 
 pytestmark = pytest.mark.doors
 
-SECONDS = 40
+SECONDS = 60
 WORKERS = 4
 
 
