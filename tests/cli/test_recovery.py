@@ -93,7 +93,7 @@ def test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards(
 ) -> None:
     write_folder(tmp_path, LOUD, "Loud")
     program = shlex.quote(PROGRAM)
-    done = turnloom(shell=f"ulimit -f 600 && exec {program} run Loud --quiet", code=1)
+    done = turnloom(shell=f"ulimit -f 700 && exec {program} run Loud --quiet", code=1)
     assert "turnloom.db" in done.err and " resume " in done.err
     assert 0 < done.out.count("Shouter:") < 9
     finished = turnloom("resume", "last")

@@ -9,7 +9,7 @@ from tests.cli.conftest import Call
 
 OLDER = """
     DROP TABLE api_keys; DROP TABLE audit; DROP TABLE feedback; DROP TABLE firings;
-    DROP TABLE planned_starts;
+    DROP TABLE planned_starts; DROP TABLE jobs; DROP TABLE job_results;
     DROP TABLE removals; DROP TABLE removed_runs;
     DROP INDEX results_of; ALTER TABLE results DROP COLUMN user; PRAGMA user_version = 13;
 """
@@ -26,7 +26,8 @@ def test_an_older_file_is_refused_until_it_is_migrated(
         older.executescript(OLDER)
     assert "turnloom store migrate" in turnloom("runs", code=1).err
     assert "turnloom store migrate" in turnloom("run", chat, code=1).err
-    steps = [{"version": 14, "name": "removals"}, {"version": 15, "name": "beside"}]
+    names = {14: "removals", 15: "beside", 16: "jobs"}
+    steps = [{"version": version, "name": name} for version, name in names.items()]
     would = json.loads(turnloom(*migrate, "--dry-run", "--json").out)
     assert would == {"steps": steps, "dry_run": True}
     assert "14 removals" in turnloom(*migrate).out

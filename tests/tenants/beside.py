@@ -42,6 +42,10 @@ async def _settle(store: Any, tenant: str, deed: Deed) -> Any:
     return await store.schedules.settle(key(deed.id, tenant), error)
 
 
+async def _erase_starts(store: Any, tenant: str, deed: Deed) -> Any:
+    return await store.schedules.erase(tenant, canary(tenant), dry_run=deed.number > 1)
+
+
 async def _add_job(store: Any, tenant: str, deed: Deed) -> Any:
     said = canary(tenant)
     return await store.jobs.add(tenant, StoredJob(deed.id, said, said, 3, NOON, NOON, name=said))
@@ -72,6 +76,7 @@ WRITERS: dict[str, Callable[[Any, str, Deed], Awaitable[Any]]] = {
     "ScheduleStore.record": _record,
     "ScheduleStore.plan": _plan,
     "ScheduleStore.settle": _settle,
+    "ScheduleStore.erase": _erase_starts,
     "JobStore.add": _add_job,
     "JobStore.advance": _advance,
     "JobStore.end": _end,

@@ -73,6 +73,7 @@ NO_STORES = {
     "Callee": "it is a tool",
     "Clock": "it tells the time",
     "CommitSignals": "it says that something happened, and neither what nor whose",
+    "Drive": "it is a process's own",
     "DocumentStore": "people's own documents; its suite has the tenants",
     "Embedder": "it computes",
     "Engine": "it answers",

@@ -61,6 +61,7 @@ OF_RUNS: dict[str, Call] = {
     "Run.question": run(lambda handle: handle.question()),
     "Run.questions": run(lambda handle: handle.questions()),
     "Run.answer": run(lambda handle: handle.answer(None, "accepted")),
+    "Run.answered_by": run(lambda handle: handle.answered_by("nothing")),
     "Run.send": run(lambda handle: handle.send("Hello")),
     "Run.cancel": run(lambda handle: handle.cancel()),
     "Run.feedback": run(lambda handle: handle.feedback("q", score=1)),
@@ -83,6 +84,7 @@ OF_RUNS: dict[str, Call] = {
     "Explanations.route": lambda p, id: p.app.explain.route(id, 1, app_id=p.tenant),
     "Explanations.diff": lambda p, id: p.app.explain.diff(id, 1, 1, app_id=p.tenant),
     "Explanations.blame": lambda p, id: p.app.explain.blame(id, "nothing at all", app_id=p.tenant),
+    "Explanations.what_if": lambda p, id: p.app.explain.what_if(id, 1, 1, 0.5, app_id=p.tenant),
     "Explanations.page": lambda p, id: p.app.explain.page(id, app_id=p.tenant),
     "Explanations.timeline": lambda p, id: p.app.explain.timeline(id, app_id=p.tenant),
 }

@@ -14,6 +14,8 @@ async def show(app: t.Loom) -> None:
     assert not waiting and not summaries and ann.handle("none").id
     shop: t.BoardView = ann.board("shop")
     assert await shop.get("none") is None
+    assert await shop.next_opening(shop.now()) is None and shop.commits() is not None
+    assert [shop.opening_of(each) async for each in shop.iter_artifacts()] == []
     try:
         assert_type(await ann.run(build()), t.Outcome[Draft])
     except t.Forbidden as error:
@@ -29,7 +31,7 @@ async def show(app: t.Loom) -> None:
     assert (await run.summary()).user == "boss"
     try:
         assert_type(await run.send("Hello", if_busy="reject"), t.SentMessage)
-    except (t.MessageRejected, t.InboxFull, t.UsageError) as error:
+    except (t.MessageRejected, t.InboxFull, t.TooManyQuestions, t.UsageError) as error:
         assert error.code  # a flow takes no messages
     assert boss.explain and boss.history and boss.principal.may("keys")
 

@@ -309,9 +309,7 @@ def _is_result(given: object) -> bool:
 
 
 def _is_usage(given: object) -> bool:
-    if type(given) is not Usage:
-        return False
-    return all(type(count) is int for count in astuple(given))
+    return type(given) is Usage and {*map(type, astuple(given))} == {int}
 
 
 def _check(task: Task, answer: Answer, output: OutputModel | None) -> None:
