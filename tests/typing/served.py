@@ -28,7 +28,7 @@ async def show(app: t.Loom) -> None:
     async for said in run.chat():
         assert_type(said, t.ChatEvent)
         break
-    assert (await run.summary()).user == "boss"
+    assert (await run.summary()).user == "boss" and await run.answered_by("none") == ""
     try:
         assert_type(await run.send("Hello", if_busy="reject"), t.SentMessage)
     except (t.MessageRejected, t.InboxFull, t.TooManyQuestions, t.UsageError) as error:
