@@ -168,6 +168,7 @@ if TYPE_CHECKING:
     from turnloom.explain.spec.blame import BlameExplained as BlameExplained
     from turnloom.explain.spec.board import ConsumptionExplained as ConsumptionExplained
     from turnloom.explain.spec.board import OfferExplained as OfferExplained
+    from turnloom.explain.spec.cost import Cost as Cost
     from turnloom.explain.spec.diff import TurnDiff as TurnDiff
     from turnloom.explain.spec.explanations import Explanation as Explanation
     from turnloom.explain.spec.explanations import RouteExplanation as RouteExplanation
@@ -423,6 +424,7 @@ _NAMES = {
         "RouteExplanation",
     ),
     "turnloom.explain.spec.backtest": ("Backtest",),
+    "turnloom.explain.spec.cost": ("Cost",),
     "turnloom.explain.spec.replay": ("Replay",),
     "turnloom.explain.spec.route": (
         "FlowRouteExplained",

@@ -14,6 +14,9 @@ from tests.golden.states import InspectedWorld
 from tests.support.replaying import noting_runs
 from turnloom.runtime.logic import FACTS
 
+# Scenes in which runs begin side by side: which of them is the first, is a matter of pace.
+SIDE_BY_SIDE = {"batches_by_size_by_time_and_by_close"}
+
 # Kinds that no scene brings about, each with the reason.
 UNPLAYED = {
     "state.migrated": "a scene has one model of its state",
@@ -42,7 +45,10 @@ async def test_a_scene_goes_as_it_went(name: str, tmp_path: Path) -> None:
     the same definition."""
     with noting_runs() as driven:
         played = await play(name, tmp_path, InspectedWorld())
-    assert compared(played) == compared(read(name))
+    now, before = compared(played), compared(read(name))
+    if name in SIDE_BY_SIDE:
+        now, before = sorted(now, key=json.dumps), sorted(before, key=json.dumps)
+    assert now == before
     assert not await to_thread.run_sync(driven.differences)
     assert not await to_thread.run_sync(driven.changes)
 
@@ -56,10 +62,8 @@ async def test_the_state_of_a_run_at_every_event(name: str, tmp_path: Path) -> N
 
 
 def compared(runs: list[list[Plain]]) -> list[dict[str, list[Plain]]]:
-    """Logs as they are compared, as plain JSON, in an order of their own: which of two runs that
-    begin side by side is the first, is a matter of pace."""
-    found = [paths(without_allowed(run)) for run in json.loads(json.dumps(runs))]
-    return sorted(found, key=json.dumps)
+    """Logs as they are compared, as plain JSON."""
+    return [paths(without_allowed(run)) for run in json.loads(json.dumps(runs))]
 
 
 def test_ids_have_128_bits_and_pins_256() -> None:

@@ -86,6 +86,7 @@ OF_RUNS: dict[str, tuple[Call, tuple[Scope, ...]]] = {
     "Explanations.blame": (lambda v, run: v.explain.blame(run, "nothing at all"), ("explain",)),
     "Explanations.timeline": (lambda v, run: v.explain.timeline(run), ("explain",)),
     "Explanations.what_if": (lambda v, run: v.explain.what_if(run, 1, 1, 0.5), ("explain",)),
+    "Explanations.cost": (lambda v, run: v.explain.cost(run), ("explain",)),
     "Explanations.page": (lambda v, run: v.explain.page(run), ("explain",)),
 }
 
@@ -117,6 +118,7 @@ EXEMPT = {
     "BoardView.read_as": "it is tried below",
     "BoardView.value": "it reads JSON, and no board",
     "BoardView.opening_of": "it computes, from an artifact that was seen",
+    "LoomView.commits": "it says that something happened, and neither what nor whose",
     "BoardView.commits": "it says that something happened, and neither what nor whose",
     "BoardView.now": "it tells the time",
     "BoardView.publish": "it is tried below",

@@ -85,6 +85,7 @@ OF_RUNS: dict[str, Call] = {
     "Explanations.diff": lambda p, id: p.app.explain.diff(id, 1, 1, app_id=p.tenant),
     "Explanations.blame": lambda p, id: p.app.explain.blame(id, "nothing at all", app_id=p.tenant),
     "Explanations.what_if": lambda p, id: p.app.explain.what_if(id, 1, 1, 0.5, app_id=p.tenant),
+    "Explanations.cost": lambda p, id: p.app.explain.cost(id, app_id=p.tenant),
     "Explanations.page": lambda p, id: p.app.explain.page(id, app_id=p.tenant),
     "Explanations.timeline": lambda p, id: p.app.explain.timeline(id, app_id=p.tenant),
 }

@@ -447,6 +447,7 @@ async def explained(app: t.Loom, run: str) -> None:
     assert_type(await explain.blame(run, "no such text"), t.BlameExplained)
     with suppress(t.UsageError):
         assert_type(await explain.what_if(run, 1, 1, 0.5), t.WhatIf)
+    assert_type(await explain.cost(run), t.Cost | None)
     timeline = await explain.timeline(run)
     assert_type(timeline, t.Timeline)
     assert_type(await explain.page(run), str)

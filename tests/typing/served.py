@@ -12,6 +12,7 @@ async def show(app: t.Loom) -> None:
     waiting: list[t.WaitingQuestion] = await ann.questions()
     summaries: list[t.RunSummary] = await ann.runs(1, unfinished=True)
     assert not waiting and not summaries and ann.handle("none").id
+    assert ann.commits() is not None
     shop: t.BoardView = ann.board("shop")
     assert await shop.get("none") is None
     assert await shop.next_opening(shop.now()) is None and shop.commits() is not None
