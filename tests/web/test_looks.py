@@ -1,6 +1,8 @@
 """Every view in both themes and at the width of a phone: accessible, and as the docs show it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -88,6 +90,13 @@ def test_a_user_sees_chats_and_nothing_else(
             shown.open(f"/runs/{run}/{view}")
             expect(page.locator(".theirs")).to_be_visible()
             expect(page.locator(".strip, .waterfall, .values")).to_have_count(0)
+        program = [sys.executable, str(ROOT / "examples/research_library.py")]
+        subprocess.run(program, cwd=folder, env=served.environment, check=True, stdout=-3)
+        (made, *_) = json.loads(served.turnloom("runs", "--workflow", "research", "--json"))
+        shown.open(f"/runs/{made['run']}/chat")
+        column = page.get_by_role("complementary", name="Artifacts")
+        expect(column.locator("details").first).to_contain_text("Quote")
+        expect(column.get_by_role("link")).to_have_count(0)
         other = visit(served)
         page = other.open(f"/runs/{run}/context")
         page.get_by_label("Key").fill(tokens["developer"])

@@ -1,6 +1,7 @@
 /** The one place that calls `/api/v1`. */
 
 import type {
+  Artifact,
   BlameExplained,
   Cost,
   Delivered,
@@ -111,6 +112,8 @@ export const api = {
   cancel: (run: string, reason: string) => send<unknown>(`${at(run)}/cancel`, { reason }),
   resume: (run: string) => send<RunSummary>(`${at(run)}/resume`, undefined),
   retry: (run: string) => send<RunSummary>(`${at(run)}/retry`, {}),
+
+  artifacts: (run: string) => read<PageOf<Artifact>>('/board/artifacts', { run, limit: 100 }),
 
   me: () => read<Me>('/me'),
   feedback: (run: string) => read<{ items: Feedback[] }>(`${at(run)}/feedback`),

@@ -14,6 +14,7 @@ export type Withheld = Schemas['Withheld'];
 export type NextMove = Schemas['NextMove'];
 export type Exchange = Schemas['Exchange'];
 export type WakeReason = Schemas['WakeReason'];
+export type Artifact = Schemas['Artifact'];
 export type ArtifactName = Schemas['ArtifactName'];
 export type PartExplained = Schemas['PartExplained'];
 export type ShownFrame = Pick<

@@ -49,7 +49,7 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
         <Standing run={run} status={talk.status} summary={summary} mayExplain={mayExplain} />
         <div ref={end} />
       </div>
-      {mayExplain && <Artifacts run={run} />}
+      <Artifacts run={run} mayExplain={mayExplain} events={chat.count} />
     </div>
   );
 }

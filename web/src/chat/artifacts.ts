@@ -1,13 +1,13 @@
 /** The artifacts of a run, folded from its log. */
 
 import type { LogEvent } from '../api/events';
-import type { components } from '../api/schema';
+import type { Artifact } from '../api/explanations';
 import type { Fold } from '../api/log';
 
 export interface MadeArtifact {
   seq: number;
   turn: number;
-  artifact: components['schemas']['Artifact'];
+  artifact: Artifact;
   /** Whether others may take it; one that is not published is for its caller only. */
   isPublished: boolean;
 }
