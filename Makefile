@@ -126,8 +126,9 @@ clean:
 		echo "Turnloom needs Python 3.11 or newer, and '$(PYTHON)' is not." \
 			"Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@# As constraints, the pins also hold for packages that others require with extras.
 	@.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
-		--require-hashes -r requirements.lock
+		--require-hashes -r requirements.lock -c requirements.lock
 	@.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
 		--no-deps --no-build-isolation -e .
 	@touch $@
