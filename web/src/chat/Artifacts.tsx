@@ -17,7 +17,11 @@ interface ArtifactsProps {
 }
 
 export function Artifacts({ run, mayExplain, events }: ArtifactsProps) {
-  return mayExplain ? <RecordedArtifacts run={run} /> : <VisibleArtifacts run={run} events={events} />;
+  return mayExplain ? (
+    <RecordedArtifacts run={run} />
+  ) : (
+    <VisibleArtifacts run={run} events={events} />
+  );
 }
 
 /** All artifacts of the log, with the way to their explanations. */
