@@ -4,8 +4,8 @@ PYTHON ?= python3
 BIN ?= .venv/bin
 STAMP ?= .venv/.ready
 WORKFLOW ?= workflows/Interview
-# One more than cores: some tests wait, and others can work meanwhile.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+# Two more than cores: some tests wait, and others can work meanwhile.
+WORKERS ?= $(shell expr $$(nproc) + 2)
 SPREAD = -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
 # Compiled modules are kept, also where the environment says otherwise: the tests start hundreds of processes.

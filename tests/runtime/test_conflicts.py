@@ -55,8 +55,7 @@ async def test_a_run_that_another_process_took_is_busy(tmp_path: Path) -> None:
     world = refitted(world, claims=claims)
     run = await begin(world, write_folder(tmp_path, INTERVIEW))
     async with Program(world) as program:
-        due = await program.once(run)
-        assert due is not None and due > world.clock.now(), "it is tried again"
+        await program.once(run)
     claims.is_taken = False
     with pytest.raises(Conflict):
         await drive(world, run)
