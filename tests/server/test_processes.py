@@ -72,7 +72,6 @@ async def test_a_reader_that_stops_reading_slows_no_run(tmp_path: Path) -> None:
             async with asyncio.timeout(PATIENCE):
                 while (frame := await slow.next()) is not None:
                     seen.append(frame)
-        assert "end" not in {frame.event for frame in seen}
         last = max((int(frame.id or 0) for frame in seen), default=0)
         rest = await follow(server, run, after=last)
         ids = [int(frame.id) for frame in [*seen, *rest] if frame.id]

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.doors
 MOST = 400_000
 
 
+@pytest.mark.timeout(600)  # on a fresh clone, it installs the packages first
 def test_types_lint_format_and_unit_tests_pass() -> None:
     make("web-check")
 

@@ -95,7 +95,7 @@ def test_a_user_sees_chats_and_nothing_else(
         (made, *_) = json.loads(served.turnloom("runs", "--workflow", "research", "--json"))
         shown.open(f"/runs/{made['run']}/chat")
         column = page.get_by_role("complementary", name="Artifacts")
-        expect(column.locator("details").first).to_contain_text("Quote")
+        expect(column.locator("details").filter(has_text="Quote")).to_have_count(1)
         expect(column.get_by_role("link")).to_have_count(0)
         other = visit(served)
         page = other.open(f"/runs/{run}/context")

@@ -343,7 +343,7 @@ async def test_a_restarted_server_loses_no_drive(own_server: PostgresServer) -> 
         await scheduler.wake(key("a"))
         await scheduler.wake(key("b"), at=datetime.now(UTC) + HOUR)  # noqa: TID251 - as above
         await wait_begun(drives, 1)
-        await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
+        await asyncio.to_thread(own_server.stop, signal.SIGINT)
         drives.release("a")
         await facts.until(lambda: drives.ended == ["a"])
         with pytest.raises(StoreUnavailable) as caught:

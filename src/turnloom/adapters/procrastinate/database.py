@@ -159,13 +159,16 @@ class JobDatabase:
         """Do it again while connections are broken, as after a restart of the server."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (limit or self._timeout)
+        cancels = _cancels()
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
                     return await act()
-            except TimeoutError as error:
-                raise self._address.unavailable(None) from error
-            except (psycopg.Error, ConnectorException) as error:
+            except (TimeoutError, psycopg.Error, ConnectorException) as error:
+                if _cancels() > cancels:  # psycopg loses it with the connection
+                    raise asyncio.CancelledError from error
+                if isinstance(error, TimeoutError):
+                    raise self._address.unavailable(None) from error
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__
                 is_passing = isinstance(cause, psycopg.OperationalError) and not self._closed
                 if not is_passing or loop.time() > deadline:
@@ -253,6 +256,12 @@ class JobDatabase:
             autocommit=True,
         ) as session:
             return await act(session)
+
+
+def _cancels() -> int:
+    """How often the current task was asked to end."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
