@@ -1,8 +1,10 @@
 """A store in PostgreSQL whose server, network or neighbours behave badly."""
 
+import asyncio
 import logging
 import signal
 from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 
@@ -19,6 +21,7 @@ from tests.support.pooler import pooled
 from tests.support.servers import PASSWORD, PostgresServer, free_port
 from turnloom.adapters.postgres import PostgresStore
 from turnloom.adapters.postgres.connections import MAX_CONNECTIONS, Connections
+from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.schema import schema_of
 from turnloom.errors import LeaseLost, StoreUnavailable
 from turnloom.runtime.spec import Stop
@@ -30,6 +33,7 @@ pytestmark = pytest.mark.doors
 
 PATIENCE = 60.0
 STOP = Stop("ann", "enough")
+SLEEPING = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
 @asynccontextmanager
@@ -202,10 +206,29 @@ async def test_a_server_that_restarts(own_server: PostgresServer) -> None:
                     tasks.start_soon(follow)
                     for position, how in enumerate((signal.SIGINT, signal.SIGQUIT), 1):
                         await to_thread.run_sync(own_server.stop, how)
-                        tasks.start_soon(to_thread.run_sync, own_server.start)
-                        batch = events("a", 1, position)
-                        await store.log.append(key("a"), batch, position, fence)
+                        async with anyio.create_task_group() as meanwhile:
+                            meanwhile.start_soon(to_thread.run_sync, own_server.start)
+                            batch = events("a", 1, position)
+                            await store.log.append(key("a"), batch, position, fence)
     assert seen == [1, 2, 3]
+
+
+async def test_a_task_that_is_cancelled_as_the_server_stops_ends(
+    own_server: PostgresServer,
+) -> None:
+    """It does not begin anew, as others do."""
+    database = Database(own_server.url(), 20.0, schema_of("store"))
+    await database.rows("SELECT 1")
+    asking = asyncio.ensure_future(database.rows("SELECT pg_sleep(60)"))
+    async with await psycopg.AsyncConnection.connect(own_server.url()) as watch:
+        while not await (await watch.execute(SLEEPING)).fetchone():
+            await watch.commit()
+    with ThreadPoolExecutor() as thread:  # the loop waits, and the task learns of both at once
+        thread.submit(own_server.stop, signal.SIGQUIT).result()
+    asking.cancel()
+    await asyncio.wait({asking}, timeout=PATIENCE)
+    assert asking.cancelled()
+    await database.aclose()
 
 
 async def test_a_full_disk(postgres_url: str) -> None:

@@ -62,7 +62,7 @@ async def test_older_tables_are_refused_until_they_are_updated(postgres_url: str
     await scheduler.aclose()
     await run_sql(
         postgres_url,
-        "DROP FUNCTION turnloom_fetch, turnloom_relax, turnloom_limit",
+        "DROP FUNCTION turnloom_fetch, turnloom_relax, turnloom_limit, turnloom_set_limits",
         "CREATE FUNCTION turnloom_fetch(bigint, text[]) RETURNS void LANGUAGE sql AS ''",
         "ALTER TABLE turnloom_queue DROP COLUMN since, DROP COLUMN held",
         f"UPDATE turnloom_schema SET version = 1 WHERE part = '{OURS}'",

@@ -12,6 +12,7 @@ from psycopg.abc import QueryNoTemplate as Query
 from psycopg.pq import TransactionStatus
 
 from turnloom.adapters.postgres.faults import is_crowded
+from turnloom.kernel.cancels import heeding_cancels
 
 T = TypeVar("T")
 Session = AsyncConnection[tuple[Any, ...]]
@@ -153,8 +154,10 @@ class Connections:
         self, session: Session, work: Callable[[Session], Awaitable[T]], limit: float
     ) -> T:
         try:
-            async with time_limit(session, limit):
-                result = await work(session)
+            # psycopg loses a cancel if its connection breaks.
+            with heeding_cancels():
+                async with time_limit(session, limit):
+                    result = await work(session)
                 self._answered = get_running_loop().time()
                 return result
         finally:

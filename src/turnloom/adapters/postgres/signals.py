@@ -13,12 +13,12 @@ from hashlib import blake2b
 from typing import Any
 
 import anyio
-import psycopg
 
 from turnloom.adapters.postgres import store_queries as queries
 from turnloom.adapters.postgres.connections import connect
 from turnloom.adapters.postgres.database import Database
 from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.kernel.cancels import heeding_cancels
 from turnloom.log.spec import RunKey
 
 # Seconds between two notices of a process.
@@ -153,8 +153,9 @@ class PostgresSignals:
     async def _keep_listening(self) -> None:
         while True:
             try:
-                await self._hear()
-            except (psycopg.Error, OSError) as error:
+                with heeding_cancels():
+                    await self._hear()
+            except Exception as error:  # noqa: BLE001 - whatever it is, others wait for what it hears
                 _log.debug("listening ended, and begins again: %s", error)
             self._hears.clear()
             self._wake_all()
@@ -215,7 +216,7 @@ class PostgresSignals:
                 for run, last in await self._positions(runs):
                     if any(last > each.after for each in self._waiting.get(run, ())):
                         self._wake(run)
-            except (StoreUnavailable, UsageError):
+            except Exception:  # noqa: BLE001 - as above
                 self._wake_all()  # they read for themselves, and get the error
 
     async def _positions(self, runs: Sequence[RunKey]) -> list[tuple[RunKey, int]]:

@@ -1,16 +1,17 @@
 """The tables of Procrastinate and of the scheduler in one PostgreSQL database."""
 
 import asyncio
-import logging
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple, TypeVar
 
 import psycopg
 from procrastinate import PsycopgConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.manager import JobManager
+from procrastinate.manager import JobManager, get_channel_for_queues
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
+from psycopg.sql import SQL, Identifier
 from psycopg_pool import AsyncConnectionPool
 
 from turnloom.adapters.procrastinate.schema import (
@@ -24,6 +25,7 @@ from turnloom.adapters.procrastinate.schema import (
     versions_in,
 )
 from turnloom.errors import StoreUnavailable, UsageError
+from turnloom.kernel.cancels import heeding_cancels
 from turnloom.runtime.spec import Migration
 
 T = TypeVar("T")
@@ -31,11 +33,12 @@ T = TypeVar("T")
 # Connections of a process to the scheduler's tables, beside one that listens.
 MOST = 3
 
+# Seconds of silence after which a listener asks whether the server is still there.
+ALIVE = 10.0
+
 # Seconds until a statement that met a broken connection is tried again, and that a step of the
 # schema may take.
 PAUSE, MIGRATING = 0.05, 600.0
-
-_log = logging.getLogger("turnloom.procrastinate")
 
 
 class JobServer(NamedTuple):
@@ -128,25 +131,31 @@ class JobDatabase:
         """
         await self._patiently(lambda: self.manager.unregister_worker(worker))
 
-    async def listen(self, hear: Callable[[str, int], None]) -> None:
+    async def listen(self, begun: Callable[[], None], hear: Callable[[str, int], None]) -> None:
         """Call `hear` with the type and the job of every notification of Procrastinate, on a
-        connection of its own, until cancelled.
+        connection of its own, until cancelled. `begun` is called first: what was told before is
+        not heard.
 
         Raises:
             StoreUnavailable: the connection was lost.
         """
         await self._open()
-
-        async def on_notification(*, channel: str, notification: Any) -> None:
-            hear(notification["type"], notification["job_id"])
-
-        # Procrastinate connects on its own, to where this pool would.
-        direct = PsycopgConnector()
-        await direct.open_async(self._make_pool(self._listen_url))
         try:
-            await JobManager(direct).listen_for_jobs(on_notification=on_notification)
-        except (ConnectorException, psycopg.Error, OSError) as error:
-            raise self._address.unavailable(error.__cause__ or error) from error
+            with heeding_cancels():
+                await self._hear(begun, hear)
+        except (psycopg.Error, OSError) as error:
+            raise self._address.unavailable(error) from error
+
+    async def _hear(self, begun: Callable[[], None], hear: Callable[[str, int], None]) -> None:
+        async with await self._connect(self._listen_url) as session:
+            for channel in get_channel_for_queues():
+                await session.execute(SQL("LISTEN {}").format(Identifier(channel)))
+            begun()
+            while True:
+                async for notice in session.notifies(timeout=ALIVE):
+                    told = json.loads(notice.payload)
+                    hear(told["type"], told["job_id"])
+                await session.execute("SELECT 1")  # a peer that is gone says nothing
 
     async def aclose(self) -> None:
         """Close the connections, and refuse later calls. Idempotent."""
@@ -159,14 +168,13 @@ class JobDatabase:
         """Do it again while connections are broken, as after a restart of the server."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (limit or self._timeout)
-        cancels = _cancels()
         while True:
             try:
-                async with asyncio.timeout_at(deadline):
-                    return await act()
+                # psycopg loses a cancel if its connection breaks, and its pool if one comes free.
+                with heeding_cancels():
+                    async with asyncio.timeout_at(deadline):
+                        return await act()
             except (TimeoutError, psycopg.Error, ConnectorException) as error:
-                if _cancels() > cancels:  # psycopg loses it with the connection
-                    raise asyncio.CancelledError from error
                 if isinstance(error, TimeoutError):
                     raise self._address.unavailable(None) from error
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__
@@ -249,19 +257,16 @@ class JobDatabase:
 
     async def _in_session(self, act: Callable[[Session], Awaitable[T]]) -> T:
         """The result of a function that gets a connection of its own."""
-        async with await psycopg.AsyncConnection[dict[str, Any]].connect(
-            self._url,
+        async with await self._connect(self._url) as session:
+            return await act(session)
+
+    async def _connect(self, url: str) -> Session:
+        return await psycopg.AsyncConnection[dict[str, Any]].connect(
+            url,
             row_factory=dict_row,
             connect_timeout=max(1, round(self._timeout)),
             autocommit=True,
-        ) as session:
-            return await act(session)
-
-
-def _cancels() -> int:
-    """How often the current task was asked to end."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
+        )
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:

@@ -30,11 +30,7 @@ STATUS: LiteralString = """
         EXISTS (SELECT FROM turnloom_timers
             WHERE tenant = %(tenant)s AND run = %(run)s) AS timer"""
 
-LIMITS: LiteralString = """
-    WITH gone AS (DELETE FROM turnloom_limits WHERE tenant <> ALL (%(tenants)s::text[]))
-    INSERT INTO turnloom_limits
-    SELECT * FROM unnest(%(tenants)s::text[], %(most)s::integer[])
-    ON CONFLICT (tenant) DO UPDATE SET most = excluded.most"""
+LIMITS: LiteralString = "SELECT turnloom_set_limits(%(tenants)s::text[], %(most)s::integer[])"
 
 FETCH: LiteralString = "SELECT * FROM turnloom_fetch(%(worker)s, %(lacking)s, %(count)s)"
 FINISH: LiteralString = (

@@ -224,7 +224,7 @@ class JobWorker:
         """Look at the queue when a job is added, and interrupt drives that are cancelled."""
         while True:
             try:
-                await self._database.listen(self._hear)
+                await self._database.listen(self.ring, self._hear)
             except StoreUnavailable as error:
                 _log.warning("The queue is polled until the connection is back: %s", error)
             await asyncio.sleep(PAUSE)

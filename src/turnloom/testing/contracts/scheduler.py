@@ -143,6 +143,22 @@ class SchedulerContract:
             drives.release("big 2", "small")
             await until(scheduler, "big 2", "idle", "big")
 
+    async def test_a_limit_holds_for_what_was_woken_before(self) -> None:
+        """Nobody served then, so nobody knew of the limit."""
+        async with self.fresh() as scheduler:
+            for n in range(5):
+                await scheduler.wake(key(f"big {n}", "big"))
+            async with served(scheduler, limits={"big": 2}) as drives:
+                drives.hold(*(f"big {n}" for n in range(5)))
+                await wait_begun(drives, 2)
+                await anyio.sleep(0.05)
+                assert drives.begun == ["big 0", "big 1"]
+                assert (await scheduler.limited("big", ["big 1", "big 2"])).keys() == {"big 2"}
+                drives.release("big 0")
+                await facts.until(lambda: "big 2" in drives.begun)
+                drives.release(*(f"big {n}" for n in range(1, 5)))
+                await facts.until(lambda: len(drives.ended) == 5)
+
     async def test_a_limit_of_every_tenant_holds_for_those_that_are_not_named(self) -> None:
         """The limit `*` applies to all tenants without a limit."""
         limits = {EVERY_TENANT: 1, "big": 2}

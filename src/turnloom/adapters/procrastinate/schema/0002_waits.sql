@@ -151,3 +151,31 @@ BEGIN
     END LOOP;
 END;
 $$;
+
+-- Limit these tenants and no others. Runs that were admitted beyond a limit wait again, unless they
+-- are driven already. Nobody admits runs meanwhile.
+CREATE FUNCTION turnloom_set_limits(_tenants text[], _most integer[])
+    RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    _job bigint;
+BEGIN
+    LOCK TABLE turnloom_queue IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM turnloom_limits WHERE tenant <> ALL (_tenants);
+    INSERT INTO turnloom_limits SELECT * FROM unnest(_tenants, _most)
+        ON CONFLICT (tenant) DO UPDATE SET most = excluded.most;
+    FOR _job IN
+        SELECT id FROM procrastinate_jobs WHERE status = 'todo' AND id IN (
+            SELECT job FROM (
+                SELECT known.tenant, known.job, row_number() OVER (
+                    PARTITION BY known.tenant ORDER BY admitted.status <> 'doing', known.number
+                ) AS place
+                FROM turnloom_queue AS known
+                JOIN procrastinate_jobs AS admitted ON admitted.id = known.job
+            ) AS placed WHERE place > turnloom_limit(tenant)
+        ) FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM procrastinate_cancel_job_v1(_job, false, true);
+        UPDATE turnloom_queue SET job = NULL, tag = 0, since = DEFAULT WHERE job = _job;
+    END LOOP;
+END;
+$$;
