@@ -53,7 +53,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 # Width of the table on a terminal of unknown width.
-WIDTH = 110
+WIDTH = 132
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
