@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tests.support.served import Reply, site
 from turnloom import Flow
+from turnloom.server import Limits
 
 ANN, BOB, DEV = "acme:ann:user", "acme:bob:user", "acme:dev:developer"
 
@@ -48,6 +49,16 @@ async def test_a_start_is_made_once_per_key(tmp_path: Path) -> None:
         theirs = await bob.post("/runs", {"workflow": "Short"}, headers=key)
         assert theirs.json["run"] != first.json["run"]
         assert len((await at.client(DEV).get("/runs")).json["items"]) == 2
+
+
+async def test_a_repeated_start_does_not_count(tmp_path: Path) -> None:
+    async with site(tmp_path, keys=True, limits=Limits(starts_per_minute=2)) as at:
+        ann, body = at.client(ANN), {"workflow": "Short"}
+        keys = [{"Idempotency-Key": f"order {n}"} for n in (1, 1, 1, 2, 2, 1, 3)]
+        replies = [await ann.post("/runs", body, headers=key) for key in keys]
+        assert [each.status for each in replies] == [201] * 6 + [429]
+        assert len({each.json["run"] for each in replies[:-1]}) == 2
+        assert (await ann.post("/runs", {"workflow": "Chat"}, headers=keys[0])).status == 409
 
 
 async def test_a_key_of_another_start_is_refused(tmp_path: Path) -> None:

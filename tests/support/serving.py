@@ -106,7 +106,7 @@ class ServerProcess:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def start(self, *options: str) -> None:
+    async def start(self, *options: str, app: str = "served_app:declare") -> None:
         words = ["-m", "turnloom", "serve", "--port", str(self.port), *options]
         inherited = {name: value for name, value in os.environ.items() if name[:3] != "COV"}
         with (self.folder / "errors").open("a") as errors:
@@ -114,7 +114,7 @@ class ServerProcess:
                 sys.executable,
                 *words,
                 "--app",
-                "served_app:declare",
+                app,
                 cwd=self.folder,
                 env={**inherited, **self._environment, "PYTHONUNBUFFERED": "1"},
                 stdout=asyncio.subprocess.PIPE,

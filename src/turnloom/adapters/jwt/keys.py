@@ -15,11 +15,15 @@ from turnloom.adapters.jwt.fetching import Fetcher, FetchFailed
 from turnloom.errors import UsageError
 from turnloom.log.ports import Clock
 
-# Keys are fetched again after this time, and at most this often; while the provider cannot be
-# reached, the last ones hold this long.
+# Keys are fetched again after this time; while the provider cannot be reached, the last ones hold
+# this long.
 FRESH = timedelta(minutes=10)
-COOL_DOWN = timedelta(seconds=30)
 STALE = timedelta(hours=24)
+
+# So many fetches may follow each other, so that a new key is accepted at once; each comes back
+# after this time.
+BURST = 3
+COOL_DOWN = timedelta(seconds=30)
 
 MOST_KEYS = 100
 LEAST_RSA_BITS = 2048
@@ -33,8 +37,8 @@ _log = logging.getLogger("turnloom.access")
 class SigningKeys:
     """The keys that a provider publishes, fetched on first use and kept.
 
-    An unknown key id makes it fetch again, at most once in half a minute, however many tokens
-    come: a flood of invented ids costs the provider nothing.
+    An unknown key id makes it fetch again, at most `BURST` times and then once in half a minute,
+    however many tokens come: a flood of invented ids costs the provider nothing.
     """
 
     def __init__(self, settings: JwtSettings, fetcher: Fetcher, clock: Clock) -> None:
@@ -43,7 +47,9 @@ class SigningKeys:
         self._clock = clock
         self._keys: list[PyJWK] = []
         self._fetched: datetime | None = None
+        self._left = float(BURST)
         self._tried: datetime | None = None
+        self._fetches = 0
         self._fetching = asyncio.Lock()
 
     async def find(self, kid: str | None, algorithm: str) -> PyJWK | None:
@@ -64,12 +70,13 @@ class SigningKeys:
         return self._fetched is not None and self._clock.now() - self._fetched < age
 
     async def _refresh(self) -> None:
-        """Fetch the keys, unless that was tried a moment ago."""
+        """Fetch the keys, unless another call did so meanwhile, or it was tried too often."""
+        before = self._fetches
         async with self._fetching:
             now = self._clock.now()
-            if self._tried is not None and now - self._tried < COOL_DOWN:
+            if self._fetches != before or not self._may_fetch(now):
                 return
-            self._tried = now
+            self._fetches += 1
             try:
                 self._keys = _read_keys(await self._fetcher.fetch(await self._place()))
                 self._fetched = now
@@ -77,6 +84,17 @@ class SigningKeys:
                 _log.warning("The keys of the identity provider cannot be fetched: %s", error)
                 if not self._is_younger(STALE):
                     self._keys = []
+
+    def _may_fetch(self, now: datetime) -> bool:
+        """Count a fetch, if one is left."""
+        if self._tried is not None:
+            since = max(now - self._tried, timedelta(0))
+            self._left = min(BURST, self._left + since / COOL_DOWN)
+        self._tried = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
     async def _place(self) -> str:
         """Where the keys are: as the settings say, or else as the provider's discovery does."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnloom.app.choosing import RunChoice
 from turnloom.app.view import LoomView
-from turnloom.errors import UsageError
+from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.digests import digest
 from turnloom.kernel.values import canonical
 from turnloom.runtime.spec import RunSummary
@@ -95,8 +95,9 @@ async def start_run(
     ] = None,
 ) -> Response:
     """Start a run of a workflow, and drive it."""
-    state.starts.take(caller.key)
     id = None if idempotency_key is None else _derived(view, idempotency_key)
+    if id is None or not await _is_there(view, id):
+        state.starts.take(caller.key)
     workflows = state.loom.workflows
     flow = workflows.flow(body.workflow)
     if flow is not None:
@@ -252,6 +253,14 @@ def _derived(view: LoomView, key: str) -> str:
     """The id of the run that a caller starts under a key."""
     who = view.principal
     return digest(canonical(["start", who.app_id, who.user_id, key]))[:32]
+
+
+async def _is_there(view: LoomView, id: str) -> bool:
+    try:
+        await view.handle(id).summary()
+    except UnknownRun:
+        return False
+    return True
 
 
 def _folder(state: Served, name: str | None) -> str | None:
