@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from turnloom.app.arguments import as_path
-from turnloom.errors import PlanChanged, RunBusy, TurnloomError, UsageError
+from turnloom.errors import PlanChanged, RunBusy, StoreUnavailable, TurnloomError, UsageError
 from turnloom.kernel.arguments import as_count, as_seconds
 from turnloom.log.spec import LOCAL, RunKey
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnloom.app.workflows import Workflows
     from turnloom.jobs.ports import JobStore
     from turnloom.log.events import RunStarted
+    from turnloom.runtime.ports import Migrator
     from turnloom.runtime.runs import Runs
     from turnloom.wiring import Parts
 
@@ -28,6 +29,9 @@ PAGE = 200
 
 # Answers of checks that found nothing wrong.
 OK = "ok"
+
+# Seconds that the checks may take.
+HEALTH = 3.0
 
 
 class Serving:
@@ -124,19 +128,22 @@ class Serving:
                 before = ends[-1][1].run
 
     async def health(self) -> Mapping[str, str]:
-        """Whether the store can be read, and whether runs are driven here or can be handed to
-        workers, or what is wrong."""
+        """Whether the store can be read and has the schema of this release, and whether runs are
+        driven here or can be handed to workers, or what is wrong."""
         scheduler = OK if self._is_driving() else "stopped"
         try:
             parts = self._parts()
-            await parts.store.log.runs(LOCAL, 1)
-            if parts.runs.is_shared:
-                await parts.world.scheduler.status(RunKey(LOCAL, "health"))
-                scheduler = OK
-        except TurnloomError as error:
-            log.warning("the store is not ready: %s", error)
-            return {"store": error.code, "scheduler": scheduler}
-        return {"store": OK, "scheduler": scheduler}
+            async with asyncio.timeout(HEALTH):
+                await parts.store.log.runs(LOCAL, 1)
+                if parts.runs.is_shared:
+                    await parts.world.scheduler.status(RunKey(LOCAL, "health"))
+                    scheduler = OK
+                schema = await _schema(parts)
+        except (TurnloomError, TimeoutError) as error:
+            log.warning("the store is not ready: %s", error or "it does not answer in time")
+            code = error.code if isinstance(error, TurnloomError) else StoreUnavailable.code
+            return {"store": code, "scheduler": scheduler}
+        return {"store": OK, "schema": schema, "scheduler": scheduler}
 
     @property
     def has_audit(self) -> bool:
@@ -167,3 +174,18 @@ class Serving:
         except TimeoutError:
             return len(runs.drives)
         return 0
+
+
+async def _schema(parts: "Parts") -> str:
+    """Whether the tables of the store and of the scheduler are those of this release; another
+    process may have changed them since they were opened."""
+    kept = [parts.store, parts.world.scheduler] if parts.runs.is_shared else [parts.store]
+    for each in kept:
+        migrator: Migrator | None = getattr(each, "migrator", None)
+        try:
+            if migrator is not None and await migrator.pending():
+                return "of another release"
+        except StoreUnavailable as error:
+            log.warning("the store is not ready: %s", error)
+            return "of another release"
+    return OK
