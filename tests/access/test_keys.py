@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.tables import content_of
 from turnloom import Loom
 from turnloom.access.logic.tokens import NO_DIGEST, admits, digest_of
 from turnloom.access.service import Authenticator, KeyRing
@@ -24,11 +25,6 @@ ADMIN = Principal("acme", "root", "admin")
 
 def app_on(store: Any, clock: FakeClock) -> Loom:
     return Loom(store=store, clock=clock)
-
-
-def content(folder: Path) -> bytes:
-    """All that a folder has on disk."""
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 async def refused(app: Loom, header: str | None) -> str:
@@ -107,7 +103,7 @@ async def test_the_store_has_no_secret(tmp_path: Path) -> None:
         made = await app.keys.create("ann", name="laptop")
         assert (await app.auth.authenticate(f"Bearer {made.token}")).user_id == "ann"
         secret = made.token.rpartition("_")[2]
-    kept = content(tmp_path)
+    kept = content_of(tmp_path)
     assert b"laptop" in kept and secret.encode() not in kept
 
 

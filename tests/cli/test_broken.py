@@ -1,12 +1,11 @@
 """The command line with a run that cannot be read."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Call
 from tests.support.folders import write_folder
+from tests.support.tables import tables_of
 
 FILES = {
     "agents.yaml": "A: {engine: {type: functions, file: a.py, function: greet}}",
@@ -19,8 +18,8 @@ def test_a_broken_run_is_listed_and_the_others_are_used(turnloom: Call, tmp_path
     for _ in range(2):
         turnloom("run", "Tell", "--quiet", "--store", "runs.db")
     last, first = (each["run"] for each in json.loads(listed(turnloom)))
-    with closing(sqlite3.connect(tmp_path / "runs.db")) as file, file:
-        file.execute("UPDATE batches SET data = X'00' WHERE pos < (2 << 32)")
+    with tables_of(tmp_path / "runs.db") as tables:
+        tables.rewrite(first, lambda _: b"\0")
     states = {each["run"]: each["status"] for each in json.loads(listed(turnloom))}
     assert states == {last: "finished", first: "broken"}
     shown = turnloom("runs", "--store", "runs.db").out

@@ -1,7 +1,6 @@
 """Answers to runs that cannot go on where they are given: kept, and every command says so."""
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.cli.asking import VERDICT, asking
 from tests.cli.conftest import Call
 from tests.support.folders import write_folder
+from tests.support.tables import content_of, tables_of
 
 KEY = "hunter2-hunter3"
 VARIABLES = """
@@ -51,10 +51,7 @@ def test_what_is_typed_leaves_the_inbox_with_its_event(turnloom: Call, tmp_path:
     store = tmp_path / ".turnloom" / "turnloom.db"
     turnloom("run", write_folder(tmp_path, files, "Asks"), MY_KEY=KEY)
     turnloom("answer", "last", KEY, MY_KEY=KEY)
-    assert KEY.encode() not in b"".join(
-        each.read_bytes() for each in store.parent.glob("*.db*") if each.is_file()
-    )
+    assert (kept := content_of(store.parent)) and KEY.encode() not in kept
     assert "Thank you." in turnloom("resume", "last", MY_KEY=KEY).out
-    with sqlite3.connect(store) as connection:
-        assert connection.execute("SELECT * FROM inbox").fetchall() == []
-    connection.close()
+    with tables_of(store) as tables:
+        assert tables.counts()["inbox"] == 0

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import signal
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Call, Sit
+from tests.support.tables import tables_of
 from turnloom import Loom
 
 FLOW = """\
@@ -69,8 +68,8 @@ def lines(file: Path) -> list[str]:
 
 def count(folder: Path) -> int:
     """How many events are in the store."""
-    with closing(sqlite3.connect(folder / ".turnloom" / "turnloom.db")) as store:
-        return store.execute("SELECT count(*) FROM log").fetchone()[0]
+    with tables_of(folder / ".turnloom" / "turnloom.db") as tables:
+        return tables.execute("SELECT count(*) FROM {}log")[0][0]
 
 
 async def late(folder: Path) -> None:

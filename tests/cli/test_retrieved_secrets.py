@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import Call
 from tests.support.folders import write_folder
+from tests.support.tables import content_of
 from tests.support.warm import Done
 
 SECRET = 'hunter2-"ü"\\hunter3'
@@ -67,9 +68,7 @@ def played(turnloom: Call, tmp_path: Path) -> Iterator[tuple[Call, Done]]:
 
 def kept(folder: Path) -> str:
     """All that the files of runs hold."""
-    files = [each for each in (folder / ".turnloom").rglob("*") if "vectors" not in each.name]
-    assert files
-    return "".join(each.read_bytes().decode("utf-8", "replace") for each in files if each.is_file())
+    return content_of(folder / ".turnloom", without="*vectors*").decode("utf-8", "replace")
 
 
 def test_it_is_in_the_prompt_and_nowhere_else(played: tuple[Call, Done], tmp_path: Path) -> None:

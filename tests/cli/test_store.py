@@ -1,11 +1,10 @@
 """`turnloom store verify`."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Call
+from tests.support.tables import tables_of
 
 
 def test_what_is_damaged_is_listed_by_run(turnloom: Call, chat: str, tmp_path: Path) -> None:
@@ -13,8 +12,8 @@ def test_what_is_damaged_is_listed_by_run(turnloom: Call, chat: str, tmp_path: P
         turnloom("run", chat)
     assert "Runs: 2," in turnloom("store", "verify").out
     ran = [each["run"] for each in json.loads(turnloom("runs", "--json").out)]
-    with closing(sqlite3.connect(tmp_path / ".turnloom" / "turnloom.db")) as file, file:
-        file.execute("DELETE FROM batches WHERE pos = (SELECT pos FROM batches LIMIT 1 OFFSET 1)")
+    with tables_of(tmp_path / ".turnloom" / "turnloom.db") as tables:
+        tables.lose(ran[1], 1)
     done = turnloom("store", "verify", code=1)
     assert ran[1] in done.out and ran[0] not in done.out
     told = json.loads(turnloom("store", "verify", ran[1], "--json", code=1).out)

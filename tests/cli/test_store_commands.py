@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Call
+from tests.support.tables import tables_of
 
 OLDER = """
     DROP TABLE api_keys; DROP TABLE audit; DROP TABLE feedback; DROP TABLE firings;
@@ -52,12 +53,8 @@ def test_runs_are_copied_and_verified(turnloom: Call, chat: str, tmp_path: Path)
     assert "Copied: 2, continued: 0, there before: 1, refused: 0." in turnloom(*copy).out
     verified = json.loads(turnloom("store", "verify", "--store", "other.db", "--json").out)
     assert (verified["runs"], verified["damaged"]) == (3, [])
-    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
-        other.execute(
-            "UPDATE batches SET data = replace(CAST(data AS TEXT), 'started', 'begun__') WHERE "
-            "pos = (SELECT (n << 32) + 1 FROM runs WHERE id = ?)",
-            (last,),
-        )
+    with tables_of(tmp_path / "other.db") as tables:
+        tables.rewrite(last, lambda data: data.replace(b"started", b"begun__"))
     assert turnloom("store", "verify", "--store", "other.db", code=1).out
     refused = json.loads(turnloom(*copy, "--json", code=1).out)
     assert (refused["same"], [each["run"] for each in refused["refused"]]) == (2, [last])
@@ -96,8 +93,8 @@ def test_runs_whose_time_is_over(turnloom: Call, chat: str, tmp_path: Path) -> N
     turnloom(*prune, code=2)
     (tmp_path / "turnloom.toml").write_text('retention = "1h"\n')
     assert "Runs: 0," in turnloom(*prune).out
-    with closing(sqlite3.connect(tmp_path / ".turnloom" / "turnloom.db")) as file, file:
-        file.execute("UPDATE runs SET ended = ended - 7200 * 1000000")
+    with tables_of(tmp_path / ".turnloom" / "turnloom.db") as tables:
+        tables.execute("UPDATE {}runs SET ended = ended - 7200000000")
     assert "Runs: 1," in turnloom(*prune).out
     for wrong in (
         (*prune, "--dry-run"),

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from tests.support import stage
 from tests.support.folders import write_folder
 from tests.support.logged import logged
+from tests.support.tables import content_of
 from turnloom import (
     AgentStep,
     Answer,
@@ -320,13 +321,7 @@ async def test_what_conversations_say_of_secrets_is_masked(
     witness.check(forged=False)
 
 
-def written(where: Path) -> str:
-    """All that files hold."""
-    files = [path for path in where.rglob("*") if path.is_file()]
-    return "".join(path.read_bytes().decode("utf-8", "replace") for path in files)
-
-
-async def test_nothing_is_left_in_the_files_of_a_store(
+async def test_nothing_is_left_in_a_store(
     folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     text = " ".join((*MARKS, *said(VAULT), *said(KEY)))
@@ -335,7 +330,8 @@ async def test_nothing_is_left_in_the_files_of_a_store(
     witness = Witness(text, reply="".join(MARKS))
     await converse(folder, witness, str(tmp_path / "runs.db"), streams=False)
     witness.check(forged=False)
-    assert (kept := written(tmp_path)) and not leaks(kept)
+    kept = content_of(tmp_path).decode("utf-8", "replace")
+    assert kept and not leaks(kept)
 
 
 # A board: artifacts with their tags, providers, sources, passages, and what agents make of them.

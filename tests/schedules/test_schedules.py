@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-import sqlite3
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from tests.docs.markdown import ROOT
 from tests.schedules.flows import Report, report
+from tests.support.tables import tables_of
 from turnloom import Flow, Loom
 from turnloom.errors import DefinitionError, UnknownRun, UsageError
 from turnloom.testing import FakeClock
@@ -183,18 +183,14 @@ async def test_a_run_left_behind_is_continued(here: Path) -> None:
         await app.schedules.fire_due()
         clock.time = datetime(2026, 1, 6, 6, tzinfo=UTC)
         (fired,) = await app.schedules.fire_due()
-    forget_firings(here / "a.db")
+    with tables_of(here / "a.db") as tables:
+        tables.execute("UPDATE {}firings SET at = at - 86400000000, run = ''")
     clock.advance(timedelta(seconds=40))
     async with Loom(store=here / "a.db", clock=clock) as app:
         (again,) = await app.schedules.fire_due()
         assert again.run == fired.run
         assert (await pages(app, fired.run)).pages == 1
         assert len(await app.runs()) == 1
-
-
-def forget_firings(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("UPDATE firings SET at = at - 86400000000, run = ''")
 
 
 async def test_serving(here: Path) -> None:

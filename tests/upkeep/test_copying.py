@@ -1,18 +1,18 @@
 """Runs that are copied from one store to another."""
 
 import asyncio
-import sqlite3
 import sys
 from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.support.tables import tables_of
 from tests.support.world import Refitted
 from tests.upkeep.scenes import Order, approving, fill, shop
 from turnloom import Loom, StoreUnavailable, UnknownRun, UsageError
@@ -135,12 +135,8 @@ async def test_a_damaged_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     async with Loom(store=path) as app:
         ids = await fill(app)
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute(
-            "UPDATE batches SET data = replace(CAST(data AS TEXT), 'ann', 'eve') WHERE pos = "
-            "(SELECT (n << 32) + 1 FROM runs WHERE id = ?)",
-            (ids["done"],),
-        )
+    with tables_of(path) as tables:
+        tables.rewrite(ids["done"], lambda data: data.replace(b"ann", b"eve"))
     async with Loom(store=path) as app, Loom(store="memory") as other:
         assert await copied(app, other) == {"refused": 2, "copied": 3}
 

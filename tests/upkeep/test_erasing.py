@@ -1,13 +1,12 @@
 """Everything of one person is removed, and that it was done is on record."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.tables import tables_of
 from tests.support.world import Refitted
 from tests.upkeep.scenes import Order, approving, cached, fill
 from turnloom import Loom, NotAuthenticated, UsageError
@@ -123,13 +122,8 @@ async def test_a_run_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ids = await fill(app)
         await app.handle(ids["parked"]).cancel()
         await app.handle(ids["parked"]).finished()
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute(
-            "UPDATE batches SET data = x'7b' WHERE pos > "
-            "(SELECT n << 32 FROM runs WHERE id = ?) AND pos < "
-            "(SELECT (n + 1) << 32 FROM runs WHERE id = ?)",
-            (ids["parked"], ids["parked"]),
-        )
+    with tables_of(path) as tables:
+        tables.rewrite(ids["parked"], lambda _: b"{")
     async with Loom(store=path) as app:
         kept = (await app.upkeep.erase("ann")).kept
         assert [*kept] == [ids["parked"]]

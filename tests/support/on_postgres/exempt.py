@@ -5,22 +5,12 @@ _FLOOD = "it sends the largest number of messages that may wait, one by one"
 _ORDER = "it shows what a store in memory orders: turns of two agents, or runs, that begin at once"
 
 EXEMPT: dict[str, str] = {
-    "tests/access/test_audit.py::test_a_file_refuses_changes": _FILES,
-    "tests/access/test_keys.py::test_the_store_has_no_secret": _FILES,
     "tests/adapters": "each adapter has its own tests",
     "tests/backtest/test_boards.py::test_what_is_certain_of_a_board_is_true": _ORDER,
-    "tests/cli/test_broken.py::test_a_broken_run_is_listed_and_the_others_are_used": _FILES,
-    "tests/cli/test_kept_answers.py::test_what_is_typed_leaves_the_inbox_with_its_event": _FILES,
-    "tests/cli/test_leases.py::test_a_question_is_answered_while_its_process_is_stopped": _FILES,
-    "tests/cli/test_leases.py::test_a_run_is_cancelled_while_its_process_is_stopped": _FILES,
-    "tests/cli/test_prune.py::test_nothing_of_a_run_is_left_and_the_file_shrinks": _FILES,
+    "tests/cli/test_prune.py::test_a_file_shrinks": _FILES,
     "tests/cli/test_recovery.py::"
     "test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards": "it limits the size of a file",
-    "tests/cli/test_retrieved_secrets.py::test_it_is_in_the_prompt_and_nowhere_else": _FILES,
-    "tests/cli/test_store.py::test_what_is_damaged_is_listed_by_run": _FILES,
     "tests/cli/test_store_commands.py::test_an_older_file_is_refused_until_it_is_migrated": _FILES,
-    "tests/cli/test_store_commands.py::test_runs_are_copied_and_verified": _FILES,
-    "tests/cli/test_store_commands.py::test_runs_whose_time_is_over": _FILES,
     "tests/cli/test_use.py::test_a_call_imports_only_what_it_needs": "the stand-in imports more",
     "tests/cli/test_use.py::test_tracebacks_come_with_debug_only": _FILES,
     "tests/forks/test_killed_forks.py": "it counts how often a SQLite file is written",
@@ -30,9 +20,5 @@ EXEMPT: dict[str, str] = {
     "tests/reaction/test_trouble.py::test_trouble_with_the_store_reaches_whoever_waits": _FILES,
     "tests/runtime/test_limits.py::test_mail_in_a_file": _FLOOD,
     "tests/runtime/test_limits.py::test_mail_in_memory": _FLOOD,
-    "tests/runtime/test_secret_canary.py::test_nothing_is_left_in_the_files_of_a_store": _FILES,
-    "tests/schedules/test_schedules.py::test_a_run_left_behind_is_continued": _FILES,
     "tests/tenants/test_canaries.py::test_memory": "it has an example of its own for each store",
-    "tests/upkeep/test_copying.py::test_a_damaged_run_is_refused": _FILES,
-    "tests/upkeep/test_erasing.py::test_a_run_that_cannot_be_read_is_named": _FILES,
 }
