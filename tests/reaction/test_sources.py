@@ -498,8 +498,7 @@ async def test_each_agent_finds_what_it_may_see(app: Loom, board: Board) -> None
         agent.with_sources(from_retrieval(Manual, "tea", min_relevance=0.1))
         if name == "three":
             agent.labels("hr")
-    await board.publish(Order(), correlation_id="all")
-    await board.publish(Order(item="jar"), correlation_id="all")
+    await board.publish_many([Order(), Order(item="jar")], correlation_id="all")
     await idle(board)
     found = {
         name: {each["content"] for task in clerk.tasks for each in task.context.items}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from tests.support.world import Refitted
 from turnloom import Flow, Loom, RunBusy
 from turnloom.adapters.memory import MemoryStore
 from turnloom.adapters.sqlite import SqliteStore
@@ -83,8 +84,9 @@ class BusyAtFirst:
 
 async def test_a_held_run_is_tried_again_while_the_clock_of_the_app_stands() -> None:
     store = MemoryStore(codec())
-    busy = vars(store)["claims"] = BusyAtFirst(store.claims)
-    async with asyncio.timeout(60), Loom(store=store, clock=FakeClock()) as app:
+    busy = BusyAtFirst(store.claims)
+    held = Refitted(store, claims=busy)
+    async with asyncio.timeout(60), Loom(store=held, clock=FakeClock()) as app:
         outcome = await app.run(Flow("pays", Order).start_with(pay))
     assert outcome.state == Order(paid=True)
     assert [run.id for run in busy.refused] == [outcome.run_id]

@@ -61,13 +61,20 @@ class MortalLog:
         self, run: RunKey, events: Sequence[Event], expected: int, fence: int | None = None
     ) -> Sequence[Event]:
         await self._check(events, before=True)
-        stored = await self._log.append(run, events, expected, fence)
+        try:
+            stored = await self._log.append(run, events, expected, fence)
+        except asyncio.CancelledError:  # they may be stored nevertheless
+            self._note(events, before=False)
+            raise
         await self._check(events, before=False)
         return stored
 
-    async def _check(self, events: Sequence[Event], *, before: bool) -> None:
+    def _note(self, events: Sequence[Event], *, before: bool) -> None:
         if self._kill is not None and self._kill.meets(events, before=before):
             self.died.set()
+
+    async def _check(self, events: Sequence[Event], *, before: bool) -> None:
+        self._note(events, before=before)
         if self.died.is_set():
             await self.buried.wait()
             raise Killed

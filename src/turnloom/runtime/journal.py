@@ -191,8 +191,9 @@ class Journal:
         self._rewritten: set[str] = set()
         # Called when a question of the run is closed.
         self.on_closed: list[Callable[[], None]] = []
-        self._is_published = False
-        self._has_results = False
+        # Positions of the last artifact, which readers of the board must find, and of the last
+        # result of a call, which is stored before the next model call.
+        self._published = self._result = 0
         self._last: Event | None = None
         self._cause: int | None = state.position or None
 
@@ -297,8 +298,8 @@ class Journal:
         if intent is not None:
             self._begin(key, intent)
         is_model = isinstance(intent, ModelCalled)
-        waits = intent is None or (self.per_turn and is_model and not self._has_results)
-        if self._is_published or not waits:
+        waits = intent is None or (self.per_turn and is_model and self._result <= self._stored)
+        if self._published > self._stored or not waits:
             await self.commit()
         self._check_held()
         facts = await self.world.perform(key, effect, key)
@@ -346,8 +347,9 @@ class Journal:
 
     def complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
         """Record the outcome of an effect. It is stored before the next model call."""
-        self._has_results = True
-        return self._complete(key, facts, derives=derives)
+        done = self._complete(key, facts, derives=derives)
+        self._result = self.state.position
+        return done
 
     def _complete(self, key: str, facts: Iterable[Fact], *, derives: bool = True) -> list[Fact]:
         return [
@@ -403,7 +405,6 @@ class Journal:
         if self._batch:
             self._unsure, self._batch = self._batch, []
             self.time.pass_on()
-            self._is_published = self._has_results = False
             await self._append(self._unsure)
 
     async def _append(self, batch: list[Event]) -> None:
@@ -474,7 +475,7 @@ class Journal:
         event = self._accept(event, id)
         evolve(self.workflow, state, event)
         if kind is ArtifactPublished:
-            self._is_published = True
+            self._published = event.seq
         elif kind is ContextChanged:
             self._heed(cast(ContextChanged, fact))
         elif self.on_closed and isinstance(fact, QuestionAnswered | QuestionExpiredFact):

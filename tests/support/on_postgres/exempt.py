@@ -7,6 +7,10 @@ _ORDER = "it shows what a store in memory orders: turns of two agents, or runs, 
 EXEMPT: dict[str, str] = {
     "tests/adapters": "each adapter has its own tests",
     "tests/backtest/test_boards.py::test_what_is_certain_of_a_board_is_true": _ORDER,
+    "tests/board/test_handle.py::test_a_handle_that_nobody_holds_is_forgotten": (
+        "the stand-ins are held until the end of a test"
+    ),
+    "tests/board/test_indexing.py::test_sqlite_searches_by_the_key_of_the_terms": _FILES,
     "tests/cli/test_prune.py::test_a_file_shrinks": _FILES,
     "tests/cli/test_recovery.py::"
     "test_a_full_disk_is_a_sentence_and_the_run_goes_on_afterwards": "it limits the size of a file",
