@@ -59,23 +59,54 @@ async def test_many_streams_at_once(tmp_path: Path) -> None:
         assert await server.stop() == 0
 
 
+def sent_ahead() -> int:
+    """The most bytes that the system takes from a server before its client reads them."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/tcp_wmem").read_text().split()[2])
+    except OSError:
+        return 2**22
+
+
+SIZE = 200_000
+
+
 async def test_a_reader_that_stops_reading_slows_no_run(tmp_path: Path) -> None:
-    limited(tmp_path, slow_seconds=0.2, stalled_seconds=0.5)
-    async with server_process(tmp_path, TURNS="60", SIZE="200000") as server:
+    """Its run is more than fits between the two, so that the server waits for it, and cuts it off
+    before it reads again."""
+    limited(tmp_path, slow_seconds=0.2, stalled_seconds=0.5, streams=2)
+    turns = str(max(60, 4 * sent_ahead() // SIZE))
+    async with server_process(tmp_path, TURNS=turns, SIZE=str(SIZE)) as server:
         await server.start()
-        run = await start(server, "Count")
-        async with connected(server, limit=2**16) as slow:
+        run, other = await start(server, "Count"), await start(server, "Chat")
+        async with connected(server, limit=2**16, room=2**16) as slow:
             await slow.ask("GET", f"/runs/{run}/events", headers=STREAM)
             frames = await follow(server, run)
             assert frames[-1].event == "end"
+            async with connected(server) as open_stream:
+                await open_stream.ask("GET", f"/runs/{other}/events", headers=STREAM)
+                assert open_stream.status == 200
+                await until_cut_off(server, other)
             seen = []
             async with asyncio.timeout(PATIENCE):
                 while (frame := await slow.next()) is not None:
                     seen.append(frame)
+        total = [int(frame.id) for frame in frames if frame.id]
         last = max((int(frame.id or 0) for frame in seen), default=0)
+        assert last < total[-1] and "end" not in {frame.event for frame in seen}
         rest = await follow(server, run, after=last)
-        ids = [int(frame.id) for frame in [*seen, *rest] if frame.id]
-        assert ids == [int(frame.id) for frame in frames if frame.id]
+        assert [int(frame.id) for frame in [*seen, *rest] if frame.id] == total
+
+
+async def until_cut_off(server: ServerProcess, run: str) -> None:
+    """Wait until another stream may be open beside one that is."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            async with connected(server) as connection:
+                await connection.ask("GET", f"/runs/{run}/events", headers=STREAM)
+                if connection.status == 200:
+                    return
+            assert connection.status == 429
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.timeout(600)

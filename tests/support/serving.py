@@ -5,9 +5,10 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -227,13 +228,21 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(server: ServerProcess, limit: int = 2**24) -> AsyncGenerator[Connection]:
-    """A connection that is closed in the end, and reads `limit` bytes ahead."""
-    connection = Connection(*await asyncio.open_connection("127.0.0.1", server.port, limit=limit))
-    try:
-        yield connection
-    finally:
-        connection.close()
+async def connected(
+    server: ServerProcess, limit: int = 2**24, room: int | None = None
+) -> AsyncGenerator[Connection]:
+    """A connection that is closed in the end, and reads `limit` bytes ahead. The system keeps
+    `room` bytes that were not read yet, or as many as it likes."""
+    with closing(socket.socket()) as peer:
+        if room is not None:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        peer.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(peer, ("127.0.0.1", server.port))
+        connection = Connection(*await asyncio.open_connection(sock=peer, limit=limit))
+        try:
+            yield connection
+        finally:
+            connection.close()
 
 
 async def call(
