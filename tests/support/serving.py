@@ -186,10 +186,18 @@ class Connection:
         self._left = b""
 
     async def ask(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        root: str = "",
     ) -> None:
+        """Send a request to the API, which is mounted at `root`, and read the head of its
+        response."""
         data = b"" if body is None else json.dumps(body).encode()
-        lines = [f"{method} /api/v1{path} HTTP/1.1", "Host: 127.0.0.1"]
+        lines = [f"{method} {root}/api/v1{path} HTTP/1.1", "Host: 127.0.0.1"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]

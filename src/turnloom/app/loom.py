@@ -385,12 +385,16 @@ class Loom:
         Raises:
             Exception: whatever driving failed with.
         """
-        self._closed = True
         try:
-            await self._stop()
+            for act in self.serving.closing:
+                await act()
         finally:
-            if self._parts is not None:
-                await self._parts.aclose()
+            self._closed = True
+            try:
+                await self._stop()
+            finally:
+                if self._parts is not None:
+                    await self._parts.aclose()
 
     async def _stop(self) -> None:
         if self._serving is None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from turnloom.app.arguments import as_path
@@ -35,7 +35,11 @@ HEALTH = 3.0
 
 
 class Serving:
-    """An app as a long-lived process serves it. It picks up runs that others left."""
+    """An app as a long-lived process serves it. It picks up runs that others left.
+
+    Attributes:
+        closing: What is called, in order, before the app closes.
+    """
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Serving:
         self._workflows = workflows
         self._boards = boards
         self._is_driving = is_driving
+        self.closing: list[Callable[[], Awaitable[None]]] = []
 
     async def work(
         self,

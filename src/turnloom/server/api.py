@@ -63,15 +63,14 @@ def asgi(
     Callers have API keys, or tokens of the identity provider that `turnloom.toml` names; or
     `authenticate` finds out who they are. While there are none of these, it answers this machine
     only, as developer `local`. `hosts` are the names that it has on the network, and `origins` the
-    web pages of others that may use it. You close the Loom.
+    web pages of others that may use it. You close the Loom, which ends streams and jobs.
     """
     served = Served(app, limits or Limits())
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
         yield
-        served.streams.stop()
-        await served.jobs.stop()
+        await served.stop()
 
     api = FastAPI(
         title="Turnloom",

@@ -35,6 +35,12 @@ class Served:
         self.jobs = Jobs(self.loom)
         self.starts = RateLimit(self.limits.starts_per_minute, "starts")
         self.open_streams = OpenStreams(self.limits.streams)
+        self.loom.serving.closing.append(self.stop)
+
+    async def stop(self) -> None:
+        """End the streams, and interrupt the jobs."""
+        self.streams.stop()
+        await self.jobs.stop()
 
     def view(self, identity: Identity) -> LoomView:
         """The app as the one who asks sees it; the first time, log if no audit trail is kept."""

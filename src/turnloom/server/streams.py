@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, aclosing, suppress
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import anyio
@@ -16,6 +15,7 @@ from turnloom.errors import TurnloomError
 from turnloom.runtime.spec import Delta
 from turnloom.server.limits import Limits
 from turnloom.server.problems import Problem, problem_of
+from turnloom.server.signals import StopSignals
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -195,26 +195,33 @@ class TextDeltas:
         )
 
 
-@dataclass(slots=True)
 class Streams:
-    """The open streams of a server."""
+    """The open streams of a server. A signal that stops the process cuts them off."""
 
-    _open: "set[EventStream]" = field(default_factory=lambda: set["EventStream"]())
-    _is_stopping: bool = False
+    def __init__(self) -> None:
+        self._open: set[EventStream] = set()
+        self._is_stopping = False
+        self._signals = StopSignals(self._cut)
 
     def add(self, stream: "EventStream") -> None:
         """Note that a stream opens."""
         self._open.add(stream)
+        self._signals.listen()
         if self._is_stopping:
             stream.cut("stopping")
 
     def remove(self, stream: "EventStream") -> None:
         """Note that a stream ended."""
         self._open.discard(stream)
+        if not self._open:
+            self._signals.rest()
 
     def stop(self) -> None:
         """End all streams: the server stops. Their clients come back to the next one."""
         self._is_stopping = True
+        self._cut()
+
+    def _cut(self) -> None:
         for each in self._open:
             each.cut("stopping")
 
