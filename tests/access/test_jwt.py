@@ -249,9 +249,21 @@ async def test_discovery_leads_nowhere_else(document: Any) -> None:
         assert idp.requests == ["/.well-known/openid-configuration"]
 
 
+async def test_discovery_leads_to_no_other_host() -> None:
+    clock = FakeClock()
+    async with provider() as idp, provider() as other:
+        for each in (idp, other):
+            each.add("one")
+        idp.documents["/.well-known/openid-configuration"]["jwks_uri"] = f"{other.issuer}/keys"
+        assert await verifier(idp.issuer, clock).verify(idp.token(clock.now())) is None
+        assert other.requests == []
+        declared = verifier(idp.issuer, clock, jwks=f"{other.issuer}/keys")
+        assert await declared.verify(idp.token(clock.now())) == ANN
+
+
 async def test_documents_are_small_and_in_time() -> None:
     async with provider() as idp:
-        fetcher, big = Fetcher(allow_private=False), b"x" * (fetching.MOST + 1)
+        fetcher, big = Fetcher(allow_private=False), b'{"keys": []%s}' % (b" " * fetching.MOST)
         idp.raw = {
             "/big": b"HTTP/1.1 200 OK\r\n\r\n" + big,
             "/move": b"HTTP/1.1 302 Found\r\nLocation: /keys\r\n\r\n",

@@ -114,6 +114,17 @@ async def test_a_refusal(reply: Reply) -> None:
     assert len(str(error)) < 300
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_leads_to_no_other_host(status: int) -> None:
+    """A server of tools cannot have us ask another address, nor send our headers there."""
+    other = Stub(fine)
+    async with listening(other) as port:
+        there = Reply(b"", status, headers=f"Location: http://127.0.0.1:{port}/mcp\r\n")
+        async with stubbed(lambda _: there) as (server, stub):
+            await refusal(server, "say")
+        assert "tools/call" in stub.seen and other.seen == []
+
+
 async def test_a_call_that_is_refused() -> None:
     replies = [Reply(b"Oh.", 503, "text/plain")]
     problem = {"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "No such tool."}}
