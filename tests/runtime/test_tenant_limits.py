@@ -32,6 +32,12 @@ async def test_a_wait_for_the_limit_is_shown_and_on_record(folder: str) -> None:
         assert (listed[first.id].status, listed[second.id].status) == ("unfinished", "limited")
         assert tenant_limit(1) in listed[second.id].reason
         assert (await second.summary()).status == "limited"
+        assert [each.run for each in await app.runs(status="limited")] == [second.id]
+        assert [each.run for each in await app.runs(status="unfinished")] == [first.id]
+        assert [each.run for each in await app.runs(1, status=("limited", "unfinished"))] == [
+            second.id
+        ]
+        assert await app.runs(status=("stranded", "finished")) == []
         load.release.set()
         for run in (first, second):
             assert (await run.finished()).kind == "run.finished"

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.support.sites import Site
 from tests.web.conftest import Told, Visitor
@@ -39,6 +39,20 @@ def test_keys_go_from_turn_to_turn_and_from_piece_to_piece(visit: Visitor, told:
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_card_keeps_the_focus_while_another_turn_is_read(visit: Visitor, told: Told) -> None:
+    page = visit().open(f"/runs/{told.interview}/context?turn=5&piece=agents.PlanArchitect")
+    expect(page.locator(".piece.on")).to_contain_text("at most three steps")
+    held: list[Route] = []
+    page.route("**/turns/4", lambda route: held.append(route))
+    with page.expect_request("**/turns/4"):
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator("#card")).to_be_focused()
+    held[0].continue_()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("InterviewAgent, turn 4")
+    expect(page.locator("#card")).to_be_focused()
 
 
 def test_a_card_joins_origin_cause_and_cost(visit: Visitor, told: Told) -> None:

@@ -174,6 +174,8 @@ async def test_a_stranded_run_is_cancelled_without_its_code(postgres_url: str) -
         async with asyncio.timeout(60):
             while (await run.summary()).status != "stranded":  # noqa: ASYNC110 - the worker refuses it
                 await asyncio.sleep(0.02)
+        assert [each.run for each in await app.runs(status="stranded")] == [run.id]
+        assert await app.runs(status="waiting") == []
         assert await run.cancel(reason="gone")
         assert (await run.finished()).kind == "run.cancelled"
         (left,) = await run.not_undone()

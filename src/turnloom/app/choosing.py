@@ -11,10 +11,10 @@ from turnloom.kernel.arguments import as_count, as_name, as_names, as_string
 from turnloom.kernel.durations import length
 from turnloom.kernel.values import nearest
 from turnloom.log.logic import STATUSES
-from turnloom.log.spec import RunFilter
+from turnloom.log.spec import OPEN, RunFilter
+from turnloom.runtime.spec import LIMITED, STRANDED, RunSummary
 
 if TYPE_CHECKING:
-    from turnloom.runtime.spec import RunSummary
     from turnloom.wiring import Parts
 
 
@@ -44,6 +44,10 @@ class BacktestChoice(NamedTuple):
 PAGE = 100
 _SIFTED = frozenset({"feedback", "find"})
 
+# The statuses of open runs that a log does not know, and every status of a listed run.
+_SCHEDULED = frozenset({LIMITED, STRANDED})
+LISTED = (*STATUSES, *sorted(_SCHEDULED))
+
 
 async def list_runs(
     parts: "Parts",
@@ -53,7 +57,7 @@ async def list_runs(
     which: RunChoice,
     *,
     unfinished: bool,
-) -> "list[RunSummary]":
+) -> list[RunSummary]:
     """At most `limit` runs of a tenant that are chosen, the latest first.
 
     Raises:
@@ -62,14 +66,18 @@ async def list_runs(
     """
     most = as_count(limit, "`limit`", 0)
     last = None if before is None else as_name(before, "`before`")
-    if not which.keys() & _SIFTED:
+    statuses = _statuses(which.get("status"), LISTED)
+    if not which.keys() & _SIFTED and not statuses & (OPEN | _SCHEDULED):
         chosen = run_filter(which, parts.clock.now())
         return await parts.runs.summaries.page(tenant, most, last, chosen, unfinished=unfinished)
+    if statuses & _SCHEDULED:
+        which = {**which, "status": statuses - _SCHEDULED | OPEN}
     pages = _pages(parts, tenant, last, which, unfinished=unfinished)
     found: list[RunSummary] = []
     async with aclosing(pages):
         async for page in pages:
-            found += page[: most - len(found)]
+            shown = [each for each in page if not statuses or each.status in statuses]
+            found += shown[: most - len(found)]
             if len(found) == most:
                 break
     return found
@@ -77,7 +85,7 @@ async def list_runs(
 
 async def _pages(
     parts: "Parts", tenant: str, before: str | None, which: RunChoice, *, unfinished: bool
-) -> "AsyncGenerator[list[RunSummary]]":
+) -> AsyncGenerator[list[RunSummary]]:
     """The chosen runs with the chosen feedback and words, in pages. The cost is proportional to the
     chosen runs, also of those without."""
     from turnloom.feedback.logic import as_filter
@@ -102,7 +110,7 @@ async def _pages(
 _KNOWN = ("status", "workflow", "user", "since", "until", "feedback", "find")
 
 
-def _has(run: "RunSummary", words: Sequence[str]) -> bool:
+def _has(run: RunSummary, words: Sequence[str]) -> bool:
     """Whether all words are in a run's line."""
     line = f"{run.run} {run.workflow} {run.user} {run.standing} {run.reason}".casefold()
     return all(word in line for word in words)
@@ -118,7 +126,7 @@ def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:
         if name not in _KNOWN:
             raise UsageError(f"Unknown filter {name!r}. Known: {', '.join(_KNOWN)}.")
     return RunFilter(
-        _statuses(given.get("status")),
+        _statuses(given.get("status"), STATUSES),
         _name(given.get("workflow"), "workflow"),
         _name(given.get("user"), "user"),
         time_of(given.get("since"), "since", now),
@@ -126,14 +134,14 @@ def run_filter(given: Mapping[str, Any], now: datetime) -> RunFilter:
     )
 
 
-def _statuses(given: Any) -> frozenset[str]:
+def _statuses(given: Any, known: Sequence[str]) -> frozenset[str]:
     if given is None:
         return frozenset()
     names = as_names([given] if isinstance(given, str) else given, "`status`")
     for each in names:
-        if each not in STATUSES:
-            near = nearest(each, STATUSES)
-            remedy = f"Did you mean {near!r}?" if near else f"Known: {', '.join(STATUSES)}."
+        if each not in known:
+            near = nearest(each, known)
+            remedy = f"Did you mean {near!r}?" if near else f"Known: {', '.join(known)}."
             raise UsageError(f"Unknown status {each!r}. {remedy}")
     return names
 

@@ -469,6 +469,13 @@ class RunCopy:
         return self.batches[-1][-1].seq
 
 
+# The status of a run that no worker has the code of.
+STRANDED = "stranded"
+
+# The status of a run that is not driven because of a limit of all runs together.
+LIMITED = "limited"
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is

@@ -12,13 +12,7 @@ from turnloom.log.spec import Event, RunFilter, RunKey, Unreadable
 from turnloom.runs.chat import is_talk
 from turnloom.runtime.logic import ENDED
 from turnloom.runtime.ports import Scheduler, is_shared
-from turnloom.runtime.spec import LimitWait, RunSummary, continued_by
-
-# The status of a run that no worker has the code of.
-STRANDED = "stranded"
-
-# The status of a run that is not driven because of a limit of all runs together.
-LIMITED = "limited"
+from turnloom.runtime.spec import LIMITED, STRANDED, LimitWait, RunSummary, continued_by
 
 
 async def summary_of(log: EventLog, run: RunKey) -> RunSummary:

@@ -23,10 +23,11 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
   if (chat.connection === 'failed') return <Failed problem={chat.problem} retry={chat.reconnect} />;
   if (chat.connection === 'reading' && chat.count === 0) return <Loading />;
   const waitingFor = [...talk.speaking].filter(([turn]) => !chat.drafts.has(turn));
+  const isQuiet = talk.messages.length === 0 && talk.questions.length === 0;
   return (
-    <div className="chat">
+    <div className={isQuiet ? 'chat quiet' : 'chat'}>
       <div className="talk">
-        {talk.messages.length === 0 && <Quiet talk={talk} run={run} mayExplain={mayExplain} />}
+        {isQuiet && <Quiet talk={talk} run={run} mayExplain={mayExplain} />}
         <Messages run={run} messages={talk.messages} mayExplain={mayExplain} />
         <div aria-live="polite">
           {drafts.map((draft) => (
@@ -55,7 +56,7 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
 }
 
 function Quiet({ talk, run, mayExplain }: { talk: Talk; run: string; mayExplain: boolean }) {
-  if (talk.questions.length > 0 || talk.status === 'running') return null;
+  if (talk.status === 'running') return null;
   return (
     <p className="soft no-talk">
       Nothing was said here: flows and boards work without a chat.{' '}

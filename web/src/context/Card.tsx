@@ -27,7 +27,9 @@ interface Props {
 
 export function Card({ piece, context, command, find, compare }: Props) {
   const { run, row } = context;
-  const [history, setHistory] = useState(false);
+  // By its piece: the card stays in the page from piece to piece, and keeps the focus.
+  const [told, setTold] = useState('');
+  const history = told === piece.key;
   const variable = variableOf(piece);
   const { data: explained } = useVariable(run, variable, row.seq);
   const lines = [
@@ -52,7 +54,7 @@ export function Card({ piece, context, command, find, compare }: Props) {
           type="button"
           className="button"
           aria-pressed={history}
-          onClick={() => setHistory(!history)}
+          onClick={() => setTold(history ? '' : piece.key)}
         >
           History
         </button>

@@ -75,13 +75,7 @@ function ShownTurn(props: ShownProps) {
     out !== undefined ? (
       <LeftOutCard withheld={out} {...shown} />
     ) : piece === undefined ? null : (
-      <Card
-        key={piece.key}
-        piece={piece}
-        {...shown}
-        find={(text) => move({ find: text })}
-        compare={compare}
-      />
+      <Card piece={piece} {...shown} find={(text) => move({ find: text })} compare={compare} />
     );
   return (
     <>

@@ -7,12 +7,15 @@ import type { Listing } from './filters';
 
 const STATUSES = {
   [OPEN]: 'not ended',
-  ...Object.fromEntries(
-    ['unfinished', 'waiting', 'collecting', 'finished', 'failed', 'cancelled'].map((each) => [
-      each,
-      each,
-    ]),
-  ),
+  unfinished: 'unfinished',
+  waiting: 'waiting',
+  limited: 'waiting for limit',
+  collecting: 'collecting',
+  stranded: 'stranded',
+  finished: 'finished',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  broken: 'broken',
 };
 // The thumbs of a chat are scores of 1 and 0.
 const THUMBS = { 'thumbs>0.5': 'thumbs up', 'thumbs<0.5': 'thumbs down' };

@@ -8,7 +8,7 @@ import { Link } from 'wouter';
 import { api } from '../api/client';
 import type { RunSummary } from '../api/explanations';
 import { CostNote } from '../shared/CostNote';
-import { ago, counted, duration } from '../shared/format';
+import { ago, clock, counted, duration } from '../shared/format';
 import { mayExplain, mayWrite, useMe } from '../shared/me';
 import { useNarrow } from '../shared/narrow';
 import { Empty, Failed, Loading } from '../shared/States';
@@ -17,7 +17,7 @@ import { Bulk } from './Bulk';
 import { Filters } from './Filters';
 import { useWaiting, Waiting } from './Waiting';
 import { held, useListing } from './filters';
-import { useLive } from './live';
+import { MOST, useLive } from './live';
 import './runs.css';
 
 const REFRESH = 3000;
@@ -49,6 +49,15 @@ export default function Runs() {
       <Reading runs={runs} isHere={pages !== undefined} />
       {pages !== undefined && shown.length === 0 && !runs.hasNextPage && (
         <NoRuns isFiltered={isFiltered} />
+      )}
+      {isLive && shown.length > MOST && (
+        <p className="soft small follows" role="note">
+          The latest {MOST} runs are live; those below are as they were at{' '}
+          {clock(new Date(runs.dataUpdatedAt).toISOString())}.{' '}
+          <button type="button" className="link" onClick={() => void runs.refetch()}>
+            Read them again
+          </button>
+        </p>
       )}
       {shown.length > 0 && <Rows runs={shown} explains={mayExplain(me)} writes={mayWrite(me)} />}
       <More load={() => void runs.fetchNextPage()} has={runs.hasNextPage} />

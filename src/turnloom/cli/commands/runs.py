@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from turnloom.app import Loom
-from turnloom.app.choosing import RunChoice
+from turnloom.app.choosing import LISTED, RunChoice
 from turnloom.cli.command import as_text
 from turnloom.cli.questions import gist
 from turnloom.cli.stored import Json, StoredRunsCommand, find_run, no_runs
@@ -17,7 +17,6 @@ from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant_or_age
 from turnloom.explain.spec.text import moment
-from turnloom.log.logic import STATUSES
 from turnloom.runtime.spec import RunSummary
 
 _COLUMNS = ("run", "workflow", "status", "started", "last event", "events", "user", "app")
@@ -48,7 +47,7 @@ class RunsCommand(StoredRunsCommand):
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Those without an end.")] = False
     status: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help=f"{', '.join(STATUSES)}; may be repeated."),
+        typer.Option(metavar="STATUS", help=f"{', '.join(LISTED)}; may be repeated."),
     ] = None
     workflow: Annotated[
         str | None, typer.Option(metavar="NAME", callback=as_text, help="Runs of this workflow.")
