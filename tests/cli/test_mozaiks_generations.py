@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any
 
 from tests.cli.conftest import Call
-from tests.support.folders import write_folder
+from tests.support.folders import contents, write_folder
 
 FIRST: dict[str, Any] = {
     "orchestrator": {
@@ -209,6 +209,119 @@ def test_transitions_in_lists_by_key(turnloom: Call, tmp_path: Path) -> None:
     out = turnloom("run", "DesignDocs").out
     assert '"outline" → "writing"' in out and '"writing" → "done"' in out
     assert out.count("hook note") == 2 and "finished: WriterAgent, condition rule 2" in out
+
+
+LATER = {
+    "orchestrator.yaml": """
+        schema_version: mozaiks.orchestrator.v1
+        workflow_name: Review
+        max_turns: 20
+        human_in_the_loop: true
+        workflow_startup_mode: AgentDriven
+        orchestration_pattern: ag2_network
+        initial_agent: HostAgent
+        """,
+    "agents.yaml": """
+        agents:
+        - name: HostAgent
+          prompt_sections:
+          - {id: role, heading: '[ROLE]', content: Present the plan.}
+          - {id: guidance, heading: '[GUIDANCE]', content: null}
+        - name: BuildAgent
+          prompt_sections:
+          - {id: role, heading: '[ROLE]', content: Build it.}
+        """,
+    "structured_outputs.yaml": "registry: {HostAgent: null, BuildAgent: null}\nmodels: {}\n",
+    "context_variables.yaml": """
+        definitions:
+          approved:
+            type: boolean
+            source:
+              type: state
+              default: false
+              triggers:
+              - {type: user_text, match: {regex: '\\b(approved|looks good)\\b'}, ui_hidden: true}
+        agents:
+          BuildAgent: {variables: [approved]}
+        """,
+    "transition_graph.yaml": """
+        transition_rules:
+        - source_agent: HostAgent
+          target_agent: user
+          transition_type: after_turn
+          transition_target: RevertToUserTarget
+        - source_agent: user
+          target_agent: BuildAgent
+          transition_type: condition
+          condition_type: context_equals
+          condition_key: approved
+          condition_value: true
+          transition_target: AgentTarget
+        - source_agent: user
+          target_agent: HostAgent
+          transition_type: after_turn
+        - source_agent: BuildAgent
+          target_agent: terminate
+          transition_type: after_turn
+        """,
+    "middleware.yaml": """
+        prompt_middleware:
+        - agent: HostAgent
+          filename: tools/guidance.py
+          function: guide
+        - agent: all
+          filename: guidance.py
+          function: greet
+        """,
+    "tools.yaml": """
+        tools:
+        - agent: HostAgent
+          file: look.py
+          function: look
+          description: Look before you ask.
+          tool_type: Agent_Tool
+          auto_tool_call: false
+        - agent: BuildAgent
+          file: look.py
+          function: look
+          description: Look before you build.
+          tool_type: Agent_Tool
+          auto_tool_call: false
+        """,
+    "tools/look.py": "def look() -> str:\n    return 'seen'\n",
+    "tools/guidance.py": (
+        "def guide(agent, messages):\n    agent.update_system_message('Guided.')\n\n\n"
+        "def greet(agent, messages):\n"
+        "    agent.update_system_message(agent.system_message + ' Be kind.')\n"
+    ),
+    "script.yaml": """
+        agents: {HostAgent: [The plan.], BuildAgent: [Built.]}
+        user: [It looks good to me.]
+        """,
+}
+
+
+def test_files_and_words_of_2026(turnloom: Call, tmp_path: Path) -> None:
+    """The user's words, middleware of prompts, sections without content, and a function that each
+    of its agents is told of in other words."""
+    folder = Path(write_folder(tmp_path, LATER, "Review"))
+    graph = folder / "transition_graph.yaml"
+    graph.write_bytes(graph.read_bytes().replace(b"\n", b"\r\n"))
+    before = contents(folder)
+    raw = turnloom("check", "Review", code=2).out
+    assert sorted(codes(raw)) == ["W014", "W014", "W014", "W015"]  # a version of another system
+    turnloom("migrate", "Review")
+    assert not graph.exists() and not (folder / "middleware.yaml").exists()
+    assert b"\r\n" in (folder / "handoffs.yaml").read_bytes()
+    assert codes(turnloom("check", "Review").out) == ["W015"]
+    out = turnloom("run", "Review").out
+    assert "approved: false → true" in out and "Built." in out
+    host, build = (turnloom("explain", "last", "--turn", str(turn)).out for turn in (1, 2))
+    assert "Guided. Be kind." in host and "Look before you ask." in host
+    assert "Build it. Be kind." in build and "Look before you build." in build
+    assert "[GUIDANCE]" not in host
+    turnloom("migrate", "Review", "--undo")
+    assert contents(folder) == before
 
 
 # Each defect is marked with its code; all others of the file are right.

@@ -71,6 +71,7 @@ from turnloom.variables.spec import (
     Trigger,
     Type,
     UiResponse,
+    UserTextTrigger,
     VariableDefinition,
 )
 
@@ -200,6 +201,7 @@ KEYS: dict[str, list[type[BaseModel]]] = {
         FileSource,
         Derived,
         AgentTextTrigger,
+        UserTextTrigger,
         Match,
         UiResponse,
         AgentTurnCount,

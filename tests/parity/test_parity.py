@@ -29,6 +29,7 @@ from tests.parity.runs import Seen, problems, see
 from tests.parity.selection_effects import SELECTION_EFFECTS
 from tests.parity.source_effects import SOURCE_EFFECTS
 from tests.parity.sweep_effects import SWEEP_SETTINGS
+from tests.parity.text_effects import TEXT_EFFECTS
 from tests.parity.tool_effects import TOOL_EFFECTS
 from tests.parity.upkeep_effects import UPKEEP_SETTINGS
 from tests.parity.window_effects import WINDOW_SETTINGS
@@ -60,13 +61,13 @@ from turnloom.testing import (
     LoopbackModel,
 )
 from turnloom.variables.spec import BAKED_IN, BASE, Trigger, Variables
-from turnloom.variables.spec.triggers import Setting
+from turnloom.variables.spec.triggers import Setting, TextTrigger
 from turnloom.wiring import Settings
 
 pytestmark = pytest.mark.repeats
 
 # Made by the check from what is declared, or what others are made from; nobody writes them down.
-MADE = {Variables, Trigger, Setting, ProviderChoice}
+MADE = {Variables, Trigger, Setting, TextTrigger, ProviderChoice}
 
 EFFECTS = (
     effects.EFFECTS
@@ -77,6 +78,7 @@ EFFECTS = (
     | ANSWER_EFFECTS
     | SELECTION_EFFECTS
     | COMPONENT_EFFECTS
+    | TEXT_EFFECTS
 )
 
 # What can be said and is so anyway: an agent takes its n-th turn once.

@@ -434,15 +434,21 @@ def read_sources(path: str) -> Any:
 
 
 def replace_files(
-    root: str, texts: Mapping[str, str], values: Mapping[str, Json], report: str
+    root: str,
+    texts: Mapping[str, str],
+    values: Mapping[str, Json],
+    report: str,
+    renamed: Mapping[str, str],
 ) -> list[str]:
-    """Write files of a folder, documents in their format; return the names of their backups.
+    """Write files of a folder, documents in their format; return the names of their backups. Of
+    `renamed` files, only the backup stays.
 
     Raises:
         OSError: a file cannot be written; the folder is unchanged.
     """
     dumped = {file: adapter("files").dump(file, value) for file, value in values.items()}
-    return [*adapter("files").replace_files(root, {**dumped, **texts}, report).backups.values()]
+    files = adapter("files").replace_files(root, {**dumped, **texts}, report, renamed)
+    return [*files.backups.values()]
 
 
 def undo_replacement(root: str) -> tuple[list[str], list[str]]:

@@ -47,6 +47,7 @@ SUPPORTED = (AgentTextTrigger, AgentTurnCount, ContextChange, ToolResponse, UiRe
 UNSUPPORTED = {
     "timer_expired": "but a chat has no timers. Set the variable in a tool.",
     "function": "but a chat does not call trigger functions. Set the variable in a tool.",
+    "user_text": "but a chat reads the texts of agents only. Set the variable in a tool.",
 }
 UNKNOWN = "which does not exist in a chat. Set the variable in a tool."
 

@@ -76,7 +76,7 @@ PARTS = (
 )
 SUFFIXES = (".json", ".yaml", ".yml")
 # The files of later releases of MozaiksAI, by the part that they replace.
-_OTHER_NAMES = {"transition_graph": "handoffs"}
+_OTHER_NAMES = {"transition_graph": "handoffs", "middleware": "hooks"}
 
 _IN_TOOLS = ("tools", "lifecycle_tools", "mcp_servers")
 

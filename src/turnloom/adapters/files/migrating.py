@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from turnloom.adapters.files.folders import PARTS, read_folder, read_part
@@ -15,6 +16,7 @@ from turnloom.kernel.documents import DeclarationFile
 # What each migration replaced, `.migration.json`, `.migration.1.json` and so on; hidden, so that it
 # is no part of the workflow.
 _RECORD = re.compile(r"\.migration(?:\.([0-9]+))?\.json")
+NONE: Mapping[str, str] = MappingProxyType({})
 # Diagnostics of files that are no part of a workflow.
 _NO_PART = ("W007", "W008")
 
@@ -85,9 +87,12 @@ class _Record(NamedTuple):
     finished: bool = True
 
 
-def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
+def replace_files(
+    root: str, texts: Mapping[str, str], report: str, renamed: Mapping[str, str] = NONE
+) -> Replaced:
     """Write files of a folder with backups and with the line ends that they have, and the report of
-    it; all of them or none. Reports and backups of earlier times are kept.
+    it; all of them or none. Reports and backups of earlier times are kept. Of files that are
+    `renamed`, to the name of one that is written, only the backup stays.
 
     Raises:
         UsageError: another migration is under way, or did not finish.
@@ -101,11 +106,12 @@ def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
         raise _unfinished(root) from None
     done, written = Replaced({}, []), [name]
     try:
-        existing = [file for file in texts if os.path.lexists(os.path.join(root, file))]
+        former = {*texts, *renamed}
+        existing = [file for file in former if os.path.lexists(os.path.join(root, file))]
         for file in existing:
             backup = back_up(os.path.join(root, file))
             done.backups[file] = os.path.relpath(backup, os.path.realpath(root))
-        ends = {file: line_end(os.path.join(root, file)) for file in existing}
+        ends = {renamed.get(file, file): line_end(os.path.join(root, file)) for file in existing}
         wanted = {file: text.replace("\n", ends.get(file, "\n")) for file, text in texts.items()}
         wanted[_unused(root, number)] = report
         done.created.extend(file for file in wanted if file not in existing)
@@ -118,6 +124,8 @@ def replace_files(root: str, texts: Mapping[str, str], report: str) -> Replaced:
             else:
                 _create(os.path.join(root, file), text)
                 written.append(file)
+        for file in renamed:
+            os.unlink(os.path.realpath(os.path.join(root, file)))
         _write(root, name, record._replace(finished=True))
     except OSError:
         _restore(root, done.backups, written)

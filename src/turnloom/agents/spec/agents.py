@@ -173,11 +173,11 @@ SELECTOR = "selector"
 
 
 class PromptSection(Declared):
-    """A section of an agent's instructions, with a heading."""
+    """A section of an agent's instructions, with a heading; one without content is left out."""
 
     id: str = ""
     heading: str = ""
-    content: str
+    content: str | None
 
 
 class EngineChoice(Declared):
@@ -257,7 +257,8 @@ class Agent(Declared):
         """The system prompt of the agent."""
         if self.system_message:
             return self.system_message
-        sections = (f"{part.heading}\n{part.content}".strip() for part in self.prompt_sections)
+        said = (part for part in self.prompt_sections if part.content)
+        sections = (f"{part.heading}\n{part.content}".strip() for part in said)
         return "\n\n".join(sections)
 
 

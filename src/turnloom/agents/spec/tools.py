@@ -89,7 +89,7 @@ class Toolkit:
     """The tools of a workflow by name, and the tools of each agent.
 
     `aliases` maps functions and components to their tool, `responses` maps a tool to the JSON
-    Schema of people's answers.
+    Schema of people's answers, and `described` an agent and its tool to a description of its own.
     """
 
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
@@ -97,6 +97,7 @@ class Toolkit:
     servers: tuple[DeclaredServer, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     responses: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    described: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     def of(self, agent: str) -> list[Tool]:
         """The declared tools of an agent, in order."""

@@ -80,9 +80,11 @@ class MigrateCommand(Command):
         stubs = [stub for file in changed for stub in file.stubs]
         code = derivations(stubs, sources.derivations)
         texts = {DERIVATIONS: code} if stubs and code != sources.derivations else {}
-        values = {written_to(os.path.basename(file.file)): file.value for file in changed}
+        names = {os.path.basename(file.file): file for file in changed}
+        values = {written_to(name): file.value for name, file in names.items()}
+        renamed = {name: written_to(name) for name in names if written_to(name) != name}
         try:
-            kept = replace_files(sources.root, texts, values, report)
+            kept = replace_files(sources.root, texts, values, report, renamed=renamed)
         except OSError as error:
             names = ", ".join(repr(file.file) for file in changed)
             terminal.fail(f"{names} cannot be written: {error.strerror}. The folder is as it was.")

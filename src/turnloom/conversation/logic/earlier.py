@@ -1,4 +1,4 @@
-"""Handoffs as other releases of MozaiksAI write them, in today's words."""
+"""Handoffs and hooks as other releases of MozaiksAI write them, in today's words."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,6 +7,9 @@ from turnloom.kernel.values import Json, as_array, as_data, as_object, preview
 
 # The list of rules in the file `transition_graph` of later releases.
 TRANSITIONS = "transition_rules"
+
+# The list of hooks in the file `middleware` of later releases.
+MIDDLEWARE = "prompt_middleware"
 
 # The keys of a handoff in an older guide, and the current ones.
 _OLDER = {"from": "source_agent", "to": "target_agent"}
@@ -77,6 +80,20 @@ def _later(rule: Mapping[str, Any]) -> TodaysRule:
 def _literal(value: Json) -> str:
     """A value as conditions write it."""
     return str(value) if value is None or isinstance(value, bool) else as_data(value)
+
+
+def prompt_middleware(value: Json) -> list[Json] | None:
+    """The hooks that a file of a later release lists; None if it is none."""
+    return as_array((as_object(value) or {}).get(MIDDLEWARE))
+
+
+def todays_hook(value: Json) -> Json:
+    """A hook of a later release in today's words."""
+    hook = as_object(value)
+    if hook is None:
+        return value
+    todays = {"hook_agent" if key == "agent" else key: said for key, said in hook.items()}
+    return {"hook_type": "update_agent_state", **todays}
 
 
 def transitions_in(value: Json) -> bool:

@@ -6,8 +6,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from turnloom.conversation.logic.earlier import (
+    MIDDLEWARE,
     TRANSITIONS,
     other_words,
+    prompt_middleware,
+    todays_hook,
     todays_rule,
     transitions_in,
 )
@@ -30,8 +33,13 @@ from turnloom import derivation
 '''
 
 
-# Keys of handoffs in other releases, by the current ones.
+# Files of later releases, and the current ones.
+_FILES = {"transition_graph": "handoffs", "middleware": "hooks"}
+
+# Keys of handoffs and hooks in other releases, by the current ones.
 _WORDS = {
+    "hooks": (MIDDLEWARE,),
+    "hook_agent": ("agent",),
     "handoff_rules": ("handoffs", TRANSITIONS),
     "source_agent": ("from",),
     "target_agent": ("to",),
@@ -70,7 +78,7 @@ def todays_folder(folder: Folder) -> TodaysFolder:
     """The folder as `turnloom migrate` will write it: the check names its faults in one go."""
     found = {
         part: _migrate(part, folder.documents[part])
-        for part in (VARIABLES, "handoffs")
+        for part in (VARIABLES, "handoffs", "hooks")
         if part in folder.documents
     }
     pending = {part: each for part, each in found.items() if each.changed}
@@ -124,6 +132,8 @@ def _migrate(part: str, document: DeclarationFile) -> FileMigration:
         return FileMigration(document.file, *migrate(document.value))
     if part == "handoffs":
         return _handoffs(document)
+    if part == "hooks" and prompt_middleware(document.value) is not None:
+        return _hooks(document)
     notes = [Note(where, name, "", "unchanged") for where, name in _entries(document.value, "")]
     return FileMigration(document.file, document.value, False, tuple(notes))
 
@@ -165,6 +175,19 @@ def _handoffs(document: DeclarationFile) -> FileMigration:
     return FileMigration(document.file, value, changed, tuple(notes), shape=shape)
 
 
+def _hooks(document: DeclarationFile) -> FileMigration:
+    """Migrate the prompt middleware of a later release, which has a file of its own."""
+    items = prompt_middleware(document.value) or []
+    notes = [
+        Note(f"{MIDDLEWARE}[{number}]", _name(item), "prompt middleware", "hook")
+        for number, item in enumerate(items)
+    ]
+    value = {**(as_object(document.value) or {}), "hooks": [*map(todays_hook, items)]}
+    del value[MIDDLEWARE]
+    shape = OlderShape((MIDDLEWARE,), f"`{MIDDLEWARE}`")
+    return FileMigration(document.file, value, True, tuple(notes), shape=shape)
+
+
 def _shape(value: Json) -> OlderShape:
     """The keys of handoffs of other releases, and the first of them."""
     found = [*_other_rules(value, ())]
@@ -183,9 +206,10 @@ def _other_rules(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
 
 
 def written_to(file: str) -> str:
-    """The file that gets the migrated content of another; its transitions become handoffs."""
+    """The file that gets the migrated content of another."""
     folder, slash, name = file.rpartition("/")
-    return folder + slash + name.replace("transition_graph", "handoffs")
+    stem, dot, suffix = name.partition(".")
+    return folder + slash + _FILES.get(stem, stem) + dot + suffix
 
 
 def _rules(value: Json, path: str, notes: list[Note]) -> Json:

@@ -63,7 +63,7 @@ def roster(folder: Folder, broken: frozenset[str]) -> Roster:
 def declared_tools(folder: Folder, broken: frozenset[str]) -> list[tuple[tuple[str, int], Tool]]:
     """The valid tools of a folder with their positions, even if it has problems elsewhere."""
     tooling = read_tooling(Scope(Report(folder.name), folder, broken))
-    return [(_where((tooling.document, path)), tool) for path, tool, _ in tooling.tools.values()]
+    return [(_where((tooling.document, each.path)), each.tool) for each in tooling.tools.values()]
 
 
 def declared_hooks(

@@ -19,11 +19,13 @@ _KEYS = ("tools", "lifecycle_tools", "mcp_servers")
 
 
 class DeclaredTool(NamedTuple):
-    """A declared tool that is valid by itself, its path, and its agents with their paths."""
+    """A declared tool that is valid by itself, its path, its agents with their paths, and what
+    entries for further agents say of it."""
 
     path: Path
     tool: Tool
     agents: Mapping[Path, str] = MappingProxyType({})
+    described: Mapping[str, str] = MappingProxyType({})
 
 
 class Tooling(NamedTuple):
@@ -50,7 +52,7 @@ class Tooling(NamedTuple):
     def words(self) -> dict[str, str]:
         """The words that identify tools: their names, functions and components."""
         found: dict[str, str] = {}
-        for name, (_, tool, _) in self.tools.items():
+        for name, (_, tool, *_) in self.tools.items():
             component = tool.ui.component if tool.ui else None
             for word in (name, tool.function, component):
                 if word:
@@ -108,8 +110,7 @@ def _tools(
             continue
         earlier = found.get(tool.title)
         if earlier is not None and _is_same(earlier, tool, agents):
-            _check_descriptions(scope, document, path, earlier.tool, other=tool)
-            found[tool.title] = earlier._replace(agents={**earlier.agents, **agents})
+            found[tool.title] = _shared(earlier, tool, agents)
         elif problem := _taken(tool.title, found):
             scope.report.add(document, path, *problem, "Give it another `name`.")
         else:
@@ -153,13 +154,13 @@ def _is_same(earlier: DeclaredTool, tool: Tool, agents: Mapping[Path, str]) -> b
     return first == second and bool(new) and bool(earlier.agents)
 
 
-def _check_descriptions(
-    scope: Scope, document: DeclarationFile, path: Path, tool: Tool, other: Tool
-) -> None:
-    if other.description not in ("", tool.description):
-        message = f"Tool {tool.title!r} is described differently above; this text has no effect."
-        remedy = "Write one description, or give this tool another `name`."
-        scope.report.warn(document, (*path, "description"), "W015", message, remedy=remedy)
+def _shared(earlier: DeclaredTool, tool: Tool, agents: Mapping[Path, str]) -> DeclaredTool:
+    """A tool that more agents have; an entry may describe it in other words to its agents."""
+    is_new = tool.description not in ("", earlier.tool.description)
+    own = dict.fromkeys(agents.values(), tool.description) if is_new else {}
+    return earlier._replace(
+        agents={**earlier.agents, **agents}, described={**earlier.described, **own}
+    )
 
 
 def _check_unread(
@@ -185,7 +186,7 @@ def check_toolkit(
 ) -> Toolkit:
     """The tools with their agents, and the schemas of people's answers."""
     bound: dict[str, list[str]] = {}
-    for name, (path, tool, holders) in tooling.tools.items():
+    for name, (path, tool, holders, *_) in tooling.tools.items():
         document = tooling.document
         for where, agent in holders.items():
             if scope.check_agent(document, where, agent, f"has tool {name!r}"):
@@ -209,6 +210,11 @@ def check_toolkit(
         tuple(tooling.servers.values()),
         tooling.words,
         responses=dict(_responses(scope, tooling, outputs)),
+        described={
+            (agent, name): said
+            for name, each in tooling.tools.items()
+            for agent, said in each.described.items()
+        },
     )
 
 
@@ -242,7 +248,7 @@ def _check_bound(
     for agent, names in bound.items():
         for name in names:
             holders.setdefault(name, []).append(agent)
-    for name, (path, tool, _) in tooling.tools.items():
+    for name, (path, tool, *_) in tooling.tools.items():
         if name not in holders and tool.agent is None and tooling.complete:
             message = f"No agent has tool {name!r}."
             remedy = "Name one as its `agent`, list it under an agent's `tools`, or remove it."
@@ -271,7 +277,7 @@ def _check_modes(scope: Scope, agents: Mapping[str, Agent], outputs: Outputs) ->
 
 def _responses(scope: Scope, tooling: Tooling, outputs: Outputs) -> Iterator[tuple[str, Json]]:
     """The JSON Schemas of people's answers to tools."""
-    for name, (path, tool, _) in tooling.tools.items():
+    for name, (path, tool, *_) in tooling.tools.items():
         if tool.ui is not None and tool.ui.response is not None:
             entry = DocumentEntry((*path, "ui", "response"), tool.ui.response)
             model = check_response(scope.report, tooling.document, entry, outputs)

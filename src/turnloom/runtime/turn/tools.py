@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from itertools import chain, count
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from turnloom.agents.logic.views import digest_of
 from turnloom.agents.spec import DIGEST, Agent, Callee, RunState, ToolSchema, ToolServer, Transfer
 from turnloom.kernel.values import Json
@@ -40,7 +42,9 @@ def offers_to(agent: Agent, journal: Journal, loaded: LoadedWorkflow) -> Mapping
     for tool in workflow.toolkit.of(agent.name):
         callee = loaded.tools[tool.title]
         auto = (tool.auto_invoke or agent.auto_tool_mode) and agent.name in workflow.outputs
-        found[tool.title] = OfferedTool(callee.schema, callee, tool.timeout_s, auto)
+        said = workflow.toolkit.described.get((agent.name, tool.title))
+        schema = structs.replace(callee.schema, description=said) if said else callee.schema
+        found[tool.title] = OfferedTool(schema, callee, tool.timeout_s, auto)
     if DIGEST in agent.tools and DIGEST not in found:
         found[DIGEST] = OfferedTool(_DIGEST_SCHEMA, Digest(agent.name, journal))
     for server in workflow.toolkit.servers:

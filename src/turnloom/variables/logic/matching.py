@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from turnloom.variables.spec.triggers import AgentTextTrigger
+from turnloom.variables.spec.triggers import TextTrigger
 
 # Maximum size of a pattern in a set, so that sets stay within RE2's memory limit.
 SMALL = 200
@@ -55,7 +55,7 @@ class Patterns:
         return self._set.Match(self._shape.of(text)) or []
 
 
-def reader(trigger: AgentTextTrigger) -> TextPattern:
+def reader(trigger: TextTrigger) -> TextPattern:
     """The text pattern of a trigger; every part of its `match` must hold.
 
     `find` returns the captured group, or the text itself without `capture`.
@@ -125,7 +125,7 @@ def _check_group(pattern: Any, group: int | str) -> None:
 ENDING = "TERMINATE"
 
 
-def ends_chats(trigger: AgentTextTrigger) -> bool:
+def ends_chats(trigger: TextTrigger) -> bool:
     """Whether a trigger waits for the word that ends an AG2 chat."""
     words = (trigger.match.equals, trigger.match.contains)
     return any(word is not None and word.strip().upper() == ENDING for word in words)

@@ -39,11 +39,16 @@ from turnloom.variables.spec.triggers import (
     AgentTurnCount,
     ContextChange,
     Function,
+    TextTrigger,
     TimerTrigger,
     ToolResponse,
     Trigger,
     UiResponse,
+    UserTextTrigger,
 )
+
+# The author of the user's messages; the workflow has one too.
+_USER = "user"
 
 # The topic of a fact: its kind, and the agent, tool, variable or timer it names.
 Topic = tuple[str, str]
@@ -91,14 +96,21 @@ class TriggerKind(NamedTuple):
 
 def _agent_text(trigger: AgentTextTrigger, writer: str) -> Listener:
     reading = reader(trigger)
+    return Listener((("agent.text", trigger.agent),), _found(trigger, reading), reading)
 
+
+def _user_text(trigger: UserTextTrigger, writer: str) -> Listener:
+    return Listener((("user.text", _USER),), _found(trigger, reader(trigger)))
+
+
+def _found(trigger: TextTrigger, reading: TextPattern) -> Callable[[Any, Seen], Any]:
     def read(fact: Any, seen: Seen) -> Any:
         found = reading.find(fact.text)
         if found is None:
             return UNCHANGED
         return found if trigger.capture is not None else trigger.value
 
-    return Listener((("agent.text", trigger.agent),), read, reading)
+    return read
 
 
 def _ui_response(trigger: UiResponse, writer: str) -> Listener:
@@ -193,6 +205,7 @@ def register(model: type[Trigger], listen: Listen) -> None:
 
 for _model, _listen in (
     (AgentTextTrigger, _agent_text),
+    (UserTextTrigger, _user_text),
     (UiResponse, _ui_response),
     (AgentTurnCount, _agent_turn_count),
     (ToolResponse, _tool_response),

@@ -28,6 +28,7 @@ from turnloom.variables.spec.triggers import (
     ToolResponse,
     Trigger,
     UiResponse,
+    UserTextTrigger,
     derivation,
 )
 
@@ -57,6 +58,7 @@ __all__ = [
     "Trigger",
     "Type",
     "UiResponse",
+    "UserTextTrigger",
     "Variables",
     "derivation",
     "syntax_of",

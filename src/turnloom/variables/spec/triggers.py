@@ -77,19 +77,14 @@ def _is_dict(given: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(given, dict)
 
 
-class AgentTextTrigger(Setting):
-    """Fires when an agent's message matches; `capture` sets a group of the pattern instead of
-    `value`."""
+class TextTrigger(Setting):
+    """Fires when a message matches; `capture` sets a group of the pattern instead of `value`."""
 
-    type: Literal["agent_text"]
-    agent: str
     match: Match
     capture: int | str | None = None
     trim: bool = True
     ignore_case: bool = True
     exact: bool = False
-    hide: bool = False
-    ui_hidden: bool | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -100,21 +95,15 @@ class AgentTextTrigger(Setting):
             return given
         return {**{key: each for key, each in given.items() if key not in flat}, "match": flat}
 
-    @property
-    def hides(self) -> bool:
-        """Whether the user does not see a message that matches: `hide`, or MozaiksAI's
-        `ui_hidden`."""
-        return self.hide or bool(self.ui_hidden)
-
     @model_validator(mode="after")
-    def _compares_in_one_way(self) -> "AgentTextTrigger":
+    def _compares_in_one_way(self) -> "TextTrigger":
         for key in ("trim", "ignore_case"):
             if self.exact and key in self.model_fields_set and getattr(self, key):
                 raise ValueError(f"'exact' and {key!r} contradict each other. Keep one.")
         return self
 
     @model_validator(mode="after")
-    def _captures_from_a_pattern(self) -> "AgentTextTrigger":
+    def _captures_from_a_pattern(self) -> "TextTrigger":
         if self.capture is not None and self.match.regex is None:
             raise ValueError("'capture' needs `match.regex`. Add it.")
         if self.capture is not None and "value" in self.model_fields_set:
@@ -125,6 +114,27 @@ class AgentTextTrigger(Setting):
     def values(self) -> tuple[Json, ...] | None:
         """The declared value, or None with `capture`."""
         return None if self.capture is not None else (self.value,)
+
+
+class AgentTextTrigger(TextTrigger):
+    """Fires when an agent's message matches."""
+
+    type: Literal["agent_text"]
+    agent: str
+    hide: bool = False
+    ui_hidden: bool | None = None
+
+    @property
+    def hides(self) -> bool:
+        """Whether the user does not see a message that matches: `hide`, or MozaiksAI's
+        `ui_hidden`."""
+        return self.hide or bool(self.ui_hidden)
+
+
+class UserTextTrigger(TextTrigger):
+    """Fires when a message of the user matches."""
+
+    type: Literal["user_text"]
 
 
 class UiResponse(Trigger):

@@ -200,7 +200,7 @@ def name_keys(section: str) -> tuple[str, ...]:
 
 
 _Source = Literal["static", "environment", "database", "file", "derived"]
-Became = _Source | Literal["exposure", "rule", "left", "unchanged", "lost"]
+Became = _Source | Literal["exposure", "rule", "hook", "left", "unchanged", "lost"]
 
 # Keys of older formats that are dropped, and why.
 _GONE = {

@@ -9,10 +9,13 @@ from turnloom.variables.logic.matching import reader
 from turnloom.variables.logic.migration.fitting import EntryDraft, accepted
 from turnloom.variables.logic.migration.layout import TRIGGER_KEYS, Remarks, is_text
 from turnloom.variables.logic.types import misfit
-from turnloom.variables.spec import AgentTextTrigger, VariableDefinition
+from turnloom.variables.spec import UserTextTrigger, VariableDefinition
 
 PREDICATES = ("equals", "contains", "regex")
 _VALUELESS = ("ui_response", "function")
+_TEXTS = ("agent_text", "user_text")
+# Keys of agents' texts alone.
+_AGENTS = ("agent", "hide", "ui_hidden")
 _SWITCHES = ("trim", "ignore_case", "exact", "once", "hide")
 
 
@@ -34,10 +37,10 @@ def take_triggers(draft: EntryDraft) -> list[dict[str, Any]]:
 
 def fault_of(definition: VariableDefinition, trigger: dict[str, Any]) -> str | None:
     """Why the current check would reject a trigger, if it would."""
-    if trigger.get("type") == "agent_text":
-        plain = {"type": "agent_text", "agent": "x", "match": trigger["match"]}
+    if trigger.get("type") in _TEXTS:
+        plain = {"type": "user_text", "match": trigger["match"]}
         try:
-            reader(AgentTextTrigger.model_validate(plain))
+            reader(UserTextTrigger.model_validate(plain))
         except ValueError as error:
             return str(error).rstrip(".")
     if trigger["type"] in _VALUELESS or "from" in trigger or "capture" in trigger:
@@ -82,8 +85,8 @@ def _from_transition(transition: dict[str, Any], remarks: Remarks, path: Path) -
 def _convert(draft: EntryDraft, trigger: dict[str, Any]) -> list[dict[str, Any]]:
     said = preview(dict(trigger))
     match trigger.get("type"):
-        case "agent_text":
-            found, why = _agent_text(draft, trigger)
+        case "agent_text" | "user_text":
+            found, why = _text(draft, trigger)
         case "ui_response":
             found, why = _ui_response(draft, trigger)
         case kind:
@@ -95,23 +98,26 @@ def _convert(draft: EntryDraft, trigger: dict[str, Any]) -> list[dict[str, Any]]
     return found or [trigger]
 
 
-def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """A text trigger; predicates next to `type` move into `match`, `ui_hidden` becomes `hide`."""
+def _text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """A text trigger; predicates next to `type` move into `match`, `ui_hidden` becomes `hide`. The
+    user's messages have no agent, and cannot be hidden from the user."""
     rest = dict(trigger)
-    agent, match = rest.pop("agent", None), rest.pop("match", None)
+    match = rest.pop("match", None)
+    kept = {"type": rest.pop("type")}
     found = dict(as_object(match) or {})
     for key in PREDICATES:
         if (flat := rest.pop(key, None)) is not None:
             found.setdefault(key, flat)
-    if not is_text(agent):
-        return [], "it has no `agent`"
+    if kept["type"] == "agent_text":
+        kept["agent"] = rest.pop("agent", None)
+        if not is_text(kept["agent"]):
+            return [], "it has no `agent`"
     texts = [key for key in PREDICATES if found.get(key) == "" or is_text(found.get(key))]
     predicates = {key: found.pop(key) for key in texts}
     if not predicates:
         return [], "it has no `equals`, `contains` or `regex`"
     draft.remarks.drop(found, "a `match`")
-    kept = {"type": rest.pop("type"), "agent": agent}
-    options = _options(draft, rest)
+    options = _options(draft, rest, kept["type"])
     if draft.kind == "state" and len(predicates) > 1:
         draft.remarks.assumed.append("One predicate was enough; each becomes a trigger.")
         parts = [{key: said} for key, said in predicates.items()]
@@ -120,8 +126,11 @@ def _agent_text(draft: EntryDraft, trigger: dict[str, Any]) -> tuple[list[dict[s
     return [{**kept, "match": part, **options} for part in parts], ""
 
 
-def _options(draft: EntryDraft, rest: dict[str, Any]) -> dict[str, Any]:
+def _options(draft: EntryDraft, rest: dict[str, Any], kind: str) -> dict[str, Any]:
     """The options of a text trigger; the rest is noted."""
+    if kind == "user_text":
+        foreign = {key: rest.pop(key) for key in _AGENTS if key in rest}
+        draft.remarks.drop(foreign, "a trigger")
     if (hidden := rest.pop("ui_hidden", None)) is not None:
         rest.setdefault("hide", hidden)
     kept = {"value": rest.pop("value")} if "value" in rest else {}
