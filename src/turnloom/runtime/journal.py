@@ -126,6 +126,9 @@ class BatchTime:
         self._at = None
 
 
+# Seconds in which a drive that is interrupted stores what it recorded.
+SAVING = 5.0
+
 # Open questions of a run, unless a setting says otherwise.
 MOST_QUESTIONS = 1_000
 
@@ -364,6 +367,17 @@ class Journal:
         self.record(id, fact)
         with anyio.CancelScope(shield=True):
             await uninterrupted(self.commit())
+
+    async def save(self) -> None:
+        """Store what was recorded before its drive was interrupted, so that no completed effect is
+        repeated; unless functions must be called first, or the store does not answer soon."""
+        if self.is_unsettled or self._error is not None:
+            return
+        try:
+            with anyio.move_on_after(SAVING, shield=True):
+                await self.commit()
+        except Exception as error:  # noqa: BLE001 - the run is read from the log again
+            log.warning("run %s: results of its last calls are not stored: %s", self.run.id, error)
 
     @property
     def last(self) -> str:

@@ -48,6 +48,10 @@ class EndStatus(StrEnum):
     cancelled = "cancelled"
 
 
+# The scheduler of commands that drive nothing: they work on any store, whatever drives its runs.
+NO_WORKERS = "inline"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoreMigrateCommand(Command):
     """Bring the schema of a store to the one of this release, step by step. Back the store up
@@ -143,8 +147,8 @@ class StoreCopyCommand(Command):
         counts, events = Counter[str](), 0
         refused: list[CopiedRun] = []
         async with (
-            Loom(store=present_store(self.source)) as app,
-            Loom(store=self.target) as target,
+            Loom(store=present_store(self.source), scheduler=NO_WORKERS) as app,
+            Loom(store=self.target, scheduler=NO_WORKERS) as target,
         ):
             with _bar(terminal) as bar:
                 task = bar.add_task("copying", total=None)
@@ -202,7 +206,7 @@ class StoreCommand(Command):
         return asyncio.run(self._with_app(terminal))
 
     async def _with_app(self, terminal: Terminal) -> int:
-        async with Loom(store=present_store(self.store)) as app:
+        async with Loom(store=present_store(self.store), scheduler=NO_WORKERS) as app:
             return await self.act(app, terminal)
 
     @abstractmethod

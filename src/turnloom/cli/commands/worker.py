@@ -67,6 +67,7 @@ class WorkerCommand(Command):
 
     async def _work(self, terminal: Terminal) -> None:
         async with self._open() as app:
+            await app.runs(1)  # a store that cannot be used is refused before anything is said
             notice = f"Worker {os.getpid()} drives up to {self.slots} runs at once."
             terminal.tell(safe(notice, "dim"))
             async with tended(app):

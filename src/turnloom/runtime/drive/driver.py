@@ -295,8 +295,9 @@ class Driver:
             loop = self._loops[run] = Loop(live)
             await self._run(loop, live)
         except asyncio.CancelledError:
-            position = live.journal.stored if live else 0
-            seen = await self._show_late(run, position)
+            if live:
+                await live.journal.save()
+            seen = await self._show_late(run, live.journal.stored if live else 0)
             if not self._stores.is_shared:
                 self._interrupted[run] = seen
             raise
