@@ -368,17 +368,6 @@ class Journal:
         with anyio.CancelScope(shield=True):
             await uninterrupted(self.commit())
 
-    async def save(self) -> None:
-        """Store what was recorded before its drive was interrupted, so that no completed effect is
-        repeated; unless functions must be called first, or the store does not answer soon."""
-        if self.is_unsettled or self._error is not None:
-            return
-        try:
-            with anyio.move_on_after(SAVING, shield=True):
-                await self.commit()
-        except Exception as error:  # noqa: BLE001 - the run is read from the log again
-            log.warning("run %s: results of its last calls are not stored: %s", self.run.id, error)
-
     @property
     def last(self) -> str:
         """The kind of the last event; what was recorded with a retry is part of it."""
@@ -539,3 +528,15 @@ def idempotency_key(journal: Journal, key: str) -> str:
     only continued keeps its own."""
     scope, state = scope_of(journal.state, key), journal.state
     return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"
+
+
+async def save(journal: Journal) -> None:
+    """Store what was recorded before a drive was interrupted, so that no completed effect is
+    repeated; unless functions must be called first, or the store does not answer soon."""
+    if journal.is_unsettled:
+        return
+    try:
+        with anyio.move_on_after(SAVING, shield=True):
+            await journal.commit()
+    except Exception as error:  # noqa: BLE001 - the run is read from the log again
+        log.warning("run %s: results of its last calls are not stored: %s", journal.run.id, error)
