@@ -194,15 +194,44 @@ def test_limits_are_positive() -> None:
 
 async def test_files_outside_of_the_ui_are_not_served(tmp_path: Path) -> None:
     static = tmp_path / "static"
-    static.mkdir()
+    (static / "ui").mkdir(parents=True)
     (static / "index.html").write_text("the ui")
-    (tmp_path / "secret").write_text("CANARY")
-    (static / "link").symlink_to(tmp_path / "secret")
+    secret = tmp_path / "secret"
+    secret.write_text("CANARY")
+    (static / "ui" / "link").symlink_to(secret)
     client = Client(Pages(static))
-    for path in ("/ui/../../secret", "/ui/%2e%2e/secret", "/ui//etc/passwd", "/ui/link", "/ui/\0"):
+    for path in (
+        "../../secret",
+        "%2e%2e/%2e%2e/secret",
+        f"..//{secret}",
+        "link",
+        "\0",
+        "a/../link",
+    ):
+        path = f"/ui/{path}"
         reply = await client.get(path)
         assert (reply.status, reply.body) == (200, b"the ui"), path
         assert "script-src 'self'" in reply.headers["content-security-policy"]
+
+
+async def test_names_and_ids_are_no_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with site(tmp_path, store=tmp_path / "runs.db") as at:
+        client, folder = at.client(), tmp_path / "served" / "Short"
+        assert (await client.post("/runs", {"workflow": "Short"})).status == 201
+        for name in (str(folder), f"{folder}/", "served/Short", "./served/Short", "../Short"):
+            reply = await client.post("/runs", {"workflow": name})
+            assert (reply.status, reply.code) == (404, "TURNLOOM-UNKNOWN-WORKFLOW"), name
+            for path in (
+                f"/workflows/{name}",
+                f"/workflows/{name}/graph",
+                f"/workflows/{name}/check",
+            ):
+                assert (await client.get(path)).status == 404, path
+        for id in ("../runs.db", "..", str(tmp_path / "runs.db"), "a/../b", "%2e%2e/runs.db"):
+            for path in (f"/runs/{id}", f"/runs/{id}/timeline", f"/board/artifacts/{id}"):
+                assert (await client.get(path)).status == 404, path
+        assert len((await client.get("/runs")).json["items"]) == 1
 
 
 async def test_headers_and_logs_take_no_line_breaks(
