@@ -14,7 +14,7 @@ import anyio
 import psycopg
 import pytest
 
-from tests.support.servers import PostgresServer
+from tests.support.servers import PostgresServer, free_port
 from turnloom.adapters.procrastinate import ProcrastinateScheduler
 from turnloom.adapters.procrastinate.database import JobDatabase
 from turnloom.adapters.procrastinate.worker import BEATS
@@ -32,17 +32,23 @@ HOUR = timedelta(hours=1)
 
 
 @asynccontextmanager
-async def scheduling(url: str, poll: float = 1.0) -> AsyncGenerator[ProcrastinateScheduler]:
-    scheduler = ProcrastinateScheduler(url, lease=LEASE, poll=poll)
+async def scheduling(
+    url: str, poll: float = 1.0, *, is_deaf: bool = False
+) -> AsyncGenerator[ProcrastinateScheduler]:
+    """A scheduler; one that is deaf hears no notification."""
+    listen_url = f"postgresql://nobody@127.0.0.1:{free_port()}/nowhere" if is_deaf else None
+    scheduler = ProcrastinateScheduler(url, listen_url=listen_url, lease=LEASE, poll=poll)
     yield scheduler
     await scheduler.aclose()
 
 
 @contextmanager
-def worker(url: str) -> Generator[subprocess.Popen[str]]:
+def worker(url: str, slots: int = 4) -> Generator[subprocess.Popen[str]]:
     """A worker in a process of its own, which serves."""
     process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), url, str(LEASE)], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(PROGRAM), url, str(LEASE), str(slots)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert says(process) == "serves"
     yield process
@@ -137,6 +143,24 @@ async def test_cancel_needs_no_poll(postgres_url: str) -> None:
         scheduling(postgres_url, 3600) as other,
         served(other) as drives,
     ):
+        for run in ("x", "y", "z"):  # it looks when it begins to serve and to listen, not for `z`
+            await mine.wake(key(run))
+            await facts.until(lambda run=run: run in drives.ended)
+        drives.hold("a")
+        await mine.wake(key("a"))
+        await wait_begun(drives, 4)
+        await mine.cancel(key("a"))
+        await facts.until(lambda: "a" in drives.ended)
+        await until(mine, "a", "idle")
+
+
+async def test_a_cancel_that_was_not_heard_is_found(postgres_url: str) -> None:
+    """A worker whose connection for notifications is lost finds it by its poll."""
+    async with (
+        scheduling(postgres_url, 3600) as mine,
+        scheduling(postgres_url, 0.1, is_deaf=True) as other,
+        served(other) as drives,
+    ):
         drives.hold("a")
         await mine.wake(key("a"))
         await wait_begun(drives, 1)
@@ -148,16 +172,17 @@ async def test_cancel_needs_no_poll(postgres_url: str) -> None:
 async def test_a_stopped_worker_leaves_what_others_took_over(postgres_url: str) -> None:
     """The end of its drive, when it continues, does not end the drive of the other."""
     async with scheduling(postgres_url) as scheduler:
-        with worker(postgres_url) as stopped:
+        with worker(postgres_url, slots=1) as stopped:
             await scheduler.wake(key("a-0.5"))
             assert says(stopped) == "begins a-0.5"
             stopped.send_signal(signal.SIGSTOP)
-            async with served(scheduler) as drives:
+            async with served(scheduler, slots=1) as drives:
                 drives.hold("a-0.5")
                 await wait_begun(drives, 1)
                 stopped.send_signal(signal.SIGCONT)
-                assert says(stopped) == "ends a-0.5"
-                await scheduler.wake(key("b"))  # both workers serve after that
+                assert await asyncio.to_thread(says, stopped) == "ends a-0.5"
+                await scheduler.wake(key("b"))  # only the other has a free slot, after that end
+                assert await asyncio.to_thread(says, stopped) == "begins b"
                 await until(scheduler, "b", "idle")
                 assert await scheduler.status(key("a-0.5")) == "driving"
                 drives.release("a-0.5")
@@ -245,6 +270,21 @@ async def test_the_next_drive_does_not_wait_for_a_poll(postgres_url: str) -> Non
         drives.release("a")
         await wait_begun(drives, 4)
         await until(scheduler, "c", "idle")
+
+
+async def test_the_next_drive_needs_no_notification(postgres_url: str) -> None:
+    """The end of a drive lets its worker look at the queue, also while it has free slots."""
+    async with (
+        scheduling(postgres_url, 3600, is_deaf=True) as scheduler,
+        served(scheduler, slots=4) as drives,
+    ):
+        drives.hold("a")
+        await scheduler.wake(key("a"))
+        await wait_begun(drives, 1)
+        run_sql(postgres_url, "SELECT turnloom_wake(%s, 'a')", facts.TENANT)
+        drives.release("a")
+        await wait_begun(drives, 2)
+        await until(scheduler, "a", "idle")
 
 
 async def test_the_tables_do_not_grow(postgres_url: str) -> None:

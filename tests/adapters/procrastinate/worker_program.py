@@ -19,10 +19,10 @@ async def drive(run: RunKey, held: LimitWait | None = None, /) -> datetime | Non
     return None
 
 
-async def main(url: str, lease: float) -> None:
+async def main(url: str, lease: float, slots: int) -> None:
     scheduler = ProcrastinateScheduler(url, lease=lease)
     print("serves", flush=True)
-    await scheduler.serve(drive, slots=4, limits={})
+    await scheduler.serve(drive, slots=slots, limits={})
 
 
-asyncio.run(main(sys.argv[1], float(sys.argv[2])))
+asyncio.run(main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3])))
