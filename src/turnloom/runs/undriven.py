@@ -11,7 +11,9 @@ from turnloom.agents.spec import (
     Toolkit,
     Transfer,
 )
+from turnloom.errors import WorkflowGone
 from turnloom.hooks.spec import Hooks, MessageHook
+from turnloom.log.events import RunStarted
 from turnloom.log.spec import Event, Fact
 from turnloom.runs.actions import Action, Work
 from turnloom.runs.form import Form, Rest
@@ -21,6 +23,19 @@ from turnloom.variables.spec import Variables
 
 # The form of a group chat that another library drives.
 CHAT = "chat"
+
+
+def refuse_undriven(started: RunStarted) -> None:
+    """Refuse to decide a run again that another library decided.
+
+    Raises:
+        WorkflowGone: it is such a run.
+    """
+    if started.form == CHAT:
+        raise WorkflowGone(
+            f"This run of {started.workflow!r} is a group chat of another program, which decided "
+            "everything in it. Explain it instead."
+        )
 
 
 class Undriven:

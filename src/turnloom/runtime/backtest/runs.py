@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from turnloom.errors import UsageError, WorkflowGone
+from turnloom.errors import UsageError
 from turnloom.kernel.threads import in_thread, threads
 from turnloom.log.logic import started_of
 from turnloom.log.spec import Event
 from turnloom.reaction.logic.reacting import ReactionForm
-from turnloom.runs.undriven import CHAT
+from turnloom.runs.undriven import refuse_undriven
 from turnloom.runtime.backtest.backtesting import backtest_all
 from turnloom.runtime.backtest.spec import BacktestedRun, EditedThreshold, RecordedCase
 from turnloom.runtime.boards import collecting
@@ -54,11 +54,7 @@ async def backtest(
 def _fitting(loaded: LoadedWorkflow, events: list[Event]) -> LoadedWorkflow:
     """The edited definition for a run: of a run that collects, the part that collects."""
     started, form = started_of(events[:1]), loaded.workflow.form
-    if started.form == CHAT:
-        raise WorkflowGone(
-            f"This run of {started.workflow!r} is a group chat of another program, which decided "
-            "everything in it. Explain it instead."
-        )
+    refuse_undriven(started)
     if started.form != form:
         raise UsageError(
             f"This run of {started.workflow!r} is a {started.form}, and {loaded.workflow.name!r} "

@@ -2,12 +2,11 @@
 
 from functools import partial
 
-from turnloom.errors import WorkflowGone
 from turnloom.kernel.threads import in_thread, threads
 from turnloom.log.events import RunStarted
 from turnloom.log.logic import repinned, started_of
 from turnloom.log.spec import Event, RunKey
-from turnloom.runs.undriven import CHAT
+from turnloom.runs.undriven import refuse_undriven
 from turnloom.runtime.logic import base_context
 from turnloom.runtime.replay.replaying import replay_all
 from turnloom.runtime.replay.spec import RecordedLog, ReplayedRun, may_change_definition
@@ -31,11 +30,7 @@ async def replay(world: RuntimePorts, run: RunKey, events: list[Event]) -> Repla
         WorkflowGone: this program cannot restore it, or nothing in it was decided here.
     """
     started = started_of(events[:1])
-    if started.form == CHAT:
-        raise WorkflowGone(
-            f"This run of {started.workflow!r} is a group chat of another program, which decided "
-            "everything in it. Explain it instead."
-        )
+    refuse_undriven(started)
     loaded = await world.definitions.restore(started)
     changes = [event.seq for event in events if may_change_definition(event.data)]
     changed = [await _restored(world, started, events[:seq]) for seq in changes]
