@@ -2,9 +2,7 @@
 
 import gc
 import logging
-import sqlite3
 import weakref
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tests.flow.scenes import Work, note
+from tests.support.tables import tables_of
 from turnloom import (
     Answer,
     Artifact,
@@ -122,17 +121,27 @@ async def test_mail_in_memory() -> None:
         await refuse_more(inbox)
 
 
+# Messages like the first one, with ids of their own; by what stands before the names of tables.
+MANY = f"""
+    WITH RECURSIVE numbers (k) AS (
+        SELECT 1 UNION ALL SELECT k + 1 FROM numbers WHERE k < {MOST_MAIL - 1})
+    """
+FLOOD = {
+    "": f"""{MANY} INSERT INTO inbox (tenant, run, id, position, message)
+        SELECT tenant, run, id || k, position, message FROM inbox CROSS JOIN numbers""",
+    "turnloom_": f"""{MANY} INSERT INTO turnloom_inbox (tenant, run, id, key, message)
+        SELECT tenant, run, id || k, sha256(k::text::bytea), message
+        FROM turnloom_inbox CROSS JOIN numbers""",
+}
+
+
 async def test_mail_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     async with Loom(store=path) as app:
         inbox = app._open().store.inbox
         assert await inbox.offer(KEY, "close/0", Close("a#1"))
-        rows = [("local", "r", f"close/{n}", 0, b"{}") for n in range(1, MOST_MAIL)]
-        with closing(sqlite3.connect(path)) as file, file:
-            file.executemany(
-                "INSERT INTO inbox (tenant, run, id, position, message) VALUES (?, ?, ?, ?, ?)",
-                rows,
-            )
+        with tables_of(path) as tables:
+            tables.execute(FLOOD[tables.prefix])
         await refuse_more(inbox)
 
 

@@ -1,7 +1,6 @@
 """Tests that are about another store, each with the reason."""
 
 _FILES = "it reads the files of a SQLite store"
-_FLOOD = "it sends the largest number of messages that may wait, one by one"
 _ORDER = "it shows what a store in memory orders: turns of two agents, or runs, that begin at once"
 
 EXEMPT: dict[str, str] = {
@@ -22,7 +21,8 @@ EXEMPT: dict[str, str] = {
     "tests/reaction/test_batches.py::"
     "test_who_comes_first_is_not_overtaken_while_it_begins_to_be_collected": _ORDER,
     "tests/reaction/test_trouble.py::test_trouble_with_the_store_reaches_whoever_waits": _FILES,
-    "tests/runtime/test_limits.py::test_mail_in_a_file": _FLOOD,
-    "tests/runtime/test_limits.py::test_mail_in_memory": _FLOOD,
+    "tests/runtime/test_limits.py::test_mail_in_memory": (
+        "it sends the largest number of messages that may wait, one by one"
+    ),
     "tests/tenants/test_canaries.py::test_memory": "it has an example of its own for each store",
 }
