@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
+from psycopg import AsyncCursor
+
 from tests.forks.test_forks import clerk
 from turnloom import Loom
 from turnloom.adapters.sqlite.writer import Writer
 
 
 def kill_before(number: int) -> None:
-    """Kill this process before so many statements were executed."""
-    statements, begin = count(1), Writer.__init__
+    """Kill this process before so many statements were executed: writes to a file, or all that
+    PostgreSQL is sent."""
+    statements, begin, execute = count(1), Writer.__init__, AsyncCursor.execute
 
     def pass_on(statement: str) -> None:
         if next(statements) == number:
@@ -24,7 +27,12 @@ def kill_before(number: int) -> None:
         begin(self, connection)
         connection.set_trace_callback(pass_on)
 
+    async def sent(self: Any, query: Any, *rest: Any, **options: Any) -> Any:
+        pass_on(str(query))
+        return await execute(self, query, *rest, **options)
+
     Writer.__init__ = traced
+    AsyncCursor.execute = sent  # type: ignore[method-assign]
 
 
 async def fork(store: str, run: str, at: int) -> None:

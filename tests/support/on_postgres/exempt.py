@@ -16,7 +16,6 @@ EXEMPT: dict[str, str] = {
     "tests/cli/test_store_commands.py::test_an_older_file_is_refused_until_it_is_migrated": _FILES,
     "tests/cli/test_use.py::test_a_call_imports_only_what_it_needs": "the stand-in imports more",
     "tests/cli/test_use.py::test_tracebacks_come_with_debug_only": _FILES,
-    "tests/forks/test_killed_forks.py": "it counts how often a SQLite file is written",
     "tests/parity/test_components.py::test_a_way_beyond_would_be_found": "it looks for the memory",
     "tests/reaction/test_batches.py::"
     "test_who_comes_first_is_not_overtaken_while_it_begins_to_be_collected": _ORDER,
