@@ -130,7 +130,7 @@ class Scene:
             "Explanations.diff": {**run, "turn": 1},
             "Explanations.blame": {**run, "text": "nothing at all"},
             "Explanations.what_if": {**run, "turn": 1, "search": 1, "min_relevance": 0.5},
-            "Explanations.cost": run,
+            "Explanations.cost": {**run, "turn": 1},
             "Explanations.page": run,
             "Explanations.timeline": run,
             "Upkeep.copy_to": {"target": self.copies.upkeep},

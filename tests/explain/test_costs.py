@@ -1,16 +1,21 @@
 """What the model calls of a run cost: known, at least, unknown, or none."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.folders import write_folder
-from turnloom import Answer, Loom, Price, Task, Usage
+from turnloom import Answer, Loom, Price, Principal, Task, UnknownRun, Usage
+from turnloom.adapters.memory import MemoryStore
 from turnloom.errors import UsageError
 from turnloom.explain.spec.cost import Cost
 from turnloom.guards.spec import find_price
+from turnloom.log.ports import EventLog
+from turnloom.log.spec import Event, RunKey
+from turnloom.runtime.logic import codec
 from turnloom.wiring.prices import listed_prices
 
 FOLDER = {
@@ -114,3 +119,59 @@ def test_prices_are_found_by_names_with_provider_and_date(name: str | None, foun
 )
 def test_small_amounts_keep_two_digits(amount: float, words: str) -> None:
     assert str(Cost(amount)) == words
+
+
+class ReadLog:
+    """A log that notes after which position each read begins."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.read_after: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def read(self, run: RunKey, after: int = 0) -> Sequence[Event]:
+        self.read_after.append(after)
+        return await self._log.read(run, after)
+
+
+async def test_a_cost_that_is_known_is_not_read_again(tmp_path: Path) -> None:
+    declare(tmp_path, "m = { input = 10, output = 100 }")
+    folder = write_folder(tmp_path / "served", FOLDER, "Bills")
+    store = MemoryStore(codec())
+    store.log = log = ReadLog(store.log)  # type: ignore[assignment]
+    used = ("m", Usage(100_000))
+    async with Loom(store=store, engine=Bills(used, used, used, used)) as app:
+        run = await app.start(folder)
+        await run.finished()
+        log.read_after.clear()
+        costs = [await app.explain.cost(run.id) for _ in range(3)]
+        seen = app.as_principal(Principal("local", "ann", "developer"))
+        costs.append(await seen.explain.cost(run.id))
+        assert [each.dollars for each in costs if each] == pytest.approx([2.0] * 4)
+        assert log.read_after == [0]
+        assert await app.explain.cost(run.id, turn=2) == Cost(pytest.approx(1.0))  # type: ignore[arg-type]
+        with pytest.raises(UsageError):
+            await app.explain.cost(run.id, turn=3)
+        with pytest.raises(UnknownRun):
+            await app.explain.cost("other")
+
+
+async def test_a_cost_is_that_of_the_run_that_has_the_id_now(tmp_path: Path) -> None:
+    declare(tmp_path, "m = { input = 10, output = 100 }")
+    folder = write_folder(tmp_path / "served", FOLDER, "Bills")
+    calls = [("m", Usage(tokens)) for tokens in (100_000, 100_000, 300_000, 300_000)]
+    async with Loom(store=str(tmp_path / "runs.db"), engine=Bills(*calls)) as app:
+        view = app.as_principal(Principal("local", "ann", "developer"))
+        for dollars in (2.0, 6.0):
+            run = await view.start(folder, id="same")
+            await run.finished()
+            assert await app.explain.cost(run.id) == Cost(pytest.approx(dollars))  # type: ignore[arg-type]
+            removed = [
+                each.run
+                async for each in app.history.prune(before=datetime.max.replace(tzinfo=UTC))
+            ]
+            assert removed == ["same"]
+            with pytest.raises(UnknownRun):
+                await app.explain.cost("same")

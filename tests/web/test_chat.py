@@ -114,6 +114,15 @@ def test_a_form_is_made_from_the_schema_of_its_question(visit: Visitor, site: Si
     expect(page.locator(".mine").last).to_contain_text("With the total, please.")
 
 
+def test_what_was_done_stands_between_what_was_said(visit: Visitor, told: Told) -> None:
+    page = visit().open(f"/runs/{told.interview}/chat")
+    done = page.locator(".deeds").get_by_role("link", name="interview_complete became true")
+    expect(done).to_be_visible()
+    expect(page.locator(".standing")).to_be_in_viewport()
+    done.click()
+    expect(page.get_by_role("heading", name="context.changed")).to_be_visible()
+
+
 def test_thumbs_and_a_comment_are_kept(visit: Visitor, told: Told, site: Site) -> None:
     page = visit().open(f"/runs/{told.interview}/chat")
     last = page.locator(".theirs").last
@@ -249,6 +258,11 @@ def test_costs_are_said_in_the_list_and_of_the_run(visit: Visitor, site: Site) -
     expect(page.locator(".about-cost")).to_have_text("cost at least $2.50")
     expect(page.locator(".totals")).to_contain_text("at least $2.50. No price for mystery.")
     expect(page.locator(".happened").filter(has_text="turn 1")).to_contain_text("$2.50")
+    page = visit().open(f"/runs/{run}/context?turn=1")
+    expect(page.locator("#card")).to_contain_text("The turn cost $2.50.")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("A, turn 2")
+    expect(page.locator("#card")).not_to_contain_text("The turn cost")
 
 
 def test_the_timeline_leads_to_events_and_the_variables_then(visit: Visitor, told: Told) -> None:

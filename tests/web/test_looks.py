@@ -86,9 +86,13 @@ def test_a_user_sees_chats_and_nothing_else(
         run = page.url.split("/")[-2]
         expect(page.get_by_role("navigation", name="Views of this run")).to_have_count(0)
         expect(page.get_by_role("link", name="Why?")).to_have_count(0)
+        page.get_by_label("Your answer").fill("Our report.")
+        page.keyboard.press("Enter")
+        expect(page.locator(".theirs")).to_have_count(2)
+        expect(page.locator(".deeds")).to_have_count(0)
         for view in ("context", "timeline", "variables"):
             shown.open(f"/runs/{run}/{view}")
-            expect(page.locator(".theirs")).to_be_visible()
+            expect(page.locator(".theirs").first).to_be_visible()
             expect(page.locator(".strip, .waterfall, .values")).to_have_count(0)
         program = [sys.executable, str(ROOT / "examples/research_library.py")]
         subprocess.run(program, cwd=folder, env=served.environment, check=True, stdout=-3)

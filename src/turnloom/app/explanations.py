@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from turnloom.app.access import PROGRAM, Access
+from turnloom.app.costs import RunCosts
 from turnloom.app.history import History, off_loop
 from turnloom.errors import UnknownRun, UsageError
 from turnloom.kernel.arguments import as_count, as_string
@@ -28,10 +29,15 @@ class Explanations:
     by default the caller's."""
 
     def __init__(
-        self, history: History, parts: "Callable[[], Parts]", access: Access = PROGRAM
+        self,
+        history: History,
+        parts: "Callable[[], Parts]",
+        costs: RunCosts,
+        access: Access = PROGRAM,
     ) -> None:
         self._history = history
         self._parts = parts
+        self._costs = costs
         self._access = access
 
     async def turn(
@@ -219,19 +225,22 @@ class Explanations:
         events = await self._history.events(run, app_id=app_id)
         return await off_loop(partial(timeline, events, self._parts().prices))
 
-    async def cost(self, run: str, *, app_id: str | None = None) -> "Cost | None":
-        """What the model calls of a run cost so far; None if it made none.
+    async def cost(
+        self, run: str, *, turn: int | None = None, app_id: str | None = None
+    ) -> "Cost | None":
+        """What the model calls of a run cost so far, or those of a turn; None if there were none.
 
         Raises:
             UnknownRun: there is no such run.
+            UsageError: the run has no such turn.
         """
-        from turnloom.explain.logic.costs import cost_of_run
+        if turn is None:
+            return await self._costs.of(self._access.key(app_id, run, "explain"), self._parts())
+        from turnloom.explain.logic.costs import cost_of_turn
 
-        parts = self._parts()
-        events = await parts.store.log.read(self._access.key(app_id, run, "explain"))
-        if not events:
-            raise UnknownRun(run)
-        return await off_loop(partial(cost_of_run, events, parts.prices))
+        number = as_count(turn, "`turn`")
+        events = await self._standing(run, app_id)
+        return await off_loop(partial(cost_of_turn, events, number, self._parts().prices))
 
     async def page(self, run: str, *, app_id: str | None = None) -> str:
         """One self-contained HTML page with all explanations of a run: its timeline, its turns, its

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
 from turnloom.app.access import PROGRAM
 from turnloom.app.arguments import as_path
 from turnloom.app.board import Board
+from turnloom.app.costs import RunCosts
 from turnloom.app.explanations import Explanations
 from turnloom.app.feedback import RunFeedback
 from turnloom.app.guards import GuardRecords
@@ -132,7 +133,8 @@ class Loom:
         self._closed = False
         self._boards: dict[tuple[str, str], Callable[[str], Board]] = {}
         self.history = History(self._open)
-        self.explain = Explanations(self.history, self._open)
+        self._costs = RunCosts()
+        self.explain = Explanations(self.history, self._open, self._costs)
         self.guards = GuardRecords(self.history, self._open)
         self.workflows = Workflows(self._open)
         self.serving = Serving(
@@ -363,7 +365,13 @@ class Loom:
         """
         means = as_string(via, "`via`")
         return LoomView(
-            principal, self._open, self._serve, self._board_of, workflows=self.workflows, via=means
+            principal,
+            self._open,
+            self._serve,
+            self._board_of,
+            workflows=self.workflows,
+            costs=self._costs,
+            via=means,
         )
 
     def _is_driving(self) -> bool:

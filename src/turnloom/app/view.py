@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from turnloom.app.access import Access
 from turnloom.app.board import Board, Readable
+from turnloom.app.costs import RunCosts
 from turnloom.app.explanations import Explanations
 from turnloom.app.feedback import RunFeedback
 from turnloom.app.guards import GuardRecords
@@ -58,6 +59,7 @@ class LoomView:
         serve: "Callable[[], Runs]",
         find_board: FindBoard,
         workflows: "Workflows",
+        costs: RunCosts,
         via: str = "",
     ) -> None:
         self.principal = as_one_of(principal, Principal, "The principal")
@@ -66,7 +68,7 @@ class LoomView:
         self._find_board = find_board
         self._access = Access(principal, partial(trail_of, open), via)
         self.history = History(open, self._access)
-        self.explain = Explanations(self.history, open, self._access)
+        self.explain = Explanations(self.history, open, costs, self._access)
         self.guards = GuardRecords(self.history, open, self._access)
         self.keys = ApiKeys(open, self._access)
         self.audit = AuditLog(open, self._access)

@@ -135,7 +135,7 @@ export const api = {
     read<VariableExplained>(`${at(run)}/variables/${encodeURIComponent(name)}`, { at: seq }),
   route: (run: string, seq: number) => read<RouteExplanation>(`${at(run)}/routes/${seq}`),
   blame: (run: string, text: string) => read<BlameExplained>(`${at(run)}/blame`, { text }),
-  cost: (run: string) => read<{ cost: Cost | null }>(`${at(run)}/cost`),
+  cost: (run: string, turn?: number) => read<{ cost: Cost | null }>(`${at(run)}/cost`, { turn }),
   timeline: (run: string) => read<Timeline>(`${at(run)}/timeline`),
   state: (run: string, seq?: number) => read<StateExplained>(`${at(run)}/state`, { at: seq }),
   page: async (run: string) => (await call('GET', address(`${at(run)}/page`))).blob(),

@@ -19,7 +19,7 @@ import './chat.css';
 export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) {
   const talk = folded(chat.events, makeTalk);
   const drafts = [...chat.drafts.values()];
-  const end = useStick([chat.count, drafts.map((each) => each.text.length).join()]);
+  const setEnd = useStick();
   if (chat.connection === 'failed') return <Failed problem={chat.problem} retry={chat.reconnect} />;
   if (chat.connection === 'reading' && chat.count === 0) return <Loading />;
   const waitingFor = [...talk.speaking].filter(([turn]) => !chat.drafts.has(turn));
@@ -48,7 +48,7 @@ export default function Chat({ run, summary, chat, mayExplain }: ChatViewProps) 
         </div>
         <Questions run={run} questions={talk.questions} />
         <Standing run={run} status={talk.status} summary={summary} mayExplain={mayExplain} />
-        <div ref={end} />
+        <div ref={setEnd} />
       </div>
       <Artifacts run={run} mayExplain={mayExplain} events={chat.count} />
     </div>
@@ -165,8 +165,8 @@ function useLost({ status, latest }: RunSummary): boolean {
 }
 
 /** Keeps the end in sight while the page is scrolled there, and leaves a reader alone. */
-function useStick(changes: readonly unknown[]) {
-  const end = useRef<HTMLDivElement>(null);
+function useStick() {
+  const [end, setEnd] = useState<HTMLDivElement | null>(null);
   const isAtEnd = useRef(true);
   useEffect(() => {
     const look = () => {
@@ -177,8 +177,12 @@ function useStick(changes: readonly unknown[]) {
     return () => window.removeEventListener('scroll', look);
   }, []);
   useEffect(() => {
-    if (isAtEnd.current) end.current?.scrollIntoView({ block: 'end' });
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, changes);
-  return end;
+    if (end?.parentElement == null) return;
+    const watcher = new ResizeObserver(() => {
+      if (isAtEnd.current) end.scrollIntoView({ block: 'end' });
+    });
+    watcher.observe(end.parentElement);
+    return () => watcher.disconnect();
+  }, [end]);
+  return setEnd;
 }

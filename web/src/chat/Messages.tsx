@@ -1,12 +1,14 @@
 /** What was said: agents by name, structured answers as data, a way to the reasons of each. */
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { Fragment, useState } from 'react';
 import { Link } from 'wouter';
 
 import { api } from '../api/client';
+import { folded, useRunLog } from '../api/log';
 import { clock } from '../shared/format';
 import { Fields } from './Fields';
+import { between, makeDeeds, type Deed } from './deeds';
 import type { Message } from './talk';
 
 interface Props {
@@ -18,7 +20,19 @@ interface Props {
 // Messages shown at once; earlier ones on demand.
 const SHOWN = 200;
 
-export function Messages({ run, messages, mayExplain }: Props) {
+/** The messages; for those who may explain the run, with what was done between them. */
+export function Messages(props: Props) {
+  return props.mayExplain ? <ExplainedMessages {...props} /> : <List {...props} deeds={NONE} />;
+}
+
+const NONE: readonly Deed[] = [];
+
+function ExplainedMessages(props: Props) {
+  return <List {...props} deeds={folded(useRunLog(props.run).events, makeDeeds)} />;
+}
+
+function List({ run, messages, mayExplain, deeds }: Props & { deeds: readonly Deed[] }) {
+  const done = between(deeds, messages);
   const [shown, setShown] = useState(SHOWN);
   const hidden = Math.max(0, messages.length - shown);
   return (
@@ -30,26 +44,43 @@ export function Messages({ run, messages, mayExplain }: Props) {
       )}
       <ol className="messages">
         {messages.slice(hidden).map((message, n) => (
-          <li key={`${message.seq} ${n}`} className={message.mine ? 'mine' : 'theirs'}>
-            <p className="by">
-              <b>{message.mine ? message.author || 'You' : message.author}</b>
-              <time dateTime={message.at}>{clock(message.at)}</time>
-            </p>
-            <Said message={message} />
-            {!message.mine && message.turn > 0 && (
-              <div className="under">
-                {mayExplain && (
-                  <Link href={`/runs/${run}/context?turn=${message.turn}`}>
-                    Why? See what {message.author} saw
-                  </Link>
-                )}
-                <Thumbs run={run} turn={message.turn} />
-              </div>
-            )}
-          </li>
+          <Fragment key={`${message.seq} ${n}`}>
+            <Deeds run={run} deeds={done[hidden + n] ?? NONE} />
+            <li className={message.mine ? 'mine' : 'theirs'}>
+              <p className="by">
+                <b>{message.mine ? message.author || 'You' : message.author}</b>
+                <time dateTime={message.at}>{clock(message.at)}</time>
+              </p>
+              <Said message={message} />
+              {!message.mine && message.turn > 0 && (
+                <div className="under">
+                  {mayExplain && (
+                    <Link href={`/runs/${run}/context?turn=${message.turn}`}>
+                      Why? See what {message.author} saw
+                    </Link>
+                  )}
+                  <Thumbs run={run} turn={message.turn} />
+                </div>
+              )}
+            </li>
+          </Fragment>
         ))}
+        <Deeds run={run} deeds={done.at(-1) ?? NONE} />
       </ol>
     </>
+  );
+}
+
+function Deeds({ run, deeds }: { run: string; deeds: readonly Deed[] }) {
+  if (deeds.length === 0) return null;
+  return (
+    <li className="deeds small">
+      {deeds.map(({ seq, words }) => (
+        <Link key={seq} href={`/runs/${run}/timeline?at=${seq}`} title={`event ${seq}`}>
+          {words}
+        </Link>
+      ))}
+    </li>
   );
 }
 

@@ -185,7 +185,7 @@ function sinceLines(piece: Piece, { run, row, frames, events }: CardContext): Li
   return [{ label: 'Since', text }];
 }
 
-function costLines(piece: Piece, { frames, row }: CardContext): Line[] {
+function costLines(piece: Piece, { frames, row, turnCost }: CardContext): Line[] {
   const share = row.tokens === 0 ? 0 : (100 * piece.tokens) / row.tokens;
   const here = `${counted(piece.tokens, 'token')}, ${share < 1 ? '< 1' : Math.round(share)} % of this prompt`;
   const over =
@@ -196,7 +196,7 @@ function costLines(piece: Piece, { frames, row }: CardContext): Line[] {
     over === undefined || over.frames < 2
       ? ''
       : `; ${counted(over.tokens, 'token')} over this run, in ${counted(over.frames, 'prompt')}`;
-  return [{ label: 'Costs', text: `${here}${whole}.` }];
+  return [{ label: 'Costs', text: `${here}${whole}. ${turnCost}`.trim() }];
 }
 
 /** A piece that was left out, in the same sentences. */

@@ -22,7 +22,7 @@ import { variableOf } from './names';
 import { callOf, firstToSee, modelCalls, type Call, type Piece } from './pieces';
 import type { CardContext } from './parts';
 import { writeOther, type Place } from './place';
-import { useFiles, useTurn } from './queries';
+import { useFiles, useTurn, useTurnCost } from './queries';
 
 interface Props {
   run: string;
@@ -64,7 +64,9 @@ function ShownTurn(props: ShownProps) {
   const files = useFiles(events);
   const before = frames.rows[row.previous];
   const { piece, out, selected } = useSelection(call, place, before, isStale ? null : move);
-  const context: CardContext = { run, row, frames, events, files, woken: explained.woken };
+  const { woken } = explained;
+  const turnCost = useTurnCost(explained);
+  const context: CardContext = { run, row, frames, events, files, woken, turnCost };
   const compare = () => move({ against: place.against === null ? {} : null });
   usePieceKeys(call.pieces, piece, move, compare);
   const command = commandOf(run, row, place, piece);

@@ -14,6 +14,8 @@ export interface CardContext {
   events: readonly LogEvent[];
   files: Record<string, string> | null;
   woken: WakeReason | null;
+  /** What the turn cost, in a sentence; empty if that is not known. */
+  turnCost: string;
 }
 
 export interface Line {

@@ -6,6 +6,8 @@ import { useEffect, useMemo, useState } from 'react';
 import { api, type OtherTurn } from '../api/client';
 import { isStart, type LogEvent } from '../api/events';
 import type { TurnExplained } from '../api/explanations';
+import { money } from '../shared/cost';
+import { modelCalls } from './pieces';
 import type { Declared } from './sources';
 
 const FOREVER = { staleTime: Infinity } as const;
@@ -19,6 +21,17 @@ export function useTurn(run: string, turn: number | null, lastSeq: number, isOpe
     enabled: turn !== null,
     placeholderData: (before) => (before?.run === run ? before : undefined),
   });
+}
+
+/** What a turn cost, in words; empty if it called no model that has a price. */
+export function useTurnCost(turn: TurnExplained): string {
+  const { data } = useQuery({
+    ...FOREVER,
+    queryKey: ['cost', turn.run, 'turn', turn.turn, modelCalls(turn).length, turn.steps.length],
+    queryFn: () => api.cost(turn.run, turn.turn),
+    enabled: modelCalls(turn).some((each) => (each.model ?? '') !== ''),
+  });
+  return data?.cost?.dollars == null ? '' : `The turn cost ${money(data.cost)}.`;
 }
 
 export function useDiff(run: string, turn: number | null, other: OtherTurn | null) {

@@ -1,8 +1,9 @@
 """Costs of model calls, by the prices of models."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from turnloom.agents.events import ModelAnswered
+from turnloom.explain.logic.turn import find_turn
 from turnloom.explain.spec.cost import Cost
 from turnloom.guards.spec import Price, find_price
 from turnloom.log.spec import Event
@@ -28,6 +29,17 @@ def cost_of_run(events: Iterable[Event], prices: Mapping[str, Price]) -> Cost | 
         if isinstance(event.data, ModelAnswered):
             total = added(total, cost_of_call(event.data, prices))
     return total
+
+
+def cost_of_turn(events: Sequence[Event], turn: int, prices: Mapping[str, Price]) -> Cost | None:
+    """The cost of the model calls of a turn; None without any.
+
+    Raises:
+        UsageError: there is no such turn.
+    """
+    find_turn(events, turn, None)
+    calls = (each for each in events if isinstance(each.data, ModelAnswered))
+    return cost_of_run((each for each in calls if each.data.turn == turn), prices)
 
 
 def added(total: Cost | None, cost: Cost | None) -> Cost | None:

@@ -44,7 +44,7 @@ async def explain_timeline(run: RunId, view: View) -> Response:
 
 
 class RunCost(msgspec.Struct, frozen=True):
-    """What the model calls of a run cost so far; null if it made none."""
+    """What the model calls of a run or a turn cost so far; null if there were none."""
 
     cost: Cost | None
 
@@ -55,9 +55,13 @@ class RunCost(msgspec.Struct, frozen=True):
     summary="The cost of a run",
     **replies.of(RunCost),
 )
-async def explain_cost(run: RunId, view: View) -> Response:
+async def explain_cost(
+    run: RunId,
+    view: View,
+    turn: Annotated[int | None, Query(ge=1, le=MOST, description="Of this turn only.")] = None,
+) -> Response:
     """The cost of its model calls, by the prices of this server."""
-    return reply(RunCost(await view.explain.cost(run)))
+    return reply(RunCost(await view.explain.cost(run, turn=turn)))
 
 
 @router.get(
