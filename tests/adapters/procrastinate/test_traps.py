@@ -304,6 +304,18 @@ async def test_the_tables_do_not_grow(postgres_url: str) -> None:
         assert count(postgres_url, table) == 0
 
 
+async def test_workers_that_died_are_forgotten(postgres_url: str) -> None:
+    async with scheduling(postgres_url) as scheduler, served(scheduler):
+        await scheduler.status(key("a"))
+        dead = "procrastinate_workers WHERE last_heartbeat < now() - interval '30 minutes'"
+        run_sql(
+            postgres_url,
+            "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')",
+        )
+        assert count(postgres_url, dead) == 1
+        await facts.until(lambda: count(postgres_url, dead) == 0)
+
+
 async def test_thousands_of_one_tenant_delay_another_by_one_drive(postgres_url: str) -> None:
     """Most of them are not even jobs, so that the job table stays small."""
     async with scheduling(postgres_url) as scheduler:

@@ -100,7 +100,9 @@ class ServeCommand(Command):
             await serve(api, listener, grace=self.grace, ready=ready)
             left = await app.serving.drain(self.grace)
         after = f" {left} runs were interrupted, and" if left else " Open runs"
-        terminal.tell(safe(f"Stopped.{after} continue with the next `turnloom serve`."))
+        terminal.tell(
+            safe(f"Stopped.{after} continue with the next `turnloom serve`, or with workers.")
+        )
         return 0
 
     def _add(self, app: Loom) -> list[str]:
