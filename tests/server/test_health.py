@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -74,15 +74,6 @@ async def test_a_file_of_another_release(tmp_path: Path) -> None:
             assert await probe.ready() == (200, READY)
         path.rename(tmp_path / "elsewhere")
         assert (await probe.until(503))["store"] == "TURNLOOM-STORE"
-
-
-@pytest.fixture
-def own_server() -> Generator[PostgresServer]:
-    """A server that a test may stop."""
-    server = PostgresServer()
-    server.start()
-    yield server
-    server.discard()
 
 
 def change(url: str, part: str, by: int) -> None:

@@ -241,6 +241,15 @@ def postgres_url(postgres_server: PostgresServer) -> Generator[str]:
         yield postgres_server.url(name)
 
 
+@pytest.fixture
+def own_server() -> Generator[PostgresServer]:
+    """A server that a test may stop."""
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.discard()
+
+
 @pytest.fixture(scope="session")
 def mongo_server(pytestconfig: pytest.Config) -> MongoServer:
     return shared(MongoServer, pytestconfig)

@@ -1,3 +1,3 @@
-from tests.support.servers import postgres_server, postgres_url
+from tests.support.servers import own_server, postgres_server, postgres_url
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = ["own_server", "postgres_server", "postgres_url"]

@@ -386,15 +386,6 @@ CUT_LISTENER = """
 """
 
 
-@pytest.fixture
-def own_server() -> Generator[PostgresServer]:
-    """A server that a test may stop."""
-    server = PostgresServer()
-    server.start()
-    yield server
-    server.discard()
-
-
 @pytest.mark.parametrize(("stop", "most"), [(signal.SIGINT, 1), (signal.SIGQUIT, 2)])
 async def test_a_restarted_server_loses_no_drive(
     own_server: PostgresServer, stop: signal.Signals, most: int
