@@ -492,13 +492,15 @@ async def test_each_agent_finds_what_it_may_see(app: Loom, board: Board) -> None
             Document("two", "tea for two", visibility=Private({"two"})),
         ]
     )
-    clerks = {name: Clerk() for name in ("one", "two", "three")}
+    clerks = {name: Clerk(held=True) for name in ("one", "two", "three")}
     for name, clerk in clerks.items():
         agent = board.agent(name).consumes(Order).with_engines(clerk)
         agent.with_sources(from_retrieval(Manual, "tea", min_relevance=0.1))
         if name == "three":
             agent.labels("hr")
     await board.publish_many([Order(), Order(item="jar")], correlation_id="all")
+    for clerk in clerks.values():  # the run of the first order is there for the second
+        clerk.release.set()
     await idle(board)
     found = {
         name: {each["content"] for task in clerk.tasks for each in task.context.items}

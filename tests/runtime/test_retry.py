@@ -62,9 +62,10 @@ SHOP = {
         """,
 }
 
-# What was done, and where to stumble.
+# What was done, where to stumble, and where to wait for ever.
 done: Counter[str] = Counter()
 stones: set[str] = set()
+holes: set[str] = set()
 
 
 def stumble(place: str) -> None:
@@ -77,6 +78,8 @@ async def clerk(task: Task) -> Answer:
     """Buys something in two rounds of calls, and says so."""
     round = len(task.exchanges)
     stumble(f"{task.agent} {task.turn}.{round}")
+    if f"{task.agent} {task.turn}.{round}" in holes:
+        await asyncio.Event().wait()
     done[f"{task.agent} {task.turn}.{round}"] += 1
     if task.agent == "Buyer" and round < 2:
         return Answer(calls=(ToolCall("buy", {"what": f"{task.turn}{'ab'[round]}"}),))
@@ -85,8 +88,8 @@ async def clerk(task: Task) -> Answer:
 
 @pytest.fixture(autouse=True)
 def _clean() -> None:
-    done.clear()
-    stones.clear()
+    for each in (done, stones, holes):
+        each.clear()
 
 
 @pytest.fixture
@@ -144,12 +147,14 @@ async def test_a_retry_may_fail_and_be_retried(loom: Loom, folder: Path) -> None
 
 
 async def test_a_cancelled_run_goes_on(loom: Loom, folder: Path) -> None:
+    holes.add("Buyer 1.1")
     run = await loom.start(folder)
     async for event in run.events():
         if event.kind == "tool.returned":
             break
     await run.cancel(reason="wait")
     assert (await run.finished()).kind == "run.cancelled"
+    holes.clear()
     await run.retry()
     assert (await run.finished()).kind == "run.finished"
     assert await texts(loom, run) == SAID
