@@ -3,7 +3,7 @@ done again."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -11,12 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.folders import write_folder
-from tests.support.world import Refitted
 from turnloom import Answer, Loom, Run, Task, ToolCall, UsageError
-from turnloom.adapters.memory import MemoryStore
 from turnloom.log.logic import standing
-from turnloom.log.spec import Event
-from turnloom.runtime.logic import codec
 
 SHOP = {
     "orchestrator.yaml": """
@@ -160,36 +156,6 @@ async def test_a_cancelled_run_goes_on(loom: Loom, folder: Path) -> None:
     assert await texts(loom, run) == SAID
     assert {done[place] for place in PLACES} == {1}
     assert await run.cancel() is False
-
-
-class HesitantLog:
-    """A log that does not store the first results of tools until it is asked again."""
-
-    def __init__(self, log: Any) -> None:
-        self._log = log
-        self.reached = asyncio.Event()
-
-    async def append(self, run: Any, events: Sequence[Event], *rest: Any) -> Sequence[Event]:
-        if not self.reached.is_set() and any(each.kind == "tool.returned" for each in events):
-            self.reached.set()
-            await asyncio.Event().wait()
-        return await self._log.append(run, events, *rest)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
-
-
-async def test_what_completed_before_a_cancel_is_not_done_again(folder: Path) -> None:
-    store = MemoryStore(codec())
-    log = HesitantLog(store.log)
-    async with Loom(store=Refitted(store, log=log), engine=clerk) as app:
-        run = await app.start(folder)
-        await log.reached.wait()
-        await run.cancel(reason="wait")
-        assert (await run.finished()).kind == "run.cancelled"
-        await run.retry()
-        assert (await run.finished()).kind == "run.finished"
-    assert done["buy 1a"] == 1
 
 
 async def test_everything_since_a_turn_is_done_again(loom: Loom, folder: Path) -> None:

@@ -126,9 +126,6 @@ class BatchTime:
         self._at = None
 
 
-# Seconds in which a drive that is interrupted stores what it recorded.
-SAVING = 5.0
-
 # Open questions of a run, unless a setting says otherwise.
 MOST_QUESTIONS = 1_000
 
@@ -528,15 +525,3 @@ def idempotency_key(journal: Journal, key: str) -> str:
     only continued keeps its own."""
     scope, state = scope_of(journal.state, key), journal.state
     return f"{state.run}/{in_life(key, scope.life if scope else state.life)}"
-
-
-async def save(journal: Journal) -> None:
-    """Store what was recorded before a drive was interrupted, so that no completed effect is
-    repeated; unless functions must be called first, or the store does not answer soon."""
-    if journal.is_unsettled:
-        return
-    try:
-        with anyio.move_on_after(SAVING, shield=True):
-            await journal.commit()
-    except Exception as error:  # noqa: BLE001 - the run is read from the log again
-        log.warning("run %s: results of its last calls are not stored: %s", journal.run.id, error)

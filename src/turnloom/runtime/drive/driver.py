@@ -41,7 +41,7 @@ from turnloom.runtime.branches import RunBranch
 from turnloom.runtime.drive.intake import park
 from turnloom.runtime.drive.live import FREEZE, LiveRun, RunDelivery, RunResources, TextListener
 from turnloom.runtime.drive.loop import Loop
-from turnloom.runtime.journal import MOST_QUESTIONS, Journal, Tell, save, telling
+from turnloom.runtime.journal import MOST_QUESTIONS, Journal, Tell, telling
 from turnloom.runtime.limits import CallLimits
 from turnloom.runtime.logic import ENDED, base_context, fresh, is_untouched, read_snapshot, thaw
 from turnloom.runtime.ports import (
@@ -295,9 +295,8 @@ class Driver:
             loop = self._loops[run] = Loop(live)
             await self._run(loop, live)
         except asyncio.CancelledError:
-            if live:
-                await save(live.journal)
-            seen = await self._show_late(run, live.journal.stored if live else 0)
+            position = live.journal.stored if live else 0
+            seen = await self._show_late(run, position)
             if not self._stores.is_shared:
                 self._interrupted[run] = seen
             raise
