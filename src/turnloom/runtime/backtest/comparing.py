@@ -191,7 +191,7 @@ def recorded_sides(events: Sequence[Event], frame: FrameAssembled) -> list[Frame
     wanted = {each.digest for each in segments}
     texts: dict[str, str] = {}
     for event in events:
-        texts.update((key, text) for key, text in _texts(event.data) if key in wanted)
+        texts.update((key, text) for key, text in recorded_texts(event.data) if key in wanted)
     return sides_of(frame, segments, texts)
 
 
@@ -212,7 +212,7 @@ def sides_of(
 
 def shown_texts(frame: FrameAssembled, known: Mapping[str, str]) -> Mapping[str, str]:
     """Texts by digest: those that a run knew before, and those of a frame."""
-    own = dict(_texts(frame))
+    own = dict(recorded_texts(frame))
     return ChainMap(own, cast(dict[str, str], known)) if own else known
 
 
@@ -230,7 +230,8 @@ def _history(frame: FrameAssembled) -> FrameSide:
     return FrameSide("messages", f"{frame.history.count} messages ({frame.history.digest[:12]})")
 
 
-def _texts(fact: Fact) -> Iterator[tuple[str, str]]:
+def recorded_texts(fact: Fact) -> Iterator[tuple[str, str]]:
+    """The texts that a fact has, with their digests."""
     match fact:
         case FrameAssembled(segments=segments):
             yield from ((each.digest, each.text) for each in segments if each.text is not None)

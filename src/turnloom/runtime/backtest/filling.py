@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -20,7 +21,12 @@ from turnloom.agents.events import (
 )
 from turnloom.agents.logic.answers import ARTIFACTS
 from turnloom.agents.spec import USER, ToolCall
-from turnloom.assembly.events import ContextGathered, HistorySummarised, RetrievalSearched
+from turnloom.assembly.events import (
+    ContextGathered,
+    GatheredItem,
+    HistorySummarised,
+    RetrievalSearched,
+)
 from turnloom.assembly.logic import EMPTY
 from turnloom.assembly.logic.descriptions import name_of
 from turnloom.assembly.spec import ChosenProvider
@@ -37,6 +43,7 @@ from turnloom.kernel.values import as_data
 from turnloom.log.ports import Effect
 from turnloom.log.spec import Fact
 from turnloom.runs.actions import Draw, Pick
+from turnloom.runtime.backtest.comparing import recorded_texts
 from turnloom.runtime.backtest.plans import DeclaredAgents
 from turnloom.runtime.backtest.spec import EditedThreshold
 from turnloom.runtime.backtest.world import EditedWorld
@@ -92,7 +99,8 @@ class RecordedAnswers:
         if self._runs_other_code(key, facts[-1]) or self._has_read_other(facts[0]):
             self._world.findings.is_assumed = True
         self._overlay.clear()
-        return [fitted for each in facts for fitted in self._fitted(key, self._searched(each))]
+        told = (self._told(self._searched(each)) for each in facts)
+        return [fitted for each in told for fitted in self._fitted(key, each)]
 
     def _has_read_other(self, fact: Fact) -> bool:
         """Whether an engine read artifacts that the edited run has not published."""
@@ -194,6 +202,25 @@ class RecordedAnswers:
         if edited is None or not isinstance(fact, RetrievalSearched) or fact != edited.search:
             return fact
         return msgspec.structs.replace(fact, min_relevance=edited.min_relevance)
+
+    def _told(self, fact: Fact) -> Fact:
+        """A fact; one that refers to texts of turns which are no longer before it has them."""
+        if not isinstance(fact, ContextGathered):
+            return fact
+        inputs = None if fact.inputs is None else tuple(map(self._with_text, fact.inputs))
+        items = tuple(map(self._with_text, fact.items))
+        return msgspec.structs.replace(fact, items=items, inputs=inputs)
+
+    def _with_text(self, item: GatheredItem) -> GatheredItem:
+        if item.text is not None or item.digest in self._journal.state.texts:
+            return item
+        return msgspec.structs.replace(item, text=self._texts.get(item.digest))
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        """The texts that the record has, by digest."""
+        events = self._world.events
+        return dict(pair for event in events for pair in recorded_texts(event.data))
 
     def _renumbered(self, key: str, fact: Fact) -> Fact:
         """A fact with the number of its turn in the edited run."""
