@@ -80,7 +80,6 @@ def measure(names: Sequence[str], size: Size, console: Console) -> list[Measure]
 
 def main(arguments: Sequence[str]) -> int:
     chosen = parse(arguments)
-    logging.getLogger("turnloom.check").setLevel(logging.ERROR)  # idle variables are intended here
     console = Console(stderr=chosen.json == "-")
     console.width = max(console.width, WIDTH)
     size = QUICK if chosen.quick else FULL
@@ -94,4 +93,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    logging.getLogger("turnloom.check").setLevel(logging.ERROR)  # idle variables are intended here
     sys.exit(main(sys.argv[1:]))
