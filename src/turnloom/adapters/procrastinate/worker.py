@@ -140,7 +140,9 @@ class JobWorker:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({driving})
                 await self._end(job, driving, is_stopping=not is_over)
-            del self._driving[job.id]
+            # A server that crashed may have forgotten the job, and given its id again.
+            if self._driving.get(job.id) is driving:
+                del self._driving[job.id]
             self._free.release()
             self._bell.set()
             if not self._driving:
