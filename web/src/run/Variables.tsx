@@ -209,7 +209,7 @@ function Elsewhere({ state }: { state: StateExplained }) {
       )}
       {state.missing.map((each) => (
         <p key={each} className="soft">
-          {each}
+          Missing: {each}
         </p>
       ))}
     </>
