@@ -291,6 +291,7 @@ definitions:
         ("${done} != True", "context_changed"),
         ("not ${done}", "context_changed"),
         ("${count} > 3", "function"),
+        ("${count}", "function"),
         ("${count} >= 4 OR ${done} == False", "function"),
         ("${count} == 4 AND ${done} == False AND ${count} == 4", "function"),
     ],

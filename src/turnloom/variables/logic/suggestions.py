@@ -37,7 +37,7 @@ def suggest(text: str, definitions: Mapping[str, VariableDefinition]) -> str:
     node = _parsed(text)
     if node is None or not _names(node):
         return ""
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and _is_flag(definitions.get(node.id)):
         return f"Write `${{{node.id}}} == True`."
     name = _fresh(_label(node), {*definitions, *_names(node)})
     triggers = _changes(node, definitions) or [{"type": "function", "function": name}]
@@ -49,6 +49,10 @@ def suggest(text: str, definitions: Mapping[str, VariableDefinition]) -> str:
         line = f"import turnloom; {name} = turnloom.derivation(lambda event, values: {says})"
         code = f" and `{line}` to `derivations.py`"
     return f"Add `{declared}` under `definitions`{code}, and write `${{{name}}} == True`."
+
+
+def _is_flag(definition: VariableDefinition | None) -> bool:
+    return definition is None or definition.type in (None, "boolean")
 
 
 def variables_in(text: str) -> list[str]:
@@ -126,7 +130,7 @@ def _holds(node: ast.expr, values: Mapping[str, Json]) -> bool:
             except TypeError:
                 return False
         case ast.Name(id=name):
-            return values.get(name) is True
+            return bool(values.get(name))
         case _:
             return False
 
@@ -171,8 +175,8 @@ class _Values(ast.NodeTransformer):
         return ast.Compare(left, node.ops, node.comparators)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """Read a flag."""
-        return ast.parse(f"values.get({node.id!r}) is True", mode="eval").body
+        """Read whether there is a value, as of a flag."""
+        return ast.parse(f"bool(values.get({node.id!r}))", mode="eval").body
 
 
 def _label(node: ast.expr) -> str:
