@@ -220,9 +220,7 @@ async def test_a_task_that_is_cancelled_as_the_server_stops_ends(
     database = Database(own_server.url(), 20.0, schema_of("store"))
     await database.rows("SELECT 1")
     asking = asyncio.ensure_future(database.rows("SELECT pg_sleep(60)"))
-    async with await psycopg.AsyncConnection.connect(own_server.url()) as watch:
-        while not await (await watch.execute(SLEEPING)).fetchone():
-            await watch.commit()
+    await until_there(own_server.url(), SLEEPING)
     with ThreadPoolExecutor() as thread:  # the loop waits, and the task learns of both at once
         thread.submit(own_server.stop, signal.SIGQUIT).result()
     asking.cancel()
@@ -396,3 +394,36 @@ async def test_processes_that_open_an_empty_database_at_once(postgres_url: str) 
     async with anyio.create_task_group() as tasks:
         for number in range(12):
             tasks.start_soon(use, number)
+
+
+# A claim of run b that is not committed, so that others wait for it.
+OTHER_CLAIM = """
+    INSERT INTO turnloom_claims SELECT (jsonb_populate_record(
+        held, jsonb_build_object('run', 'b', 'fence', -1))).* FROM turnloom_claims AS held
+"""
+WAITS = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+async def test_a_claim_that_is_written_as_its_store_closes_does_not_stay(postgres_url: str) -> None:
+    async with opened(postgres_url) as watch, watch.claims.claim(key("a")):
+        async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+            await other.execute(OTHER_CLAIM)
+            async with opened(postgres_url) as store:
+                taking = asyncio.ensure_future(store.claims.claim(key("b")).__aenter__())
+                await until_there(postgres_url, WAITS)
+                for _ in range(2):
+                    taking.cancel()
+                    await asyncio.sleep(0)
+                closing = asyncio.ensure_future(store.aclose())
+                await asyncio.sleep(0.2)  # enough to release too early
+                await other.rollback()
+                await closing
+        assert await watch.claims.held(key("b")) is None
+
+
+async def until_there(url: str, statement: str) -> None:
+    """Wait until a statement finds something."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as watch:
+        with anyio.fail_after(PATIENCE):
+            while not await (await watch.execute(SQL(statement))).fetchone():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)

@@ -82,6 +82,8 @@ class PostgresClaims:
         self._held: dict[int, asyncio.Timeout] = {}
         # Fences of claims that could not be released while the store was unavailable.
         self._unreleased: set[int] = set()
+        # Claims that are being written; those whose task was cancelled twice have no one else.
+        self._taking: set[asyncio.Future[int]] = set()
         self._tickets = 0
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -126,6 +128,8 @@ class PostgresClaims:
         """Claim a run. If the task is cancelled meanwhile, the claim is released once it is
         written."""
         taking = asyncio.ensure_future(self._claim(run))
+        self._taking.add(taking)
+        taking.add_done_callback(self._taking.discard)
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -194,6 +198,8 @@ class PostgresClaims:
             self._timer.cancel()
         if self._renewing:
             self._renewing.cancel()
+        if self._taking:  # one that is written after the release would stay
+            await asyncio.wait({*self._taking})
         if self._tickets and os.getpid() == self._pid:
             try:
                 await self._database.write(queries.RELEASE_OWNER, self._owner)
