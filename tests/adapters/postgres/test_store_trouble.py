@@ -24,7 +24,7 @@ from turnloom.adapters.postgres.connections import MAX_CONNECTIONS, Connections
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.schema import schema_of
 from turnloom.errors import LeaseLost, StoreUnavailable
-from turnloom.runtime.spec import Stop
+from turnloom.runtime.spec import Close, Stop
 from turnloom.testing import FakeClock
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import TENANT, events, key, until
@@ -33,6 +33,7 @@ pytestmark = pytest.mark.doors
 
 PATIENCE = 60.0
 STOP = Stop("ann", "enough")
+ASKED = "(SELECT calls FROM pg_stat_user_functions WHERE funcname = 'turnloom_has')"
 SLEEPING = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
@@ -319,6 +320,15 @@ async def test_mail_that_is_committed_late_arrives(postgres_url: str) -> None:
             await late.commit()
             assert await anext(arrivals) == key("late")
         await late.close()
+
+
+async def test_a_message_costs_the_same_however_many_wait(postgres_url: str) -> None:
+    """The log is asked about the id of the message, not about those that wait."""
+    async with opened(f"{postgres_url}?options=-ctrack_functions%3Dall") as store:
+        await store.log.append(key("a"), events("a", 1), 0)
+        for n in range(20):
+            await store.inbox.offer(key("a"), f"m{n}", Close("a#1"))
+    await until_there(postgres_url, f"SELECT 1 WHERE {ASKED} = 20")
 
 
 async def test_a_lease_that_is_over_stores_nothing(postgres_url: str) -> None:
