@@ -4,8 +4,9 @@ from typing import Any, cast
 
 import pytest
 
+from tests.flow.scenes import Work, note
 from tests.support.hostile import hostile
-from turnloom import Forbidden, Loom, Principal
+from turnloom import Flow, Forbidden, Loom, Principal
 from turnloom.errors import UsageError
 from turnloom.runs.principal import ROLE_SCOPES, ROLES, SCOPES
 
@@ -59,3 +60,30 @@ def test_hostile_arguments_are_refused(value: Any) -> None:
             assert repr(Principal(*given))
         except UsageError as error:
             assert error.code
+
+
+async def test_why_a_run_failed_is_for_those_who_may_explain_it() -> None:
+    def fail(state: Work) -> None:
+        raise ValueError("no stock of lamps")
+
+    flow = Flow("work", Work).start_with(fail).finally_(note("end"))
+    async with Loom(store="memory") as app:
+        run = await app.start(flow, user_id="ann", app_id="acme")
+        await run.finished()
+        for role, reason in (("user", ""), ("developer", "no stock of lamps")):
+            view = app.as_principal(Principal("acme", "ann", role))
+            (listed,) = await view.runs()
+            assert (listed.status, reason in listed.reason) == ("failed", True)
+            assert bool(listed.reason) == bool(reason)
+            assert await view.handle(run.id).summary() == listed
+            assert len(await view.runs(find="lamps")) == bool(reason)
+
+
+async def test_why_a_run_was_cancelled_is_listed() -> None:
+    flow = Flow("work", Work).start_with(note("a")).await_approval("ann").finally_(note("b"))
+    async with Loom(store="memory") as app:
+        run = await app.start(flow)
+        await run.outcome()
+        await run.cancel(reason="not needed any more")
+        (listed,) = await app.runs()
+        assert (listed.status, listed.reason) == ("cancelled", "not needed any more")

@@ -85,6 +85,11 @@ class Access:
         who = self.principal
         return None if who is None or who.sees_all else who.user_id
 
+    @property
+    def explains(self) -> bool:
+        """Whether these calls may see why runs did what they did."""
+        return self.principal is None or self.principal.may("explain")
+
     def need(self, *scopes: "Scope") -> None:
         """Refuse a call that needs scopes which the principal lacks.
 

@@ -57,8 +57,10 @@ async def list_runs(
     which: RunChoice,
     *,
     unfinished: bool,
+    explains: bool = True,
 ) -> list[RunSummary]:
-    """At most `limit` runs of a tenant that are chosen, the latest first.
+    """At most `limit` runs of a tenant that are chosen, the latest first. `explains`: with the
+    errors of those that failed.
 
     Raises:
         UnknownRun: there is no run `before`.
@@ -69,10 +71,12 @@ async def list_runs(
     statuses = _statuses(which.get("status"), LISTED)
     if not which.keys() & _SIFTED and not statuses & (OPEN | _SCHEDULED):
         chosen = run_filter(which, parts.clock.now())
-        return await parts.runs.summaries.page(tenant, most, last, chosen, unfinished=unfinished)
+        return await parts.runs.summaries.page(
+            tenant, most, last, chosen, unfinished=unfinished, explains=explains
+        )
     if statuses & _SCHEDULED:
         which = {**which, "status": statuses - _SCHEDULED | OPEN}
-    pages = _pages(parts, tenant, last, which, unfinished=unfinished)
+    pages = _pages(parts, tenant, last, which, unfinished=unfinished, explains=explains)
     found: list[RunSummary] = []
     async with aclosing(pages):
         async for page in pages:
@@ -84,7 +88,13 @@ async def list_runs(
 
 
 async def _pages(
-    parts: "Parts", tenant: str, before: str | None, which: RunChoice, *, unfinished: bool
+    parts: "Parts",
+    tenant: str,
+    before: str | None,
+    which: RunChoice,
+    *,
+    unfinished: bool,
+    explains: bool,
 ) -> AsyncGenerator[list[RunSummary]]:
     """The chosen runs with the chosen feedback and words, in pages. The cost is proportional to the
     chosen runs, also of those without."""
@@ -95,7 +105,9 @@ async def _pages(
     words = as_string(which.get("find", ""), "`find`").casefold().split()
     wanted = as_filter(which["feedback"]) if "feedback" in which else None
     while True:
-        page = await parts.runs.summaries.page(tenant, PAGE, before, chosen, unfinished=unfinished)
+        page = await parts.runs.summaries.page(
+            tenant, PAGE, before, chosen, unfinished=unfinished, explains=explains
+        )
         named = [each for each in page if _has(each, words)]
         if wanted is not None:
             ids = [each.run for each in named]

@@ -95,14 +95,14 @@ class Run(Generic[S_co]):
             raise UsageError(f"Run {self.id!r} cannot continue now ({error.code}).") from None
 
     async def summary(self) -> "RunSummary":
-        """Its workflow, its status and its times.
+        """Its workflow, its status and its times; its error only for those who may explain it.
 
         Raises:
             UnknownRun: there is no such run.
         """
         self._access.need("runs:read")
         await self._access.own(self._runs.log, self._key)
-        return await self._runs.summaries.one(self._key)
+        return await self._runs.summaries.one(self._key, explains=self._access.explains)
 
     async def question(self, *, user_id: str | None = None) -> "Question | None":
         """The oldest open question, if there is one: the first of `questions`."""

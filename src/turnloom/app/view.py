@@ -167,7 +167,13 @@ class LoomView:
         from turnloom.app.choosing import list_runs
 
         return await list_runs(
-            self._open(), self.principal.app_id, limit, before, which=which, unfinished=unfinished
+            self._open(),
+            self.principal.app_id,
+            limit,
+            before,
+            which=which,
+            unfinished=unfinished,
+            explains=self._access.explains,
         )
 
     async def questions(

@@ -480,8 +480,9 @@ LIMITED = "limited"
 class RunSummary:
     """A run in one line: its workflow, its start, its status. A run that cannot be read is
     `broken`, one whose code no worker has is `stranded`, and one that waits for a limit of all runs
-    together is `limited`, for a `reason`; one that is `collecting` says how much it has of what is
-    wanted. It `continues` a conversation that had ended, if one is named."""
+    together is `limited`, for a `reason`, as one that failed or was cancelled; one that is
+    `collecting` says how much it has of what is wanted. It `continues` a conversation that had
+    ended, if one is named."""
 
     run: str
     workflow: str

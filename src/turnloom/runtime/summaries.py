@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from turnloom.agents.events import ModelLimited
-from turnloom.log.events import RunPaused, RunStarted
+from turnloom.log.events import RunCancelled, RunFailed, RunPaused, RunStarted
 from turnloom.log.logic import BROKEN, status_of
 from turnloom.log.ports import EventLog
 from turnloom.log.service import ends_of
@@ -32,9 +32,17 @@ class RunSummaries:
         self._scheduler = scheduler
 
     async def page(
-        self, tenant: str, limit: int, before: str | None, which: RunFilter, *, unfinished: bool
+        self,
+        tenant: str,
+        limit: int,
+        before: str | None,
+        which: RunFilter,
+        *,
+        unfinished: bool,
+        explains: bool = True,
     ) -> list[RunSummary]:
-        """Runs of a tenant that a filter selects, the latest first.
+        """Runs of a tenant that a filter selects, the latest first. `explains`: with the errors of
+        those that failed.
 
         Raises:
             UnknownRun: there is no run `before`.
@@ -42,15 +50,17 @@ class RunSummaries:
         ends = await self._log.runs(
             tenant, limit, before=before, unfinished=unfinished, which=which
         )
-        return await self._scheduled(tenant, [summarise(tenant, *each) for each in ends])
+        found = [_shown(summarise(tenant, *each), explains=explains) for each in ends]
+        return await self._scheduled(tenant, found)
 
-    async def one(self, run: RunKey) -> RunSummary:
-        """A run.
+    async def one(self, run: RunKey, *, explains: bool = True) -> RunSummary:
+        """A run. `explains`: with its error, if it failed.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        return (await self._scheduled(run.tenant, [await summary_of(self._log, run)]))[0]
+        found = _shown(await summary_of(self._log, run), explains=explains)
+        return (await self._scheduled(run.tenant, [found]))[0]
 
     async def _scheduled(self, tenant: str, found: list[RunSummary]) -> list[RunSummary]:
         unfinished = [each.run for each in found if each.status not in ENDED]
@@ -60,6 +70,12 @@ class RunSummaries:
         shared = self._scheduler if is_shared(self._scheduler) else None
         stranded: Mapping[str, str] = await shared.stranded(tenant) if shared else {}
         return [_as_stranded(_as_limited(each, waits), stranded) for each in found]
+
+
+def _shown(summary: RunSummary, *, explains: bool) -> RunSummary:
+    """The summary for those who may see errors, or for others."""
+    is_hidden = summary.status == "failed" and not explains
+    return replace(summary, reason="") if is_hidden else summary
 
 
 def _as_stranded(summary: RunSummary, stranded: Mapping[str, str]) -> RunSummary:
@@ -105,6 +121,8 @@ def summarise(tenant: str, first: Event, last: Event) -> RunSummary:
             pass
         case ModelLimited(model=model, reason=allowed):
             status, reason = LIMITED, f"waiting for a limit: {allowed} of {model}"
+        case RunFailed(message=reason) | RunCancelled(reason=reason):
+            pass
         case _:
             pass
     return RunSummary(

@@ -17,6 +17,7 @@ from turnloom.cli.tables import lay_out
 from turnloom.cli.terminal import Terminal, joined, safe
 from turnloom.cli.times import instant_or_age
 from turnloom.explain.spec.text import moment
+from turnloom.runtime.logic import ENDED
 from turnloom.runtime.spec import RunSummary
 
 _COLUMNS = ("run", "workflow", "status", "started", "last event", "events", "user", "app")
@@ -95,7 +96,7 @@ class RunsCommand(StoredRunsCommand):
                 terminal.show(part)
             await self._tell_waiting(app, listed, terminal)
             for each in listed:
-                if each.reason:
+                if each.reason and each.status not in ENDED:
                     said = f" is {each.status}: {each.reason}"
                     terminal.show(joined((each.run, "bold"), said))
             if more:
