@@ -104,7 +104,7 @@ def test_a_form_is_made_from_the_schema_of_its_question(visit: Visitor, site: Si
         expect(page.locator(".theirs")).to_have_count(number)
         page.get_by_label("Your answer").fill(answer)
         page.keyboard.press("Enter")
-    form = page.locator(".question-form")
+    form = page.locator(".schema-form")
     expect(form).to_be_visible()
     form.get_by_role("button", name="Answer").click()
     expect(form.locator(".text-danger").first).to_be_visible()

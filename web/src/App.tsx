@@ -1,9 +1,10 @@
 /** The pages by address; each view is loaded when it is first opened. */
 
 import { lazy, Suspense } from 'react';
-import { Redirect, Route, Switch } from 'wouter';
+import { Redirect, Route, Switch, useLocation } from 'wouter';
 
 import { Problem } from './api/problems';
+import { Boundary } from './shared/Boundary';
 import { useMe } from './shared/me';
 import { Empty, Loading } from './shared/States';
 import { Page } from './shell/Page';
@@ -15,7 +16,16 @@ const Start = lazy(() => import('./chat/Start'));
 
 export function App() {
   const { error } = useMe();
+  const [address] = useLocation();
   if (error instanceof Problem && error.unknownPerson) return <SignIn />;
+  return (
+    <Boundary address={address}>
+      <Pages />
+    </Boundary>
+  );
+}
+
+function Pages() {
   return (
     <Suspense fallback={<Loading />}>
       <Switch>

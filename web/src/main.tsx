@@ -9,13 +9,19 @@ import './theme/index.css';
 
 restoreTheme();
 
-/** What may pass is asked for again; what the server refuses is not. */
+/** What may pass is asked for again; what the server refuses is not. That it does not answer is
+    said at once (`Failed`). */
 function mayPass(failures: number, error: Error): boolean {
-  return error instanceof Problem && (error.offline || error.status >= 500) && failures < 3;
+  return error instanceof Problem && error.status >= 500 && failures < 3;
 }
 
+// A server on this machine answers also while the browser is offline.
+const networkMode = 'always';
 const client = new QueryClient({
-  defaultOptions: { queries: { retry: mayPass, staleTime: 30_000, refetchOnWindowFocus: false } },
+  defaultOptions: {
+    queries: { networkMode, retry: mayPass, staleTime: 30_000, refetchOnWindowFocus: false },
+    mutations: { networkMode },
+  },
 });
 
 const root = document.getElementById('root');

@@ -19,6 +19,12 @@ test('an agent and a rule have their lines', () => {
   expect(lineOf('handoffs.yaml', ruleAt(files, 3)?.line ?? 0)).toContain('PlanArchitect');
 });
 
+test('a tool has the line of its entry for the agent', () => {
+  const tools = 'tools:\n  - { agent: A, function: look }\n  - { agent: [B, C], function: look }\n';
+  const lineFor = (agent: string) => declaredAt({ 'tools.yaml': tools }, agent, 'tools.look')?.line;
+  expect([lineFor('A'), lineFor('C'), lineFor('D')]).toEqual([2, 3, undefined]);
+});
+
 test('what no file declares has no line', () => {
   expect(declaredAt(files, 'X', 'context[0] from_literal')).toBeNull();
   expect(declaredAt({}, 'X', 'agents.X')).toBeNull();

@@ -107,6 +107,8 @@ export const api = {
     read<PageOf<RunSummary>>('/runs', { ...listQuery(filter), cursor }),
   run: (run: string) => read<RunSummary>(at(run)),
   workflows: () => read<{ items: ServedWorkflow[] }>('/workflows'),
+  inputOf: (workflow: string) =>
+    read<{ input: Json }>(`/workflows/${encodeURIComponent(workflow)}/schema`),
   start: (workflow: string, key: string, input?: Json) =>
     send<RunSummary>('/runs', { workflow, input: input ?? null }, { 'Idempotency-Key': key }),
   cancel: (run: string, reason: string) => send<unknown>(`${at(run)}/cancel`, { reason }),

@@ -70,9 +70,9 @@ function Quiet({ talk, run, mayExplain }: { talk: Talk; run: string; mayExplain:
 }
 
 const ENDED: Record<string, string> = {
-  finished: 'The run is finished.',
-  failed: 'The run failed.',
-  cancelled: 'The run was stopped.',
+  finished: 'The run is finished',
+  failed: 'The run failed',
+  cancelled: 'The run was stopped',
 };
 
 interface StandingProps {
@@ -127,7 +127,8 @@ function Stands({ ended, summary, mayExplain }: StandsProps) {
   }
   return (
     <p role="status">
-      {ended} {mayExplain && reason !== '' && <span className="soft">{reason}</span>}
+      {ended}
+      {mayExplain && reason !== '' ? `: ${reason}` : '.'}
     </p>
   );
 }

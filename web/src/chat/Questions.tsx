@@ -10,7 +10,7 @@ import { moment } from '../shared/format';
 import { Loading } from '../shared/States';
 import { isForm, type OpenQuestion } from './talk';
 
-const QuestionForm = lazy(() => import('./QuestionForm'));
+const SchemaForm = lazy(() => import('./SchemaForm'));
 
 interface Props {
   run: string;
@@ -42,7 +42,13 @@ function Answering({ run, open, isOnly }: { run: string; open: OpenQuestion; isO
       {question.due != null && <p className="soft small">Open until {moment(question.due)}.</p>}
       {isForm(question) ? (
         <Suspense fallback={<Loading lines={2} />}>
-          <QuestionForm question={question} isSending={isSending} send={send} />
+          <SchemaForm
+            name={`q${question.seq ?? 0}`}
+            schema={question.schema ?? null}
+            words={['Answer', 'Sending …']}
+            isSending={isSending}
+            send={send}
+          />
         </Suspense>
       ) : (
         <Composer isSending={isSending} isOnly={isOnly} send={send} />

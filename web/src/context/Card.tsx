@@ -5,7 +5,7 @@ import { useState, type ReactNode } from 'react';
 import type { LogEvent } from '../api/events';
 import type { Withheld } from '../api/explanations';
 import { Copy } from '../shared/Copy';
-import { counted, oneLine, preview } from '../shared/format';
+import { counted, excerpt, oneLine, preview } from '../shared/format';
 import { BecauseOfVariable, variableLines } from './CardOfVariable';
 import { History } from './History';
 import { messageCost, shownSince } from './frames';
@@ -45,7 +45,7 @@ export function Card({ piece, context, command, find, compare }: Props) {
       </h2>
       {variable === null && (
         <blockquote>
-          <Secrets text={oneLine(piece.text, 280)} />
+          <Secrets text={excerpt(piece.text, 280)} />
         </blockquote>
       )}
       <Lines lines={lines} />

@@ -23,6 +23,7 @@ export function Minimap({ pieces, selected, choose }: Props) {
     return () => watcher.disconnect();
   }, []);
   const blocks = useMemo(() => blocksOf(pieces, width), [pieces, width]);
+  const joined = blocks.find(({ from, to }) => from < to && from <= selected && selected <= to);
   return (
     <div className="minimap" ref={bar} role="group" aria-label="Shares of the prompt">
       {blocks.map((block) => (
@@ -41,8 +42,22 @@ export function Minimap({ pieces, selected, choose }: Props) {
           }}
         />
       ))}
+      {joined !== undefined && (
+        <i aria-hidden="true" className="here" style={{ left: `${placeOf(pieces, selected)}%` }} />
+      )}
     </div>
   );
+}
+
+/** Where a piece stands among the tokens of a prompt, in percent. */
+function placeOf(pieces: readonly Piece[], at: number): number {
+  let before = 0;
+  let whole = 0;
+  pieces.forEach((each, n) => {
+    whole += each.tokens;
+    if (n < at) before += each.tokens;
+  });
+  return whole === 0 ? 0 : (100 * before) / whole;
 }
 
 function titleOf(block: Block, pieces: readonly Piece[]): string {

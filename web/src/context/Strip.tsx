@@ -6,11 +6,14 @@ import { memo, useEffect, useRef } from 'react';
 import { counted, number } from '../shared/format';
 import { breaksCache, type FrameRow, type Frames } from './frames';
 import { KINDS, LETTERS, type Letter } from './kinds';
+import { Overview } from './Overview';
 
 // A column is as wide as its label.
 const NARROW = 34;
 const DIGIT = 7;
 const TALL = 60;
+// Turns from which on a strip is too long to be seen at a glance.
+const LONG = 60;
 
 interface Props {
   frames: Frames;
@@ -60,6 +63,9 @@ export function Strip({ frames, turn, hits, choose }: Props) {
           })}
         </ol>
       </div>
+      {frames.rows.length >= LONG && (
+        <Overview frames={frames} selected={selected} choose={choose} />
+      )}
     </nav>
   );
 }

@@ -1,6 +1,15 @@
 /** Where a workflow's files declare what a prompt shows: file and line. */
 
-import { isNode, isScalar, isSeq, LineCounter, parseDocument, type Document } from 'yaml';
+import {
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type Document,
+  type YAMLMap,
+} from 'yaml';
 
 export interface Declared {
   file: string;
@@ -63,6 +72,26 @@ function named(files: Record<string, string>, stem: string, name: string): Decla
   return at(parsed, [stem, name]) ?? at(parsed, [name]);
 }
 
+/** The entry of the tools that gives an agent a tool, by its name or that of its function. */
+function tool(files: Record<string, string>, agent: string, name: string): Declared | null {
+  const parsed = fileOf(files, 'tools');
+  const list = parsed?.document.get('tools');
+  if (parsed === null || !isSeq(list)) return null;
+  const item = list.items.find((each) => {
+    if (!isMap(each)) return false;
+    const called = each.get('name') ?? each.get('function');
+    return called === name && isFor(each, agent);
+  });
+  return lineAt(parsed, item);
+}
+
+/** Whether an entry names an agent, alone or in a list. */
+function isFor(entry: YAMLMap, agent: string): boolean {
+  const named = entry.get('agent');
+  if (!isSeq(named)) return named === agent;
+  return named.items.some((each) => isScalar(each) && each.value === agent);
+}
+
 /** The declaration behind an origin of a prompt that an agent was shown. */
 export function declaredAt(
   files: Record<string, string>,
@@ -76,6 +105,7 @@ export function declaredAt(
       ? named(files, 'context_variables', name)
       : exposure(files, agent, name);
   }
+  if (head === 'tools') return tool(files, agent, name);
   if (head === 'agents' || head === 'structured_outputs') return named(files, head, name);
   return null;
 }

@@ -15,7 +15,7 @@ export function Copy(props: {
     return () => clearTimeout(timer);
   }, [copied]);
   const copy = () => {
-    void navigator.clipboard.writeText(props.text).then(() => setCopied(true));
+    void write(props.text).then(() => setCopied(true));
   };
   return (
     <button
@@ -30,6 +30,19 @@ export function Copy(props: {
       </span>
     </button>
   );
+}
+
+/** Writes to the clipboard; where pages come without TLS, browsers have only the older way. */
+async function write(text: string): Promise<void> {
+  if (window.isSecureContext) return navigator.clipboard.writeText(text);
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.className = 'hidden-text';
+  document.body.append(field);
+  field.select();
+  // eslint-disable-next-line @typescript-eslint/no-deprecated
+  document.execCommand('copy');
+  field.remove();
 }
 
 /** The command that prints the same as a view. */

@@ -1,8 +1,10 @@
 /** What a view shows when it has nothing to show: loading, empty, an error, no server. */
 
-import type { ReactNode } from 'react';
+import { useEffect, useRef, type ReactNode } from 'react';
+import { Link } from 'wouter';
 
 import { Problem } from '../api/problems';
+import { Prose } from './Prose';
 
 export function Loading({ lines = 6 }: { lines?: number }) {
   const widths = ['w1', 'w2', 'w3'];
@@ -24,14 +26,36 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
+// Milliseconds between two attempts to reach a server that does not answer.
+const AGAIN = 3000;
+
+/** Tries again by itself while the server does not answer. */
+function useReturn(isOffline: boolean, retry: (() => void) | undefined): void {
+  const latest = useRef(retry);
+  useEffect(() => {
+    latest.current = retry;
+  });
+  useEffect(() => {
+    if (!isOffline) return;
+    const timer = setInterval(() => latest.current?.(), AGAIN);
+    return () => clearInterval(timer);
+  }, [isOffline]);
+}
+
 /** A problem in sentences, with what to do about it. */
 export function Failed({ problem, retry }: { problem: unknown; retry?: () => void }) {
   const known = problem instanceof Problem ? problem : new Problem(-1, '', String(problem));
+  useReturn(known.offline, retry);
   return (
     <div className="note" role="alert">
       <h2>{titleOf(known)}</h2>
-      <p>{known.offline ? offline : known.message}</p>
-      {known.code !== '' && <p className="faint small">{known.code}</p>}
+      <p>{known.offline ? offline : <Prose text={known.message} />}</p>
+      {known.code !== '' && !known.offline && <p className="faint small">{known.code}</p>}
+      {known.status === 404 && (
+        <p>
+          <Link href="/runs">All runs</Link>
+        </p>
+      )}
       {retry !== undefined && (
         <button type="button" className="button" onClick={retry}>
           Try again
@@ -43,7 +67,7 @@ export function Failed({ problem, retry }: { problem: unknown; retry?: () => voi
 
 const offline = (
   <>
-    Start it with <code>turnloom serve</code>. This page goes on by itself when it is back.
+    Is <code>turnloom serve</code> running, and the network there? This page continues by itself.
   </>
 );
 

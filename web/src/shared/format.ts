@@ -57,6 +57,29 @@ export function oneLine(text: string, most = 120): string {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+// The most lines of an excerpt.
+const LINES = 10;
+
+/** The beginning of a text: of a JSON object its names and values, otherwise one line. */
+export function excerpt(text: string, most: number): string {
+  const data = objectIn(text);
+  if (data === null) return oneLine(text, most);
+  const lines = Object.entries(data).map(
+    ([name, each]) =>
+      `${name}: ${typeof each === 'string' ? oneLine(each, 90) : preview(each, 90)}`,
+  );
+  return lines.length > LINES ? [...lines.slice(0, LINES - 1), '…'].join('\n') : lines.join('\n');
+}
+
+function objectIn(text: string): Record<string, unknown> | null {
+  if (!text.trimStart().startsWith('{')) return null;
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return null;
+  }
+}
+
 interface Tokens {
   input_tokens?: number;
   output_tokens?: number;

@@ -5,6 +5,7 @@ import { useEffect, type ReactNode } from 'react';
 import { Link } from 'wouter';
 
 import { useTheme, type Theme } from '../shared/theme';
+import { Mark } from './Mark';
 import './shell.css';
 
 export function Page(props: { title: string; children: ReactNode; about?: ReactNode }) {
@@ -18,12 +19,12 @@ export function Page(props: { title: string; children: ReactNode; about?: ReactN
       </a>
       <header className="top">
         <Link className="brand" href="/runs">
-          <img src="/icon.svg" alt="" width="20" height="20" />
+          <Mark />
           Turnloom
         </Link>
         {props.about ?? <span className="grow" />}
-        <Link className="button" href="/start">
-          New run
+        <Link className="button new-run" href="/start" aria-label="New run">
+          <span aria-hidden="true">+</span> <span className="words">New run</span>
         </Link>
         <ThemeMenu />
       </header>

@@ -1,26 +1,31 @@
-/** A question as a form, made from its JSON Schema. */
+/** A form made from a JSON Schema. */
 
 import Form from '@rjsf/core';
 import type { RJSFSchema } from '@rjsf/utils';
 
-import type { Json, Question } from '../api/explanations';
+import type { Json } from '../api/explanations';
 import { simplified, uiOf } from './ui';
 import { validator } from './validator';
 
 interface Props {
-  question: Question;
+  /** Tells the fields of several forms on a page apart. */
+  name: string;
+  /** Without one, any text will do. */
+  schema: RJSFSchema | null;
+  /** What its button says, and what it says meanwhile. */
+  words: readonly [string, string];
   isSending: boolean;
   send: (value: Json) => void;
 }
 
-export default function QuestionForm({ question, isSending, send }: Props) {
-  const schema = simplified(question.schema ?? ANYTHING);
+export default function SchemaForm({ name, schema, words, isSending, send }: Props) {
+  const shown = simplified(schema ?? ANYTHING);
   return (
     <Form
-      className="question-form"
-      idPrefix={`q${question.seq ?? 0}`}
-      schema={schema}
-      uiSchema={uiOf(schema)}
+      className="schema-form"
+      idPrefix={name}
+      schema={shown}
+      uiSchema={uiOf(shown)}
       validator={validator}
       disabled={isSending}
       showErrorList={false}
@@ -28,7 +33,7 @@ export default function QuestionForm({ question, isSending, send }: Props) {
       onSubmit={({ formData }) => send((formData ?? null) as Json)}
     >
       <button type="submit" className="button primary" disabled={isSending}>
-        {isSending ? 'Sending …' : 'Answer'}
+        {words[isSending ? 1 : 0]}
       </button>
     </Form>
   );
