@@ -214,3 +214,20 @@ def test_a_view_is_drawn_while_it_is_read(visit: Visitor, told: Told) -> None:
     for route in held:
         route.continue_()
     expect(page.locator(".run-list li").first).to_be_visible()
+
+
+def test_a_timeline_is_narrowed_by_words(visit: Visitor, told: Told) -> None:
+    shown = visit()
+    page = shown.open(f"/runs/{told.interview}/timeline")
+    expect(page.locator(".happened").first).to_be_visible()
+    page.get_by_role("searchbox").fill("planarchitect terminate")
+    expect(page.locator(".happened")).to_have_count(1)
+    expect(page.locator(".only")).to_contain_text("1 of ")
+    page.locator(".happened").click()
+    expect(page).to_have_url(re.compile(r"only=planarchitect\+terminate.*at=\d"))
+    expect(page.get_by_role("heading", name="route.decided")).to_be_visible()
+    assert shown.violations() == []
+    page.reload()
+    expect(page.locator(".happened")).to_have_count(1)
+    page.get_by_role("searchbox").fill("nothing of the kind")
+    expect(page.get_by_role("heading", name="No row has these words")).to_be_visible()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { LogEvent } from '../src/api/events';
 import type { TimelineRow } from '../src/api/explanations';
-import { firstToSee, withCalls } from '../src/run/calls';
+import { firstToSee, matching, withCalls } from '../src/run/calls';
 
 const at = (second: number): string => `2026-11-17T04:00:0${second}Z`;
 const event = (seq: number, kind: string, data: Record<string, unknown>): LogEvent => ({
@@ -59,4 +59,13 @@ test('a timeline opens at what failed first, or at its beginning', () => {
   expect(firstToSee([row(3), row(5, 'failed: NoCourier'), row(7, 'failed')])?.seq).toBe(5);
   expect(firstToSee([row(3), row(5)])?.seq).toBe(3);
   expect(firstToSee([])).toBeUndefined();
+});
+
+test('rows are found by words of their line, in any order and case', () => {
+  const rows = [row(1, 'turn 1'), { ...row(2, 'tool'), note: 'returned "Lamp"' }, row(3, 'tool')];
+  const seqs = (words: string) => matching(rows, words).map((each) => each.seq);
+  expect(seqs('TOOL')).toEqual([2, 3]);
+  expect(seqs('lamp  tool')).toEqual([2]);
+  expect(seqs(' ')).toEqual([1, 2, 3]);
+  expect(seqs('kettle')).toEqual([]);
 });

@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useEffect, useMemo, useRef } from 'react';
+import { useCallback, useEffect, useMemo, useRef, type ReactNode } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 
 import { api } from '../api/client';
@@ -16,7 +16,7 @@ import type { RunViewProps } from '../shell/RunPage';
 import { EventPanel } from './EventPanel';
 import { ExportButton } from './ExportButton';
 import { axisOf, intervalOf } from './axis';
-import { firstToSee, withCalls } from './calls';
+import { firstToSee, matching, withCalls } from './calls';
 import './run.css';
 
 export default function TimelineView({ run, log }: RunViewProps) {
@@ -31,15 +31,27 @@ export default function TimelineView({ run, log }: RunViewProps) {
   return <Waterfall timeline={data} run={run} log={log} />;
 }
 
-/** The selected event, which stands in the address. */
-export function useAt(run: string, view: string): [number | null, (seq: number) => void] {
+/** A word of the address, and how to change it; the others stay. */
+function useWord(run: string, view: string, name: string): [string, (word: string) => void] {
   const search = useSearch();
   const [, navigate] = useLocation();
-  const given = Number(new URLSearchParams(search).get('at'));
-  const choose = useCallback(
-    (seq: number) => navigate(`/runs/${run}/${view}?at=${seq}`, { replace: true }),
-    [navigate, run, view],
+  const write = useCallback(
+    (word: string) => {
+      const words = new URLSearchParams(window.location.search);
+      if (word === '') words.delete(name);
+      else words.set(name, word);
+      navigate(`/runs/${run}/${view}?${words}`, { replace: true });
+    },
+    [navigate, run, view, name],
   );
+  return [new URLSearchParams(search).get(name) ?? '', write];
+}
+
+/** The selected event, which stands in the address. */
+export function useAt(run: string, view: string): [number | null, (seq: number) => void] {
+  const [word, write] = useWord(run, view, 'at');
+  const given = Number(word);
+  const choose = useCallback((seq: number) => write(String(seq)), [write]);
   return [Number.isInteger(given) && given > 0 ? given : null, choose];
 }
 
@@ -53,10 +65,12 @@ function Waterfall({
   const [given, choose] = useAt(run, 'timeline');
   const scroller = useRef<HTMLDivElement>(null);
   const { events, count } = log;
-  const rows = useMemo(
+  const all = useMemo(
     () => withCalls(timeline.rows, events.slice(0, count)),
     [timeline.rows, events, count],
   );
+  const [words, setWords] = useWord(run, 'timeline', 'only');
+  const rows = useMemo(() => matching(all, words), [all, words]);
   const at = given ?? firstToSee(rows)?.seq ?? null;
   const first = Date.parse(timeline.started);
   const axis = useMemo(() => axisOf(rows.map((row) => intervalOf(row, first))), [rows, first]);
@@ -82,10 +96,26 @@ function Waterfall({
   });
   return (
     <div className="timeline">
-      <Totals timeline={timeline} run={run} />
+      <Totals timeline={timeline} run={run}>
+        <label className="only">
+          <input
+            type="search"
+            className="field"
+            placeholder="Only rows with …"
+            aria-label="Only rows with these words"
+            value={words}
+            onChange={(event) => setWords(event.target.value)}
+          />
+          {words !== '' && (
+            <span className="soft small numbers" role="status">
+              {number(rows.length)} of {number(all.length)}
+            </span>
+          )}
+        </label>
+      </Totals>
       <div className="timeline-body">
         {rows.length === 0 ? (
-          <Empty title="Nothing happened yet" />
+          <Empty title={words === '' ? 'Nothing happened yet' : 'No row has these words'} />
         ) : (
           <div className="waterfall" ref={scroller}>
             <ol style={{ height: list.getTotalSize() }} aria-label="What happened, in order">
@@ -115,7 +145,13 @@ function Waterfall({
   );
 }
 
-function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
+interface TotalsProps {
+  timeline: Timeline;
+  run: string;
+  children: ReactNode;
+}
+
+function Totals({ timeline, run, children }: TotalsProps) {
   const used = usedTokens(timeline.usage);
   return (
     <header className="totals">
@@ -135,6 +171,7 @@ function Totals({ timeline, run }: { timeline: Timeline; run: string }) {
         <span className="faint">Stretches without work are drawn short.</span>
       </p>
       <div className="totals-side">
+        {children}
         <Command text={`turnloom explain ${run}`} />
         <ExportButton run={run} />
       </div>

@@ -101,3 +101,12 @@ function noteOf({ error, calls, usage }: ModelData, retries: number): string {
 export function firstToSee(rows: readonly TimelineRow[]): TimelineRow | undefined {
   return rows.find((row) => row.note?.startsWith('failed') === true) ?? rows[0];
 }
+
+/** The rows that have all of some words, whatever their case. */
+export function matching<Row extends TimelineRow>(rows: readonly Row[], words: string): Row[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter((row) => {
+    const line = `${row.what} ${row.who} ${row.note ?? ''}`.toLowerCase();
+    return wanted.every((each) => line.includes(each));
+  });
+}
