@@ -131,7 +131,8 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
                 for e in await app.history.events(run.id, app_id=run.app_id)
                 if e.kind == "model.failed"
             ]
-    assert "'human_input'" in failed.message
+    # AG2 or the run notices first.
+    assert re.search("human.input", failed.message)
 
 
 async def test_a_call_that_was_cut_off_asks_only_for_what_is_not_on_record(tmp_path: Path) -> None:
