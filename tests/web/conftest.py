@@ -18,11 +18,13 @@ from tests.support.sites import ROOT, Site, Visit, browsing, serving, visiting
 Visitor = Callable[..., Visit]
 FOLDERS = Path(__file__).parent / "folders"
 HANDBOOK = Path(__file__).parent / "handbook"
+SECRET = "NO-93-8601"
 
 
 @dataclass(frozen=True)
 class Told:
-    """The ids of finished runs: a conversation, a board, a flow, and one of many turns."""
+    """The ids of finished runs: a conversation, a board, flows, one of many turns, one
+    that searched, and one whose turns call their model twice."""
 
     interview: str
     research: str
@@ -30,6 +32,7 @@ class Told:
     orders: str
     marathon: str
     advice: str
+    counter: str
 
 
 def furnish(folder: Path) -> None:
@@ -57,9 +60,12 @@ def told(site: Site) -> Told:
     site.turnloom("run", str(marathon(site.folder, 300)), "--quiet")
     site.turnloom("ingest", str(HANDBOOK), "--collection", "handbook")
     site.turnloom("run", "workflows/Advice", "--quiet")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COUNTER_ACCOUNT", SECRET)
+        site.turnloom("run", "workflows/Counter", "--quiet")
     listed = json.loads(site.turnloom("runs", "--json"))
     ids = {each["workflow"]: each["run"] for each in reversed(listed)}  # the latest of each
-    names = ("Interview", "research", "review", "orders", "Marathon", "Advice")
+    names = ("Interview", "research", "review", "orders", "Marathon", "Advice", "Counter")
     return Told(*(ids[name] for name in names))
 
 

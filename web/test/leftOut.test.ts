@@ -38,6 +38,17 @@ test('names without the place of their declaration', () => {
   expect(shortName('context[1] from_retrieval(library): bees.md#1')).toBe('bees.md#1');
 });
 
+test('a group says in a sentence what was left out, and by how much', () => {
+  const scores = [0.69, 0.641, 0.51];
+  const [found] = leftOutGroups(
+    scores.map((score, n) => ({ ...below(`${n}`, 0), detail: `score ${score} is below 0.7` })),
+  );
+  expect(found?.sentence).toBe('3 search results were below 0.70 (0.69, 0.64, 0.51).');
+  const origin = 'context[0] from_provider(shelf): art-4';
+  const [large] = leftOutGroups([{ origin, reason: 'over_budget', detail: '612 characters' }]);
+  expect(large?.sentence).toBe('1 artifact did not fit the budget: 612 characters.');
+});
+
 test('two thresholds are two groups', () => {
   const other = { ...below('tides.md#0', 0.6), detail: 'score 0.6 is below 0.7' };
   const groups = leftOutGroups([below('bees.md#1', 0.14), other]);
@@ -45,7 +56,7 @@ test('two thresholds are two groups', () => {
 });
 
 test('why one thing was left out', () => {
-  expect(whyOut(below('bees.md#1', 0.14))).toBe('its score 0.14 was below 0.2');
+  expect(whyOut(below('bees.md#1', 0.14))).toBe('its score 0.14 was below 0.20');
   expect(whyOut({ origin: 'x', reason: 'filtered', detail: 'beyond top_k=2' })).toBe(
     'beyond top_k=2',
   );

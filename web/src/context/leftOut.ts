@@ -73,6 +73,17 @@ function groupOf(entries: readonly Withheld[]): LeftOutGroup {
 
 type Say = (entries: readonly Withheld[]) => string;
 
+const NOUNS: [RegExp, string][] = [
+  [/from_retrieval/, 'search result'],
+  [/from_provider|^artifact /, 'artifact'],
+  [/from_variables|^context_variables\./, 'variable'],
+  [/from_history/, 'message'],
+];
+
+/** What a thing that was left out is. */
+const nounOf = ({ origin }: Withheld): string =>
+  NOUNS.find(([known]) => known.test(origin))?.[1] ?? 'piece';
+
 const was = (count: number): string => (count === 1 ? 'was' : 'were');
 
 const SENTENCES: Record<string, Say> = {
@@ -80,13 +91,15 @@ const SENTENCES: Record<string, Say> = {
     const found = entries.map((each) => SCORE.exec(each.detail ?? ''));
     const scores = found.slice(0, 6).map((each) => rounded(each?.[1] ?? '?'));
     if (found.length > 6) scores.push('…');
-    const least = found[0]?.[2] ?? 'the threshold';
+    const least = rounded(found[0]?.[2] ?? 'the threshold');
     return `${counted(entries.length, 'search result')} ${was(entries.length)} below ${least} (${scores.join(', ')}).`;
   },
-  over_budget: (entries) =>
-    entries.length === 1
-      ? `1 piece did not fit the budget: ${entries[0]?.detail ?? ''}.`
-      : `${entries.length} pieces did not fit the budget.`,
+  over_budget: (entries) => {
+    const nouns = new Set(entries.map(nounOf));
+    const noun = nouns.size === 1 ? [...nouns].join('') : 'piece';
+    const size = entries.length === 1 ? `: ${entries[0]?.detail ?? ''}` : '';
+    return `${counted(entries.length, noun)} did not fit the budget${size}.`;
+  },
   over_limit: (entries) => `${entries.length} older items were beyond a provider's limit.`,
   filtered: (entries) => {
     const why = [
@@ -115,7 +128,8 @@ const WHY: Record<string, string> = {
 /** Why one thing was left out, as the end of a sentence. */
 export function whyOut({ reason, detail }: Withheld): string {
   const score = SCORE.exec(detail ?? '');
-  if (score !== null) return `its score ${rounded(score[1] ?? '')} was below ${score[2] ?? ''}`;
+  if (score !== null)
+    return `its score ${rounded(score[1] ?? '')} was below ${rounded(score[2] ?? '')}`;
   const why = WHY[reason];
   if (why === undefined) return detail === undefined || detail === '' ? reason : detail;
   return detail === undefined || detail === '' ? why : `${why} (${detail})`;

@@ -9,8 +9,12 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
+// What Enter presses by itself. The gutter of a piece is pressed too, and leads to its card.
+const PRESSED = 'a, summary, button:not(.gutter)';
+
 function isTaken(event: KeyboardEvent): boolean {
   const within = event.target instanceof Element ? event.target : null;
+  if (event.key === 'Enter' && within?.closest(PRESSED) != null) return true;
   return (
     event.ctrlKey ||
     event.metaKey ||
