@@ -1,4 +1,4 @@
-"""Long lists of runs, and runs that wait for a limit, in a browser."""
+"""Long lists of runs, their filters, and what runs wait for, in a browser."""
 
 import re
 import subprocess
@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.support.sites import serving
-from tests.web.conftest import Visitor, furnish
+from tests.support.folders import write_folder
+from tests.support.sites import Site, serving
+from tests.web.conftest import Told, Visitor, furnish
 
 pytestmark = pytest.mark.doors
 
@@ -83,3 +84,116 @@ def test_runs_are_listed_that_wait_for_a_limit(visit: Visitor, tmp_path: Path) -
         expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
         page.get_by_label("Status").select_option(label="unfinished")
         expect(row).to_have_count(1)
+
+
+# Fails until a file is there.
+SHAKY = {
+    "orchestrator.yaml": "startup_mode: BackendOnly\ninitial_message: Go.\nmax_turns: 1\n",
+    "agents.yaml": "A:\n  system_message: You are A.\n"
+    "  engine: {type: functions, file: shaky.py, function: answer}\n",
+    "shaky.py": "from pathlib import Path\n\n"
+    "def answer(task):\n    return Path('bridge').read_text()\n",
+}
+
+
+def test_failed_runs_are_retried_together(visit: Visitor, tmp_path: Path) -> None:
+    write_folder(tmp_path / "workflows", SHAKY, "Shaky")
+    with serving(tmp_path) as served:
+        page = visit(served).open("/runs")
+        for _ in range(2):
+            start(page, "Shaky")
+            expect(page.locator(".standing")).to_contain_text("failed")
+        (tmp_path / "bridge").write_text("Across.")
+        page.goto(f"{served.url}/runs")
+        expect(page.locator(".pill.bad")).to_have_count(2)
+        for box in page.get_by_role("checkbox").all():
+            box.check()
+        chosen = page.get_by_role("group", name="Chosen runs")
+        expect(chosen.get_by_role("button", name="Cancel 0")).to_be_disabled()
+        chosen.get_by_role("button", name="Retry 2").click()
+        expect(page.locator(".pill.good")).to_have_count(2)
+        expect(chosen).to_have_count(0)
+
+
+COLLECTING = """
+import asyncio
+from pydantic import BaseModel
+from turnloom import Batch, Loom, Task, artifact_type
+
+@artifact_type
+class Parcel(BaseModel):
+    number: int
+
+async def load(task: Task) -> None:
+    return None
+
+async def main() -> None:
+    async with Loom() as app:
+        board = app.board()
+        board.agent("loader").consumes(Parcel, batch=Batch(size=2)).with_engines(load)
+        await board.publish(Parcel(number=1))
+        await board.run_until_idle()
+
+asyncio.run(main())
+"""
+
+
+def test_a_run_says_what_it_collects(visit: Visitor, tmp_path: Path) -> None:
+    furnish(tmp_path)
+    with serving(tmp_path) as served:
+        program = [sys.executable, "-c", COLLECTING]
+        subprocess.run(program, cwd=tmp_path, env=served.environment, check=True)
+        page = visit(served).open("/runs?status=collecting")
+        row = page.locator(".run-list li")
+        expect(row).to_have_count(1)
+        expect(row.locator(".pill")).to_have_text("collecting 1 of 2")
+        expect(row.locator(".run-status")).to_contain_text(re.compile("for artifacts, \\d"))
+
+
+def test_a_stranded_run_says_why_and_is_resumed(visit: Visitor, told: Told, site: Site) -> None:
+    page = visit().open("/start")
+    reason = "no worker has its code"
+
+    def strand(route: Route) -> None:
+        reply = route.fetch()
+        given = reply.json()
+        for run in given.get("items", [given]):
+            run |= {"status": "stranded", "reason": reason}
+        route.fulfill(response=reply, json=given)
+
+    page.route(re.compile("/api/v1/runs\\?limit="), lambda route: route.abort())
+    page.route(re.compile("/api/v1/runs(\\?(?!limit)|$)"), strand)
+    page.goto(f"{site.url}/runs?workflow=Advice")
+    row = page.locator(".run-list li").first
+    expect(row.locator(".pill")).to_have_text("stranded")
+    expect(row.locator(".run-status")).to_contain_text(re.compile(f"\\d.*: {reason}"))
+    run = start(page, "Interview")
+    expect(page.locator(".theirs")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_have_count(0)
+    page.route(re.compile(f"/api/v1/runs/{run}$"), strand)
+    expect(page.locator(".standing")).to_contain_text(reason)
+    with page.expect_request(re.compile(f"/runs/{run}/resume$")):
+        page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Stop this run").click()
+    expect(page.locator(".standing")).to_contain_text("stopped")
+
+
+def test_every_filter_narrows_the_list(visit: Visitor, told: Told, site: Site) -> None:
+    shown = visit()
+    rows = shown.page.locator(".run-list li")
+    page = shown.open("/runs?workflow=Advice")
+    expect(rows).to_have_count(1)
+    page.get_by_label("Workflow").select_option("Counter")
+    expect(rows).to_contain_text(told.counter[:10])
+    page.get_by_label("User").fill("nobody")
+    expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
+    page.get_by_label("User").fill("local")
+    expect(rows).to_have_count(1)
+    page = shown.open("/runs?workflow=Counter&since=2100-01-01T00:00:00Z")
+    expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
+    page.get_by_label("Time").select_option(label="the last hour")
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="Turnloom").click()
+    page.get_by_label("Search runs").fill(f"counter {told.counter[:12]}")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(told.counter[:10])

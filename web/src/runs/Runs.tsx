@@ -15,7 +15,7 @@ import { Empty, Failed, Loading } from '../shared/States';
 import { Status } from '../shared/Status';
 import { Bulk } from './Bulk';
 import { Filters } from './Filters';
-import { useWaiting, Waiting } from './Waiting';
+import { useAsked, Waiting } from './Waiting';
 import { held, useListing } from './filters';
 import { MOST, useLive } from './live';
 import './runs.css';
@@ -145,7 +145,6 @@ function Rows({ runs, explains, writes }: RowsProps) {
     const timer = setInterval(() => setNow(Date.now()), 5000);
     return () => clearInterval(timer);
   }, []);
-  const asked = useWaiting();
   const [top, setTop] = useState(0);
   const height = useNarrow() ? TALL_ROW : ROW;
   const rows = useWindowVirtualizer({
@@ -190,7 +189,7 @@ function Rows({ runs, explains, writes }: RowsProps) {
                   </span>
                 </label>
               )}
-              <Row run={run} held={held(run, now, asked)} now={now} explains={explains} />
+              <Row run={run} now={now} explains={explains} />
             </li>
           );
         })}
@@ -201,13 +200,12 @@ function Rows({ runs, explains, writes }: RowsProps) {
 
 interface RowProps {
   run: RunSummary;
-  /** What it waits for, and how long it has. */
-  held: string;
   now: number;
   explains: boolean;
 }
 
-function Row({ run, held, now, explains }: RowProps) {
+function Row({ run, now, explains }: RowProps) {
+  const asked = useAsked(run);
   const took = (Date.parse(run.latest) - Date.parse(run.started)) / 1000;
   return (
     <>
@@ -218,7 +216,7 @@ function Row({ run, held, now, explains }: RowProps) {
       <span className="run-status">
         <Status summary={run} />
         <span className="soft small cut" title={run.reason || undefined}>
-          {held}
+          {held(run, now, asked)}
         </span>
       </span>
       <span className="soft cut run-user">{run.user}</span>

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 
 import { api } from '../api/client';
-import type { Question, WaitingQuestion } from '../api/explanations';
+import type { Question, RunSummary, WaitingQuestion } from '../api/explanations';
 import { counted, oneLine } from '../shared/format';
 
 const NONE: readonly WaitingQuestion[] = [];
@@ -13,6 +13,26 @@ const NONE: readonly WaitingQuestion[] = [];
 export function useWaiting(): readonly WaitingQuestion[] {
   const { data } = useQuery({ queryKey: ['waiting'], queryFn: api.waiting, refetchInterval: 3000 });
   return data?.items ?? NONE;
+}
+
+/** The open questions of a run that waits, also those that only others may answer. */
+export function useAsked(run: RunSummary): readonly WaitingQuestion[] {
+  const mine = useWaiting().filter((each) => each.run === run.run);
+  const { data } = useQuery({
+    queryKey: ['asked', run.run, run.events],
+    queryFn: () => api.questions(run.run),
+    enabled: run.status === 'waiting' && mine.length === 0,
+    staleTime: Infinity,
+    retry: false,
+  });
+  const { workflow, user } = run;
+  const others = (data?.items ?? []).map((question) => ({
+    run: run.run,
+    workflow,
+    user,
+    question,
+  }));
+  return mine.length > 0 ? mine : others;
 }
 
 export function Waiting() {
