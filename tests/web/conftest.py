@@ -19,18 +19,18 @@ Visitor = Callable[..., Visit]
 FOLDERS = Path(__file__).parent / "folders"
 HANDBOOK = Path(__file__).parent / "handbook"
 SECRET = "NO-93-8601"
+TURNS = 1450  # more than 10,000 events
 
 
 @dataclass(frozen=True)
 class Told:
-    """The ids of finished runs: a conversation, a board, flows, one of many turns, one
-    that searched, and one whose turns call their model twice."""
+    """The ids of finished runs: a conversation, a board, flows, one that searched, and
+    one whose turns call their model twice."""
 
     interview: str
     research: str
     review: str
     orders: str
-    marathon: str
     advice: str
     counter: str
 
@@ -57,7 +57,6 @@ def told(site: Site) -> Told:
         program = [sys.executable, str(ROOT / f"examples/{example}.py")]
         subprocess.run(program, cwd=site.folder, env=site.environment, check=True, stdout=-3)
     site.turnloom("run", "workflows/Interview", "--quiet")
-    site.turnloom("run", str(marathon(site.folder, 300)), "--quiet")
     site.turnloom("ingest", str(HANDBOOK), "--collection", "handbook")
     site.turnloom("run", "workflows/Advice", "--quiet")
     with pytest.MonkeyPatch.context() as patched:
@@ -65,8 +64,16 @@ def told(site: Site) -> Told:
         site.turnloom("run", "workflows/Counter", "--quiet")
     listed = json.loads(site.turnloom("runs", "--json"))
     ids = {each["workflow"]: each["run"] for each in reversed(listed)}  # the latest of each
-    names = ("Interview", "research", "review", "orders", "Marathon", "Advice", "Counter")
+    names = ("Interview", "research", "review", "orders", "Advice", "Counter")
     return Told(*(ids[name] for name in names))
+
+
+@pytest.fixture(scope="session")
+def long_run(site: Site) -> str:
+    """The id of a finished run of many turns."""
+    site.turnloom("run", str(marathon(site.folder, TURNS)), "--quiet")
+    (run,) = json.loads(site.turnloom("runs", "--workflow", "Marathon", "--json"))
+    return str(run["run"])
 
 
 @pytest.fixture

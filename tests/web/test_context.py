@@ -10,6 +10,9 @@ from tests.web.conftest import Told, Visitor
 
 pytestmark = pytest.mark.doors
 
+# Elements of a page that stays quick, however long its run is.
+MOST = 2500
+
 
 def test_it_opens_at_the_last_turn_and_its_largest_new_piece(visit: Visitor, told: Told) -> None:
     shown = visit()
@@ -175,11 +178,38 @@ def test_live_the_strip_grows_and_the_selection_stays(visit: Visitor, site: Site
     expect(page.get_by_role("heading", level=1)).to_contain_text("turn 1")
 
 
-def test_many_turns_do_not_slow_it(visit: Visitor, told: Told) -> None:
-    page = visit().open(f"/runs/{told.marathon}/context?turn=150")
+def test_many_turns_do_not_slow_it(visit: Visitor, long_run: str) -> None:
+    page = visit().open(f"/runs/{long_run}/context?turn=1400")
     expect(page.locator(".piece.on")).to_be_visible()
-    assert page.locator("*").count() < 2000
+    expect(page.locator(".column[aria-current]")).to_be_in_viewport()
+    assert page.locator("*").count() < MOST
     page.locator(".fold button").click()
-    expect(page.locator(".piece")).to_have_count(154)
+    expect(page.locator(".piece")).to_have_count(230)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("turn 151")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("turn 1401")
+    assert len([each for each in asked if "/events" in each or "/turns" in each]) == 1
+
+
+@pytest.mark.parametrize(
+    "view, there",
+    [("chat", ".theirs"), ("timeline", ".happened"), ("variables", ".values li")],
+)
+def test_every_view_of_a_long_run_is_a_small_page(
+    visit: Visitor, long_run: str, view: str, there: str
+) -> None:
+    page = visit().open(f"/runs/{long_run}/{view}")
+    expect(page.locator(there).first).to_be_visible()
+    if view == "timeline":
+        expect(page.locator(".event")).to_contain_text(re.compile("of 10\\d\\d\\d"))
+        page.locator(".waterfall").evaluate("each => each.scrollTo(0, each.scrollHeight)")
+        expect(page.locator(".happened").last).to_contain_text("finished")
+    if view == "variables":
+        expect(page.locator(".scrubber")).to_contain_text(re.compile("of 10\\d\\d\\d"))
+        page.get_by_role("slider").fill("5000")
+        expect(page).to_have_url(re.compile("at=5000"))
+    if view == "chat":
+        expect(page.locator(".standing")).to_contain_text("finished")
+        expect(page.locator(".standing")).to_be_in_viewport()
+    assert page.locator("*").count() < 2 * MOST

@@ -64,7 +64,9 @@ def test_a_kind_is_a_colour_a_letter_and_a_pattern(visit: Visitor, told: Told) -
     assert sum(map(int, shown)) == 128
 
 
-def test_the_minimap_shows_shares_and_joins_what_is_small(visit: Visitor, told: Told) -> None:
+def test_the_minimap_shows_shares_and_joins_what_is_small(
+    visit: Visitor, told: Told, long_run: str
+) -> None:
     page = visit().open(f"/runs/{told.interview}/context?turn=7&piece=agents.PlanArchitect")
     blocks = page.get_by_role("group", name="Shares of the prompt").get_by_role("button")
     chosen = page.locator(".minimap [aria-current]")
@@ -76,7 +78,7 @@ def test_the_minimap_shows_shares_and_joins_what_is_small(visit: Visitor, told: 
     assert chosen.evaluate("each => each.getBoundingClientRect().width") / sum(
         widths
     ) == pytest.approx(76 / 330, abs=0.03)
-    page = visit().open(f"/runs/{told.marathon}/context?turn=150")
+    page = visit().open(f"/runs/{long_run}/context?turn=1400")
     expect(page.locator(".minimap [title*=' small: ']").first).to_be_visible()
 
 
