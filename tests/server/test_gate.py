@@ -214,6 +214,12 @@ async def test_files_outside_of_the_ui_are_not_served(tmp_path: Path) -> None:
         assert "script-src 'self'" in reply.headers["content-security-policy"]
 
 
+async def test_without_a_build_a_page_says_what_to_do(tmp_path: Path) -> None:
+    reply = await Client(Pages(tmp_path / "static")).get("/ui/chat")
+    assert reply.status == 200 and b"make web" in reply.body and b"/docs" in reply.body
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+
+
 async def test_names_and_ids_are_no_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with site(tmp_path, store=tmp_path / "runs.db") as at:

@@ -2,15 +2,25 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.support.browsers import browser
 from tests.support.sites import STATIC, make
 
 pytestmark = pytest.mark.doors
 
 # Bytes of the first view, compressed.
 MOST = 400_000
+
+
+def test_a_missing_browser_is_an_error_and_no_skip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="apt-get install"):
+        browser.__wrapped__()
 
 
 @pytest.mark.timeout(600)  # on a fresh clone, it installs the packages first

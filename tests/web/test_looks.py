@@ -41,6 +41,8 @@ def test_every_view_is_accessible(
 ) -> None:
     shown = visit(theme=theme, size=size)
     found: dict[str, list[str]] = {}
+    asked: set[str] = set()
+    shown.page.on("request", lambda request: asked.add(request.url))
     for name, (path, there) in views(told).items():
         page = shown.open(path)
         expect(page.locator(there).first).to_be_visible()
@@ -49,6 +51,7 @@ def test_every_view_is_accessible(
         assert wide <= 0, f"{name} is wider than the page"
         picture(page, name, theme, size)
     assert {name: each for name, each in found.items() if each} == {}
+    assert [each for each in asked if not each.startswith((shown.site.url, "blob:"))] == []
 
 
 def picture(page: Page, name: str, theme: str, size: tuple[int, int]) -> None:
