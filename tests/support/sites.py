@@ -180,4 +180,5 @@ def visiting(
     try:
         yield visit
     finally:
+        page.unroute_all(behavior="ignoreErrors")  # what is under way has no page to answer
         context.close()

@@ -1,233 +1,116 @@
-"""What the pages show when something is missing, open or broken, in a browser."""
+"""What views show while they read, where there is nothing, and without a server, in a browser."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.support.sites import Site, serving
-from tests.web.conftest import Told, Visitor, furnish
-from tests.web.test_chat import ANSWERS
+from tests.web.conftest import Told, Visitor
 
 pytestmark = pytest.mark.doors
 
-PROGRAM = '''
-"""An app with a flow that asks two people, and one that fails."""
-
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict, Field
-
-from turnloom import Flow, Loom, Path
-
-
-class Address(BaseModel):
-    model_config = ConfigDict(frozen=True)
-    street: str = ""
-
-
-class Parcel(BaseModel):
-    model_config = ConfigDict(frozen=True)
-    speed: Literal["slow", "fast"] = "slow"
-    weight: float = Field(1.0, description="In kilograms.")
-    to: Address = Address()
-
-
-def weigh(parcel: Parcel) -> None:
-    if parcel.weight > 30:
-        raise ValueError("no scales for that")
-
-
-def send(parcel: Parcel) -> None: ...
-
-
-app = Loom()
-app.register_flow(
-    Flow("parcels", Parcel)
-    .start_with(weigh)
-    .fork(
-        Path().await_approval("local", name="stamp"),
-        Path().await_approval("local", name="seal"),
-        join=send,
-    )
-    .finally_(send, name="out")
-)
-'''
-
-
-@pytest.fixture
-def parcels(tmp_path: Path) -> Path:
-    furnish(tmp_path)
-    (tmp_path / "parcels_app.py").write_text(PROGRAM, "utf-8")
-    return tmp_path
-
-
-def fill(page: Page, weight: str) -> None:
-    """Start the flow with a state from its form."""
-    page.goto(re.sub(r"(//[^/]+).*", r"\1/start", page.url))
-    item = page.get_by_role("listitem").filter(has_text="parcels")
-    item.get_by_role("button", name="Fill in").click()
-    item.get_by_label("weight").fill(weight)
-    item.get_by_label("fast").check()
-    item.get_by_label("street").fill("Quay 3")
-    item.get_by_role("button", name="Start").click()
-    expect(page).to_have_url(re.compile("/chat$"))
-
-
-def test_a_flow_starts_from_a_form_and_asks_several_at_once(visit: Visitor, parcels: Path) -> None:
-    with serving(parcels, "--app", "parcels_app:app") as served:
-        shown = visit(served)
-        page = shown.open("/start")
-        fill(page, "2.5")
-        forms = page.locator(".question")
-        expect(forms).to_have_count(2)
-        assert shown.violations() == []
-        page.get_by_role("link", name="Timeline").click()
-        page.get_by_role("link", name="Variables").click()
-        state = page.get_by_role("main")
-        expect(state).to_contain_text("Quay 3")
-        page.get_by_role("link", name="Chat").click()
-        forms.nth(1).get_by_label("approve").check()
-        forms.nth(1).get_by_role("button", name="Answer").click()
-        expect(forms).to_have_count(1)
-        forms.first.get_by_label("approve").check()
-        forms.first.get_by_role("button", name="Answer").click()
-        expect(page.locator(".standing")).to_contain_text("The run is finished")
-        fill(page, "31")
-        expect(page.locator(".standing")).to_contain_text("no scales for that")
-        page.goto(f"{served.url}/runs")
-        row = page.locator(".run-list li").first
-        expect(row.locator(".run-status")).to_contain_text("no scales for that")
-
-
-@pytest.mark.parametrize("path", ["/runs", "/start", "/runs/{run}/context"])
-def test_a_page_that_has_no_server_says_so_and_continues(
-    visit: Visitor, told: Told, path: str
-) -> None:
-    shown = visit()
-    page = shown.open("/nowhere")
-    page.route("**/api/v1/**", lambda route: route.abort())
-    page.evaluate("path => { history.pushState({}, '', path) }", path.format(run=told.interview))
-    expect(page.get_by_role("heading", name="The server does not answer")).to_be_visible()
-    assert shown.violations() == []
-    page.unroute("**/api/v1/**")
-    expect(page.get_by_role("heading", name="The server does not answer")).to_have_count(0)
-    expect(page.get_by_role("link", name="Turnloom").locator("svg")).to_be_visible()
-    expect(page.locator(".run-list li, .start li, .strip").first).to_be_visible()
-
-
-def test_a_browser_that_is_offline_still_reaches_a_server_on_its_machine(
-    visit: Visitor, told: Told
-) -> None:
-    page = visit().open("/start")
-    page.add_init_script("Object.defineProperty(navigator, 'onLine', { get: () => false })")
-    page.evaluate("Object.defineProperty(navigator, 'onLine', { get: () => false })")
-    page.evaluate("dispatchEvent(new Event('offline'))")
-    page.get_by_role("link", name="Turnloom").click()
-    expect(page.locator(".run-list li").first).to_be_visible()
-
-
-def test_a_view_that_cannot_be_loaded_says_so(visit: Visitor, told: Told) -> None:
-    shown = visit()
-    page = shown.open(f"/runs/{told.interview}/chat")
-    expect(page.locator(".theirs").first).to_be_visible()
-    page.route("**/assets/Context-*.js", lambda route: route.abort())
-    page.get_by_role("link", name="Context", exact=True).click()
-    expect(page.get_by_role("heading", name="This page broke")).to_be_visible()
-    assert shown.violations() == []
-    page.go_back()
-    expect(page.locator(".theirs").first).to_be_visible()
-
-
-def test_pages_without_tls_start_runs_and_copy(visit: Visitor, site: Site) -> None:
-    page = visit().open("/nowhere")
-    page.add_init_script(
-        "Object.defineProperty(window, 'isSecureContext', { value: false });"
-        "delete Crypto.prototype.randomUUID; delete Navigator.prototype.clipboard;"
-    )
-    page.goto(f"{site.url}/start")
-    page.get_by_role("listitem").filter(has_text="Interview").get_by_role("button").click()
-    expect(page.locator(".theirs")).to_be_visible()
-    page.get_by_role("link", name="Timeline").click()
-    page.get_by_role("button", name="Copy").first.click()
-    expect(page.get_by_role("button", name="Copied").first).to_be_visible()
-
-
-@pytest.mark.parametrize("theme, size", [("light", (1360, 820)), ("dark", (390, 844))])
-def test_what_opens_is_accessible(
-    visit: Visitor, told: Told, theme: str, size: tuple[int, int]
-) -> None:
-    shown = visit(theme=theme, size=size)
-    found: dict[str, list[str]] = {}
-    page = shown.open("/start")
-    page.get_by_role("listitem").filter(has_text="Generator").get_by_role("button").click()
-    for number, answer in enumerate(ANSWERS, 1):
-        expect(page.locator(".theirs")).to_have_count(number)
-        page.get_by_label("Your answer").fill(answer)
-        page.keyboard.press("Enter")
-    form = page.locator(".schema-form")
-    form.get_by_role("button", name="Answer").click()
-    expect(form.locator(".text-danger").first).to_be_visible()
-    found["form"] = shown.violations()
-    shown.open("/runs")
-    rows = page.locator(".run-list li")
-    rows.first.get_by_role("checkbox").check()
-    rows.nth(1).hover()
-    found["list"] = shown.violations()
-    page.get_by_role("button", name="Colours").click()
-    found["menu"] = shown.violations()
-    piece = "context_variables.interview_complete"
-    shown.open(f"/runs/{told.interview}/context?turn=5&piece={piece}")
-    expect(page.locator("#card")).to_be_visible()
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_be_visible()
-    found["keys"] = shown.violations()
-    shown.open("/runs?workflow=none")
-    expect(page.get_by_role("link", name="Show all runs")).to_be_visible()
-    found["empty"] = shown.violations()
-    assert {name: each for name, each in found.items() if each} == {}
-
-
-def test_nothing_is_asked_of_another_host(visit: Visitor, told: Told, site: Site) -> None:
-    shown = visit()
-    asked: list[Request] = []
-    shown.page.on("request", lambda each: asked.append(each))
-    for path in ("/runs", "/start", *(f"/runs/{told.interview}/{v}" for v in VIEWS)):
-        shown.open(path)
-        expect(shown.page.get_by_role("main")).not_to_be_empty()
-        shown.page.wait_for_load_state()
-    assert asked and all(each.url.startswith(f"{site.url}/") for each in asked)
-
-
+API = re.compile("/api/v1/(?!me)")
 VIEWS = ("chat", "context", "timeline", "variables")
 
 
-def test_a_view_is_drawn_while_it_is_read(visit: Visitor, told: Told) -> None:
-    page = visit().open("/nowhere")
-    held: list[Route] = []
-    page.route("**/api/v1/runs?**", lambda route: held.append(route))
-    page.route("**/api/v1/runs", lambda route: held.append(route))
-    page.goto(re.sub(r"(//[^/]+).*", r"\1/runs", page.url))
-    expect(page.get_by_role("status", name="Loading")).to_be_visible()
-    page.unroute_all()
-    for route in held:
-        route.continue_()
-    expect(page.locator(".run-list li").first).to_be_visible()
+def addresses(run: str) -> list[str]:
+    """A path of each view."""
+    return ["/runs", "/start", *(f"/runs/{run}/{view}" for view in VIEWS)]
 
 
-def test_a_timeline_is_narrowed_by_words(visit: Visitor, told: Told) -> None:
+def test_a_view_that_is_read_says_so(visit: Visitor, told: Told) -> None:
     shown = visit()
-    page = shown.open(f"/runs/{told.interview}/timeline")
-    expect(page.locator(".happened").first).to_be_visible()
-    page.get_by_role("searchbox").fill("planarchitect terminate")
-    expect(page.locator(".happened")).to_have_count(1)
-    expect(page.locator(".only")).to_contain_text("1 of ")
-    page.locator(".happened").click()
-    expect(page).to_have_url(re.compile(r"only=planarchitect\+terminate.*at=\d"))
-    expect(page.get_by_role("heading", name="route.decided")).to_be_visible()
-    assert shown.violations() == []
-    page.reload()
-    expect(page.locator(".happened")).to_have_count(1)
-    page.get_by_role("searchbox").fill("nothing of the kind")
-    expect(page.get_by_role("heading", name="No row has these words")).to_be_visible()
+    held: list[Route] = []
+    shown.page.route(API, lambda route: held.append(route))
+    for path in addresses(told.interview):
+        page = shown.open(path)
+        expect(page.get_by_role("status", name="Loading")).to_be_visible()
+        assert shown.violations() == []
+
+
+def test_a_view_without_a_server_says_so_and_goes_on_by_itself(visit: Visitor, told: Told) -> None:
+    shown = visit()
+    page = shown.page
+    page.clock.install()
+    lost = page.get_by_role("heading", name="The server does not answer")
+    for path in addresses(told.interview):
+        page.route(API, lambda route: route.abort())
+        shown.open(path)
+        pass_time(page, lost, 1)
+        assert shown.violations() == []
+        page.unroute(API)
+        pass_time(page, lost, 0)
+        expect(page.get_by_role("status", name="Loading")).to_have_count(0)
+
+
+def pass_time(page: Page, places: Locator, count: int) -> None:
+    """Let minutes pass for a page, until there are so many of something."""
+    for _ in range(60):
+        page.clock.run_for(2000)
+        if places.count() == count:
+            return
+    expect(places).to_have_count(count)
+
+
+def test_a_list_that_lost_its_server_stays(visit: Visitor, told: Told) -> None:
+    shown = visit()
+    shown.page.clock.install()
+    shown.page.route(re.compile("/runs\\?.*limit="), lambda route: route.abort())
+    page = shown.open("/runs?workflow=Advice")
+    rows = page.locator(".run-list li")
+    expect(rows).to_have_count(1)
+    page.route(API, lambda route: route.abort())
+    pass_time(page, page.get_by_text("The server does not answer. This list is as it was."), 1)
+    expect(rows).to_have_count(1)
+
+
+def test_a_problem_is_told_in_its_words(visit: Visitor, told: Told) -> None:
+    page = visit().open("/runs/no-such-run/timeline")
+    expect(page.get_by_role("alert")).to_contain_text("no-such-run")
+    expect(page.get_by_role("alert")).to_contain_text("TURNLOOM-")
+    page = visit().open(f"/runs/{told.interview}/context?turn=99")
+    expect(page.locator(".note")).to_contain_text("99")
+
+
+def test_a_server_without_runs_says_how_to_begin(visit: Visitor, tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        shown = visit(served)
+        page = shown.open("/runs")
+        expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
+        assert shown.violations() == []
+        page.get_by_role("link", name="Start a workflow").click()
+        expect(page.get_by_role("heading", name="This server has no workflows")).to_be_visible()
+        assert shown.violations() == []
+
+
+def commands(page: Page) -> set[str]:
+    """The commands that a page offers."""
+    copied = page.locator("button[title^='turnloom ']").evaluate_all(
+        "all => all.map(each => each.title)"
+    )
+    return {*copied, *page.locator(".command code").all_inner_texts()}
+
+
+def test_every_view_shows_a_command_that_prints_the_same(
+    visit: Visitor, told: Told, site: Site
+) -> None:
+    shown = visit()
+    for path, there, words in (
+        ("/runs?workflow=orders&status=failed", ".run-list li", told.orders[:10]),
+        (f"/runs/{told.interview}/chat", ".theirs", "Who does this today"),
+        (f"/runs/{told.interview}/timeline?at=48", ".event .data", "PlanArchitect"),
+        (f"/runs/{told.interview}/variables?at=46", ".values li.now", "interview_complete"),
+        (f"/runs/{told.interview}/context?turn=5", "#card", "PlanArchitect"),
+        (f"/runs/{told.interview}/context?turn=6&against=previous", ".change", "event 59"),
+        (f"/runs/{told.interview}/context?turn=7&find=three+spreadsheets", ".places", "seq 26"),
+    ):
+        page = shown.open(path)
+        expect(page.locator(there).first).to_be_visible()
+        expect(page.locator("button[title^='turnloom '], .command code").first).to_be_visible()
+        printed = "".join(
+            site.turnloom(*shlex.split(each)[1:]) for each in commands(page) if "FILE" not in each
+        )
+        assert words in printed, path

@@ -15,11 +15,20 @@ function mayPass(failures: number, error: Error): boolean {
   return error instanceof Problem && error.status >= 500 && failures < 3;
 }
 
+// Milliseconds after which a server that did not answer is asked again.
+const AGAIN = 3000;
 // A server on this machine answers also while the browser is offline.
 const networkMode = 'always';
+
 const client = new QueryClient({
   defaultOptions: {
-    queries: { networkMode, retry: mayPass, staleTime: 30_000, refetchOnWindowFocus: false },
+    queries: {
+      networkMode,
+      retry: mayPass,
+      staleTime: 30_000,
+      refetchOnWindowFocus: false,
+      refetchInterval: ({ state: { error } }) => error instanceof Problem && error.offline && AGAIN,
+    },
     mutations: { networkMode },
   },
 });

@@ -5,7 +5,7 @@ import { folded } from '../src/api/log';
 import { makeTalk } from '../src/chat/talk';
 import { simplified, uiOf } from '../src/chat/ui';
 import { validator } from '../src/chat/validator';
-import { held, isResumable, parseListing, writeListing } from '../src/runs/filters';
+import { commandOf, held, isResumable, parseListing, writeListing } from '../src/runs/filters';
 import { standing } from '../src/shared/Status';
 import { axisOf } from '../src/run/axis';
 
@@ -91,6 +91,15 @@ test('few choices are radio buttons, and texts have room', () => {
 test('a listing survives its address', () => {
   expect(writeListing(parseListing('find=a+b&status=failed&other=1'))).toBe(
     'find=a+b&status=failed',
+  );
+});
+
+test('a listing has a command', () => {
+  expect(commandOf(parseListing('find=it%27s&status=open'))).toBe(
+    "turnloom runs --find 'it'\\''s' --unfinished",
+  );
+  expect(commandOf(parseListing('status=failed&since=1h'))).toBe(
+    "turnloom runs --status 'failed' --since '1h'",
   );
 });
 

@@ -8,6 +8,7 @@ import { api } from '../api/client';
 import type { RunSummary } from '../api/explanations';
 import { folded } from '../api/log';
 import { Problem } from '../api/problems';
+import { Copy } from '../shared/Copy';
 import { Failed, Loading } from '../shared/States';
 import type { ChatViewProps } from '../shell/RunPage';
 import { Artifacts } from './Artifacts';
@@ -105,6 +106,11 @@ function Standing({ run, status, summary, mayExplain }: StandingProps) {
           {name}
         </button>
       ))}
+      {mayExplain && (
+        <Copy text={`turnloom log ${run} --kind agent --kind user`} className="button quiet">
+          Copy as command
+        </Copy>
+      )}
       {acting.error !== null && (
         <p className="problem" role="alert">
           {acting.error instanceof Problem ? acting.error.message : String(acting.error)}

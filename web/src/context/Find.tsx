@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 
 import type { BlameExplained, TextPlace } from '../api/explanations';
 import { Copy } from '../shared/Copy';
-import { counted } from '../shared/format';
+import { counted, quoted } from '../shared/format';
 import { EventLink } from './parts';
 import { SHORTEST } from './queries';
 
@@ -96,6 +96,3 @@ function Entered(props: { run: string; found: BlameExplained; prompts: number })
     </p>
   );
 }
-
-/** A word for a POSIX shell. */
-export const quoted = (text: string): string => `'${text.replace(/'/g, `'\\''`)}'`;

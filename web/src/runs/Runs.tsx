@@ -7,6 +7,7 @@ import { Link } from 'wouter';
 
 import { api } from '../api/client';
 import type { RunSummary } from '../api/explanations';
+import { Copy } from '../shared/Copy';
 import { CostNote } from '../shared/CostNote';
 import { ago, clock, counted, duration } from '../shared/format';
 import { mayExplain, mayWrite, useMe } from '../shared/me';
@@ -16,7 +17,7 @@ import { Status } from '../shared/Status';
 import { Bulk } from './Bulk';
 import { Filters } from './Filters';
 import { useAsked, Waiting } from './Waiting';
-import { held, useListing } from './filters';
+import { commandOf, held, useListing } from './filters';
 import { MOST, useLive } from './live';
 import './runs.css';
 
@@ -45,6 +46,11 @@ export default function Runs() {
       <div className="runs-head">
         <h1>Runs</h1>
         <Filters listing={listing} set={setListing} />
+        {mayExplain(me) && (
+          <Copy text={commandOf(listing)} className="button quiet">
+            Copy as command
+          </Copy>
+        )}
       </div>
       <Reading runs={runs} isHere={pages !== undefined} />
       {pages !== undefined && shown.length === 0 && !runs.hasNextPage && (
@@ -60,7 +66,11 @@ export default function Runs() {
         </p>
       )}
       {shown.length > 0 && <Rows runs={shown} explains={mayExplain(me)} writes={mayWrite(me)} />}
-      <More load={() => void runs.fetchNextPage()} has={runs.hasNextPage} />
+      <More
+        load={() => void runs.fetchNextPage()}
+        has={runs.hasNextPage}
+        isIdle={!runs.isFetching && !runs.isError}
+      />
     </div>
   );
 }
@@ -105,9 +115,18 @@ function NoRuns({ isFiltered }: { isFiltered: boolean }) {
   );
 }
 
-/** Loads the next page when the end of the list comes into sight. */
-function More({ load, has }: { load: () => void; has: boolean }) {
+interface MoreProps {
+  load: () => void;
+  has: boolean;
+  /** Whether the list may be asked for more now: it is not being read, and could be. */
+  isIdle: boolean;
+}
+
+/** Loads the next page as long as the end of the list is in sight: reading the list again may cut
+    such a page off. */
+function More({ load, has, isIdle }: MoreProps) {
   const end = useRef<HTMLButtonElement>(null);
+  const [isSeen, setSeen] = useState(false);
   const latest = useRef(load);
   useEffect(() => {
     latest.current = load;
@@ -116,11 +135,14 @@ function More({ load, has }: { load: () => void; has: boolean }) {
     const element = end.current;
     if (element === null) return;
     const watcher = new IntersectionObserver((seen) => {
-      if (seen.some((each) => each.isIntersecting)) latest.current();
+      setSeen(seen.at(-1)?.isIntersecting === true);
     });
     watcher.observe(element);
     return () => watcher.disconnect();
   }, [has]);
+  useEffect(() => {
+    if (isSeen && has && isIdle) latest.current();
+  }, [isSeen, has, isIdle]);
   if (!has) return null;
   return (
     <button ref={end} type="button" className="button more" onClick={load}>

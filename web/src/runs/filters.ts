@@ -3,9 +3,9 @@
 import { useCallback, useMemo } from 'react';
 import { useLocation, useSearch } from 'wouter';
 
-import type { RunFilter } from '../api/client';
+import { OPEN, type RunFilter } from '../api/client';
 import type { RunSummary, WaitingQuestion } from '../api/explanations';
-import { duration, listed } from '../shared/format';
+import { duration, listed, quoted } from '../shared/format';
 
 export type Listing = RunFilter;
 
@@ -22,6 +22,16 @@ export function writeListing(listing: Listing): string {
   const words = new URLSearchParams();
   for (const name of NAMES) if (listing[name]) words.set(name, listing[name]);
   return words.toString();
+}
+
+/** The command that lists the same runs. */
+export function commandOf(listing: Listing): string {
+  const words = NAMES.flatMap((name) => {
+    const value = listing[name];
+    if (!value) return [];
+    return name === 'status' && value === OPEN ? ['--unfinished'] : [`--${name} ${quoted(value)}`];
+  });
+  return ['turnloom runs', ...words].join(' ');
 }
 
 export function useListing(): [Listing, (next: Listing) => void] {

@@ -1,6 +1,6 @@
 /** What a view shows when it has nothing to show: loading, empty, an error, no server. */
 
-import { useEffect, useRef, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 
 import { Problem } from '../api/problems';
@@ -26,26 +26,9 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
-// Milliseconds between two attempts to reach a server that does not answer.
-const AGAIN = 3000;
-
-/** Tries again by itself while the server does not answer. */
-function useReturn(isOffline: boolean, retry: (() => void) | undefined): void {
-  const latest = useRef(retry);
-  useEffect(() => {
-    latest.current = retry;
-  });
-  useEffect(() => {
-    if (!isOffline) return;
-    const timer = setInterval(() => latest.current?.(), AGAIN);
-    return () => clearInterval(timer);
-  }, [isOffline]);
-}
-
 /** A problem in sentences, with what to do about it. */
 export function Failed({ problem, retry }: { problem: unknown; retry?: () => void }) {
   const known = problem instanceof Problem ? problem : new Problem(-1, '', String(problem));
-  useReturn(known.offline, retry);
   return (
     <div className="note" role="alert">
       <h2>{titleOf(known)}</h2>

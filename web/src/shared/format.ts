@@ -101,3 +101,6 @@ export function listed(names: readonly string[]): string {
   const last = names.at(-1) ?? '';
   return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} and ${last}`;
 }
+
+/** A word for a POSIX shell. */
+export const quoted = (text: string): string => `'${text.replace(/'/g, `'\\''`)}'`;

@@ -4,19 +4,9 @@ import { useQuery } from '@tanstack/react-query';
 
 import { api } from '../api/client';
 import type { Me } from '../api/explanations';
-import { Problem } from '../api/problems';
-
-// Milliseconds between two attempts to reach a server that does not answer.
-const AGAIN = 3000;
-const isOffline = (error: unknown): boolean => error instanceof Problem && error.offline;
 
 export function useMe() {
-  return useQuery({
-    queryKey: ['me'],
-    queryFn: api.me,
-    staleTime: Infinity,
-    refetchInterval: ({ state }) => (isOffline(state.error) ? AGAIN : false),
-  });
+  return useQuery({ queryKey: ['me'], queryFn: api.me, staleTime: Infinity });
 }
 
 /** Whether they see more than chats: variables, prompts, routes. */
