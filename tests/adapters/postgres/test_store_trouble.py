@@ -89,12 +89,17 @@ async def test_what_is_wrong_is_said_with_a_remedy(
     assert "permission denied" in said and "GRANT" in said
 
 
-async def test_an_earlier_schema_is_refused_until_it_is_migrated(postgres_url: str) -> None:
+async def make_first_version(url: str) -> None:
+    """Make the tables of the first release."""
     first = schema_of("store").steps[0][1].decode()
     made = "CREATE TABLE turnloom_schema (part text PRIMARY KEY, version integer NOT NULL)"
-    await execute(postgres_url, made)
-    await execute(postgres_url, first)
-    await execute(postgres_url, "INSERT INTO turnloom_schema VALUES ('store', 1)")
+    await execute(url, made)
+    await execute(url, first)
+    await execute(url, "INSERT INTO turnloom_schema VALUES ('store', 1)")
+
+
+async def test_an_earlier_schema_is_refused_until_it_is_migrated(postgres_url: str) -> None:
+    await make_first_version(postgres_url)
     assert "turnloom store migrate" in await complaint(postgres_url)
     async with opened(postgres_url) as store:
         taken = [each.version async for each in store.migrator.migrate()]
@@ -111,6 +116,30 @@ async def test_a_driver_stops_when_the_schema_changes_under_it(postgres_url: str
             async with store.claims.claim(key("a")):
                 pass
     assert "99" in str(raised.value)
+
+
+REFUSED = """
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN RAISE EXCEPTION USING MESSAGE = NEW.version; END';
+    CREATE TRIGGER refuse BEFORE UPDATE ON turnloom_schema FOR EACH ROW WHEN (NEW.version = 3)
+        EXECUTE FUNCTION refuse();
+"""
+
+
+async def test_a_step_that_fails_leaves_those_before_and_nothing_of_itself(
+    postgres_url: str,
+) -> None:
+    await make_first_version(postgres_url)
+    await execute(postgres_url, REFUSED)
+    async with opened(postgres_url) as store:
+        taken: list[int] = []
+        with pytest.raises(StoreUnavailable):
+            async for each in store.migrator.migrate():
+                taken.append(each.version)
+        assert taken == [2]
+        assert (await store.migrator.pending())[0].version == 3
+        await execute(postgres_url, "DROP TRIGGER refuse ON turnloom_schema")
+        assert (await anext(store.migrator.migrate())).version == 3
 
 
 async def test_many_processes_set_a_database_up_at_once(postgres_url: str) -> None:
@@ -212,6 +241,31 @@ async def test_a_server_that_restarts(own_server: PostgresServer) -> None:
                             batch = events("a", 1, position)
                             await store.log.append(key("a"), batch, position, fence)
     assert seen == [1, 2, 3]
+
+
+async def test_a_server_that_stays_away(own_server: PostgresServer) -> None:
+    """A statement is not repeated for ever."""
+    database = Database(own_server.url(), 1.0, schema_of("store"), patience=0.5)
+    await database.rows("SELECT 1")
+    await to_thread.run_sync(own_server.stop)
+    with anyio.fail_after(PATIENCE), pytest.raises(StoreUnavailable):
+        await database.rows("SELECT 1")
+    await database.aclose()
+
+
+async def test_an_append_that_takes_too_long_is_given_up_and_stored_once(postgres_url: str) -> None:
+    """A lock keeps its first attempt from ending; then all attempts end at once."""
+    async with opened(postgres_url, timeout=0.3) as store:
+        await store.log.append(key("a"), events("a", 1), 0)
+        async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+            await other.execute("LOCK TABLE turnloom_ids IN ACCESS EXCLUSIVE MODE")
+            batch = events("a", 2, 1)
+            appending = asyncio.ensure_future(store.log.append(key("a"), batch, 1))
+            await until_there(postgres_url, f"{WAITS} HAVING count(*) > 1")
+            await other.rollback()
+        with anyio.fail_after(PATIENCE):
+            assert [*await appending] == batch
+        assert [*await store.log.read(key("a"))] == events("a", 3)
 
 
 async def test_a_task_that_is_cancelled_as_the_server_stops_ends(

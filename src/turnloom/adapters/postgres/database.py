@@ -16,7 +16,7 @@ from turnloom.errors import StoreUnavailable, UsageError
 
 T = TypeVar("T")
 
-# Seconds for which a statement is repeated while the server restarts or the network fails.
+# Seconds for which a statement is repeated.
 PATIENCE = 20.0
 # Seconds before the first repetition; each further one waits twice as long, up to a second.
 PAUSE = 0.05
@@ -25,16 +25,27 @@ MIGRATING = 600.0
 
 
 class Database:
-    """The tables of one part of a store in one PostgreSQL database, created on first use."""
+    """The tables of one part of a store in one PostgreSQL database, created on first use.
+
+    `patience` is the number of seconds for which a statement is repeated while the server restarts
+    or the network fails.
+    """
 
     def __init__(
-        self, url: str, timeout: float, schema: Schema, clock: PostgresClock | None = None
+        self,
+        url: str,
+        timeout: float,
+        schema: Schema,
+        clock: PostgresClock | None = None,
+        *,
+        patience: float = PATIENCE,
     ) -> None:
         self.clock = clock
         self.server: PostgresServer = locate(url, "store")
         self.url = url
         self.timeout = timeout
         self.schema = schema
+        self._patience = patience
         self._connections = Connections(url)
         self._preparing = anyio.Lock()
         self._is_ready = False
@@ -165,7 +176,7 @@ class Database:
 
     async def _repeat(self, run: Callable[[], Awaitable[T]]) -> T:
         """Run until it succeeds, the fault is one that does not pass, or patience ends."""
-        pause, until = PAUSE, anyio.current_time() + PATIENCE
+        pause, until = PAUSE, anyio.current_time() + self._patience
         while True:
             try:
                 return await self._translated(run, self.timeout)
