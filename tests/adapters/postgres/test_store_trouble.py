@@ -23,11 +23,15 @@ from turnloom.adapters.postgres import PostgresStore
 from turnloom.adapters.postgres.connections import MAX_CONNECTIONS, Connections
 from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.schema import schema_of
+from turnloom.board.events import ArtifactPublished
 from turnloom.errors import LeaseLost, StoreUnavailable
+from turnloom.log.events import CancelRequested
+from turnloom.runtime.logic import codec
 from turnloom.runtime.spec import Close, Stop
 from turnloom.testing import FakeClock
 from turnloom.testing.contracts import CODEC
-from turnloom.testing.contracts.facts import TENANT, events, key, until
+from turnloom.testing.contracts.artifacts.samples import artifact
+from turnloom.testing.contracts.facts import TENANT, event, events, key, started, until
 
 pytestmark = pytest.mark.doors
 
@@ -284,24 +288,36 @@ async def test_a_task_that_is_cancelled_as_the_server_stops_ends(
     await database.aclose()
 
 
-async def test_a_full_disk(postgres_url: str) -> None:
-    """Nothing is stored, and the next attempt works once there is space again."""
-    async with opened(postgres_url) as store:
-        await store.log.append(key("a"), events("a", 1), 0)
-        await execute(
-            postgres_url,
-            """CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file';
-            END $$;
-            CREATE TRIGGER full_disk BEFORE INSERT ON turnloom_ids
-            FOR EACH ROW EXECUTE FUNCTION full_disk()""",
-        )
+# A disk that is full when a table is written to.
+FULL = """
+    CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file';
+    END $$;
+    CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON {table}
+        FOR EACH ROW EXECUTE FUNCTION full_disk()"""
+
+
+@pytest.mark.parametrize("table", ["batches", "ids", "artifacts", "terms", "inbox"])
+async def test_a_full_disk(postgres_url: str, table: str) -> None:
+    """An append, its artifacts and its mail are one transaction: nothing of it is stored, and the
+    next attempt works once there is space again."""
+    first = started("a", "shop", "ann", 0)
+    made = event("a", 2, ArtifactPublished(artifact("x", run="a")))
+    batch = [made, event("a", 3, CancelRequested("ann"), id="stop")]
+    async with aclosing(PostgresStore(postgres_url, codec())) as store:
+        await store.log.append(key("a"), [first], 0)
+        await store.inbox.offer(key("a"), "stop", STOP)
+        await execute(postgres_url, FULL.format(table=f"turnloom_{table}"))
         with pytest.raises(StoreUnavailable) as raised:
-            await store.log.append(key("a"), events("a", 1, 1), 1)
+            await store.log.append(key("a"), batch, 1)
         assert "Free some space" in str(raised.value)
-        await execute(postgres_url, "DROP TRIGGER full_disk ON turnloom_ids")
-        assert len(await store.log.read(key("a"))) == 1
-        await store.log.append(key("a"), events("a", 1, 1), 1)
+        await execute(postgres_url, f"DROP TRIGGER full_disk ON turnloom_{table}")
+        assert [*await store.log.read(key("a"))] == [first]
+        assert await store.inbox.pending(key("a")) == [("stop", STOP)]
+        assert not await store.artifacts.find(TENANT, "x")
+        await store.log.append(key("a"), batch, 1)
+        assert not await store.inbox.pending(key("a"))
+        assert len(await store.artifacts.find(TENANT, "x")) == 1
 
 
 async def test_too_many_connections(postgres_url: str) -> None:
