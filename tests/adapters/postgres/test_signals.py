@@ -4,10 +4,14 @@ from contextlib import aclosing
 
 import anyio
 import psycopg
+from anyio.abc import ByteStream
 
+from tests.adapters.postgres.test_pgbouncer import TALK
 from tests.adapters.postgres.test_store_mistakes import setting
 from tests.adapters.postgres.test_store_trouble import PATIENCE, opened, pytestmark
 from tests.adapters.postgres.test_trouble import execute
+from tests.support.loopback import listening
+from turnloom import Loom
 from turnloom.adapters.postgres.signals import INTERVAL
 from turnloom.testing.contracts.facts import events, key, until
 
@@ -61,3 +65,18 @@ async def test_a_poll_finds_what_no_notice_told(postgres_url: str) -> None:
                 for n in (1, 2):  # the first of them may be found as the listener connects
                     await store.log.append(key("a"), events("a", 1, n), n)
                     assert (await anext(followed)).seq == n + 1
+
+
+async def test_an_app_listens_at_the_url_that_is_set(postgres_url: str) -> None:
+    connected = anyio.Event()
+
+    async def note(client: ByteStream) -> None:
+        connected.set()
+        await client.aclose()
+
+    async with listening(note) as port:
+        direct = f"postgresql://127.0.0.1:{port}/nowhere"
+        async with Loom(store=postgres_url, listen_url=direct) as app:
+            await app.start(TALK)
+            with anyio.fail_after(PATIENCE):
+                await connected.wait()
