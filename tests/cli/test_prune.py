@@ -62,6 +62,8 @@ def test_the_command(turnloom: Call, chat: str) -> None:
     done = json.loads(turnloom(*prune, "--json").out)
     assert {**would, "dry_run": False} == done
     assert json.loads(turnloom("runs", "--json").out) == []
+    (record,) = json.loads(turnloom("store", "removals", "--json").out)
+    assert (record["by"], record["runs"], record["events"]) == ("local", 2, done["events"])
     for wrong in (
         ("store", "prune"),
         ("store", "prune", "--older-than", "1d", "--before", "2026-01-31"),

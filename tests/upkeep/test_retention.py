@@ -13,6 +13,7 @@ from tests.upkeep.scenes import approving, cached
 from turnloom import Flow, FlowFailed, Loom, StepContext, UsageError
 from turnloom.adapters.memory import MemoryStore
 from turnloom.runtime.logic import codec
+from turnloom.runtime.retention import BATCH
 from turnloom.testing import FakeClock
 from turnloom.wiring.upkeep import retention_of
 
@@ -119,6 +120,24 @@ async def test_a_process_that_runs_long_applies_it_again_and_again(store: Any) -
         assert pauses[0] == pauses[1] > 60
     async with Loom(store=store) as app:
         assert await left(app) == [1, 1]
+
+
+async def test_a_process_that_runs_long_removes_some_at_a_time(store: Any) -> None:
+    clock = FakeClock(step=timedelta(microseconds=1))
+    async with Loom(store=store, clock=clock, retention="1h") as app:
+        for _ in range(BATCH + 1):
+            await app.run(cached(), app_id="acme")
+        clock.advance(DAY)
+        retention = retention_of(app._open())
+
+        async def pause(seconds: float) -> None:
+            raise TimeoutError
+
+        assert retention is not None
+        for rest in (1, 0):
+            with pytest.raises(TimeoutError):
+                await retention.keep(pause)
+            assert await left(app) == [rest, 0]
 
 
 @pytest.mark.parametrize(

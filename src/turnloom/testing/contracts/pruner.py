@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from turnloom.board.events import ArtifactConsumed, ArtifactPublished
 from turnloom.board.spec import FilterConfig, Reader
+from turnloom.guards.spec import Belief, Observation, Pool
 from turnloom.jobs.ports import JobStore
 from turnloom.jobs.spec import JobResult, StoredJob
 from turnloom.log.events import RunCancelled, RunFailed, RunFinished
@@ -88,6 +89,19 @@ class PrunerContract:
                 assert [each.run for each in await jobs.results(TENANT, "j")] == ["b"]
                 assert [each.run for each in await jobs.results(OTHER, "j")] == ["a", "b"]
 
+    async def test_beliefs_stay_without_the_events_that_they_are_based_on(self) -> None:
+        """What agents are believed to be worth outlives a run; which events said so does not."""
+        async with self.fresh() as store:
+            pool = Pool(TENANT, "Desk", "billing")
+            for run in ("a", "b"):
+                await _run(store, run, RunFinished())
+            seen = [Observation(run, "1", pool, "Ann", credit=1.0) for run in ("a", "b")]
+            await store.beliefs.observe(seen)
+            assert await _pruner(store).remove(key("a"))
+            assert await store.beliefs.beliefs(pool, ["Ann"]) == {"Ann": Belief(2.0, 0.0)}
+            await store.beliefs.observe(seen)
+            assert await store.beliefs.beliefs(pool, ["Ann"]) == {"Ann": Belief(3.0, 0.0)}
+
     async def test_an_unfinished_run_stays(self) -> None:
         """A run that has not ended cannot be removed."""
         async with self.fresh() as store:
@@ -106,6 +120,7 @@ class PrunerContract:
             assert await store.log.read(key("a"))
             assert await pruner.remove(key("a"), without={"b"}, dry_run=True)
             assert await pruner.remove(key("b"))
+            assert not await store.artifacts.consumptions(TENANT, ["x"])
             assert await pruner.remove(key("a"))
 
 
