@@ -177,6 +177,34 @@ async def test_a_copy_that_fails_is_repeated(tmp_path: Path, after: bool) -> Non
             assert await other.runs() == await app.runs()
 
 
+class Forgetful:
+    """Copies that lose the last append of a run, or the person in its first event."""
+
+    def __init__(self, copies: Any, *, last: bool) -> None:
+        self._copies = copies
+        self._last = last
+        self.read = copies.read
+
+    async def write(self, run: Any, copy: Any) -> None:
+        (first, *more), *rest = copy.batches
+        changed = ((msgspec.structs.replace(first, actor=""), *more), *rest)
+        kept = copy.batches[:-1] if self._last else changed
+        await self._copies.write(run, RunCopy(kept, copy.origin))
+
+
+@pytest.mark.parametrize("last", [True, False])
+async def test_a_copy_is_read_back(tmp_path: Path, last: bool) -> None:
+    async with (
+        opened("memory", tmp_path) as ours,
+        opened("sqlite", tmp_path / "b.db") as theirs,
+        Loom(store=ours) as app,
+        Loom(store=Refitted(theirs, copies=Forgetful(theirs.copies, last=last))) as other,
+    ):
+        await fill(app)
+        with pytest.raises(StoreUnavailable):
+            await copied(app, other)
+
+
 async def test_removed_runs_of_a_correlation_stay_counted(tmp_path: Path) -> None:
     async def publish(app: Loom) -> str:
         board = app.board("desk")
