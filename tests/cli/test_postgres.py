@@ -51,3 +51,33 @@ def test_what_is_wrong_is_said_in_a_sentence(
     url = postgres_server.url(password="hunter2")
     said = turnloom("run", chat, code=1, TURNLOOM_STORE=url).err
     assert said.startswith("Error: ") and "Traceback" not in said and "hunter2" not in said
+
+
+OLDER = """
+    DROP TABLE turnloom_job_results; DROP TABLE turnloom_jobs;
+    UPDATE turnloom_schema SET version = 3;
+"""
+
+
+def test_tables_of_another_release(store: str, turnloom: Call, chat: str) -> None:
+    calls = {"TURNLOOM_STORE": store}
+    turnloom("run", chat, "--quiet", **calls)
+    using = (
+        ("runs",),
+        ("run", chat),
+        ("store", "verify"),
+        ("store", "prune", "--older-than", "1d"),
+    )
+    migrate = ("store", "migrate")
+    with psycopg.connect(store, autocommit=True) as server:
+        server.execute(OLDER)
+        for call in using:
+            assert "turnloom store migrate" in turnloom(*call, code=1, **calls).err
+        steps = [{"version": 4, "name": "jobs"}]
+        would = json.loads(turnloom(*migrate, "--dry-run", "--json", **calls).out)
+        assert would == {"steps": steps, "dry_run": True}
+        assert json.loads(turnloom(*migrate, "--json", **calls).out)["steps"] == steps
+        assert len(json.loads(turnloom("runs", "--json", **calls).out)) == 1
+        server.execute("UPDATE turnloom_schema SET version = 99")
+        for call in (*using, migrate):
+            assert "99" in turnloom(*call, code=1, **calls).err
