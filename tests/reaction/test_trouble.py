@@ -1,9 +1,7 @@
 """What goes wrong in the code of users or in the store reaches whoever waits, and nothing else."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from tests.reaction.scenes import SOON, Clerk, Order, Parcel, Payment, everything, idle, pack
+from tests.support.tables import tables_of
 from turnloom import (
     Board,
     ContextRequest,
@@ -125,15 +124,11 @@ async def test_an_engine_that_cancels_itself_fails_its_turn(board: Board) -> Non
 
 
 async def test_trouble_with_the_store_reaches_whoever_waits(tmp_path: Path) -> None:
-    file = str(tmp_path / "turnloom.db")
+    file = tmp_path / "turnloom.db"
 
     def fill(task: Task) -> Parcel:
-        with closing(sqlite3.connect(file)) as disk:
-            disk.execute(
-                "create trigger full before insert on batches "
-                "begin select raise(abort, 'the disk is full'); end"
-            )
-            disk.commit()
+        with tables_of(file) as tables:
+            tables.fill_disk()
         return Parcel()
 
     async with Loom(store=file) as app:
@@ -141,6 +136,8 @@ async def test_trouble_with_the_store_reaches_whoever_waits(tmp_path: Path) -> N
         board.agent("clerk").consumes(Order).publishes(Parcel).with_engines(Clerk(fill))
         await board.publish(Order())
         assert "the disk is full" in await failures(board)
+    with tables_of(file) as tables:
+        tables.free_disk()
 
 
 async def test_a_run_under_another_plan_can_be_given_up(tmp_path: Path) -> None:

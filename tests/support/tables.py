@@ -22,6 +22,11 @@ class Tables:
     _names = "SELECT name FROM sqlite_master WHERE type = 'table'"
     _batches = "SELECT 'pos = ' || pos, data FROM batches WHERE pos >> 32 = {} ORDER BY pos"
     _bytes = "x'{}'"
+    _full = (
+        "CREATE TRIGGER full_disk BEFORE INSERT ON batches "
+        "BEGIN SELECT raise(abort, 'the disk is full'); END",
+    )
+    _free = "DROP TRIGGER full_disk"
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -52,6 +57,15 @@ class Tables:
             value = self._bytes.format(change(data).hex())
             self.execute(f"UPDATE {{}}batches SET data = {value} WHERE {where}")
 
+    def fill_disk(self) -> None:
+        """Let no event be appended any more."""
+        for statement in self._full:
+            self.execute(statement)
+
+    def free_disk(self) -> None:
+        """Let events be appended again."""
+        self.execute(self._free)
+
     def lose(self, run: str, number: int) -> None:
         """Remove one of a run's appends."""
         self.execute(f"DELETE FROM {{}}batches WHERE {self.batches(run)[number][0]}")
@@ -70,6 +84,13 @@ class PostgresTables(Tables):
         "WHERE run = {} ORDER BY first"
     )
     _bytes = "'\\x{}'"
+    _full = (
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RAISE disk_full USING MESSAGE = ''the disk is full''; END'",
+        "CREATE TRIGGER full_disk BEFORE INSERT ON turnloom_batches "
+        "FOR EACH ROW EXECUTE FUNCTION full_disk()",
+    )
+    _free = "DROP FUNCTION full_disk CASCADE"
 
 
 def _schema(store: Path) -> str:

@@ -19,7 +19,6 @@ EXEMPT: dict[str, str] = {
     "tests/parity/test_components.py::test_a_way_beyond_would_be_found": "it looks for the memory",
     "tests/reaction/test_batches.py::"
     "test_who_comes_first_is_not_overtaken_while_it_begins_to_be_collected": _ORDER,
-    "tests/reaction/test_trouble.py::test_trouble_with_the_store_reaches_whoever_waits": _FILES,
     "tests/runtime/test_limits.py::test_mail_in_memory": (
         "it sends the largest number of messages that may wait, one by one"
     ),
