@@ -272,6 +272,28 @@ async def test_an_append_that_takes_too_long_is_given_up_and_stored_once(postgre
         assert [*await store.log.read(key("a"))] == events("a", 3)
 
 
+END = """
+    SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND datname = current_database()"""
+
+
+async def test_an_append_whose_session_is_ended_again_and_again(postgres_url: str) -> None:
+    """It begins anew with another one, and is stored once."""
+    async with opened(postgres_url, timeout=PATIENCE) as store:
+        await store.log.append(key("a"), events("a", 1), 0)
+        async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+            await other.execute("LOCK TABLE turnloom_ids IN ACCESS EXCLUSIVE MODE")
+            batch = events("a", 2, 1)
+            appending = asyncio.ensure_future(store.log.append(key("a"), batch, 1))
+            for _ in range(3):
+                await until_there(postgres_url, WAITS)
+                await execute(postgres_url, END)
+            await other.rollback()
+        with anyio.fail_after(PATIENCE):
+            assert [*await appending] == batch
+        assert [*await store.log.read(key("a"))] == events("a", 3)
+
+
 async def test_a_task_that_is_cancelled_as_the_server_stops_ends(
     own_server: PostgresServer,
 ) -> None:
@@ -401,13 +423,16 @@ async def test_a_message_costs_the_same_however_many_wait(postgres_url: str) -> 
     await until_there(postgres_url, f"SELECT 1 WHERE {ASKED} = 20")
 
 
+EXPIRE = "UPDATE turnloom_claims SET until = clock_timestamp()"
+
+
 async def test_a_lease_that_is_over_stores_nothing(postgres_url: str) -> None:
     """Even if no other process took the run, and whatever the clock of this machine says."""
     async with opened(postgres_url, lease=60.0) as store:
         with pytest.raises(LeaseLost):
             async with store.claims.claim(key("a")) as fence:
                 await store.log.append(key("a"), events("a", 1), 0, fence)
-                await execute(postgres_url, "UPDATE turnloom_claims SET until = clock_timestamp()")
+                await execute(postgres_url, EXPIRE)
                 assert not await store.claims.held(key("a"))
                 await store.log.append(key("a"), events("a", 1, 1), 1, fence)
         assert len(await store.log.read(key("a"))) == 1
