@@ -10,9 +10,12 @@ from tests.adapters.postgres.test_pgbouncer import TALK
 from tests.adapters.postgres.test_store_mistakes import setting
 from tests.adapters.postgres.test_store_trouble import PATIENCE, opened, pytestmark
 from tests.adapters.postgres.test_trouble import execute
-from tests.support.loopback import listening
+from tests.support.loopback import Relay, listening
+from tests.support.servers import PostgresServer
 from turnloom import Loom
+from turnloom.adapters.postgres import PostgresStore
 from turnloom.adapters.postgres.signals import INTERVAL
+from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.facts import events, key, until
 
 __all__ = ["pytestmark"]
@@ -80,3 +83,35 @@ async def test_an_app_listens_at_the_url_that_is_set(postgres_url: str) -> None:
             await app.start(TALK)
             with anyio.fail_after(PATIENCE):
                 await connected.wait()
+
+
+class Mute(Relay):
+    """It swallows the first statement that listens, and notes the next one."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.swallowed = False
+        self.again = anyio.Event()
+
+    async def _pump(self, source: ByteStream, target: ByteStream) -> None:
+        async for data in source:
+            if b"LISTEN" not in data:
+                await target.send(data)
+            elif self.swallowed:
+                self.again.set()
+            else:
+                self.swallowed = True
+
+
+async def test_a_listener_that_gets_no_answer_connects_again(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    mute = Mute(postgres_server.port)
+    async with listening(mute) as port:
+        direct = postgres_url.replace(f":{postgres_server.port}/", f":{port}/")
+        store = PostgresStore(postgres_url, CODEC, timeout=1.0, listen_url=direct)
+        async with aclosing(store), aclosing(store.log.subscribe(key("a"))) as followed:
+            await store.log.append(key("a"), events("a", 1), 0)
+            assert (await anext(followed)).seq == 1
+            with anyio.fail_after(PATIENCE):
+                await mute.again.wait()

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from turnloom.adapters.postgres import store_queries as queries
-from turnloom.adapters.postgres.connections import connect
+from turnloom.adapters.postgres.connections import connect, time_limit
 from turnloom.adapters.postgres.database import Database
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.kernel.cancels import heeding_cancels
@@ -165,7 +165,8 @@ class PostgresSignals:
         """Listen on a connection of its own until it breaks."""
         session = await connect(self._url)
         try:
-            await session.execute(queries.LISTEN)
+            async with time_limit(session, self._database.timeout):
+                await session.execute(queries.LISTEN)
             echo = f"echo {id(self)}"
             testing = self._start(self._test(echo))
             self._wake_all()  # what was told before
