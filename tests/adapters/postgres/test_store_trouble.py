@@ -25,13 +25,13 @@ from turnloom.adapters.postgres.database import Database
 from turnloom.adapters.postgres.schema import schema_of
 from turnloom.board.events import ArtifactPublished
 from turnloom.errors import LeaseLost, StoreUnavailable
-from turnloom.log.events import CancelRequested
+from turnloom.log.events import CancelRequested, RunFinished
 from turnloom.runtime.logic import codec
-from turnloom.runtime.spec import Close, Stop
+from turnloom.runtime.spec import Close, Removal, Stop
 from turnloom.testing import FakeClock
 from turnloom.testing.contracts import CODEC
 from turnloom.testing.contracts.artifacts.samples import artifact
-from turnloom.testing.contracts.facts import TENANT, event, events, key, started, until
+from turnloom.testing.contracts.facts import BEGINNING, TENANT, event, events, key, started, until
 
 pytestmark = pytest.mark.doors
 
@@ -340,6 +340,23 @@ async def test_a_full_disk(postgres_url: str, table: str) -> None:
         await store.log.append(key("a"), batch, 1)
         assert not await store.inbox.pending(key("a"))
         assert len(await store.artifacts.find(TENANT, "x")) == 1
+
+
+async def test_a_removal_that_fails_removes_nothing(postgres_url: str) -> None:
+    """A run, what belongs to it and the record of its removal are one transaction."""
+    made = event("a", 1, ArtifactPublished(artifact("x", run="a")))
+    record = Removal(BEGINNING, "admin", "user 'ann'")
+    async with aclosing(PostgresStore(postgres_url, codec())) as store:
+        await store.log.append(key("a"), [made, event("a", 2, RunFinished())], 0)
+        await execute(postgres_url, FULL.format(table="turnloom_removals"))
+        with pytest.raises(StoreUnavailable):
+            await store.pruner.remove(key("a"), record=record)
+        assert len(await store.log.read(key("a"))) == 2
+        assert len(await store.artifacts.find(TENANT, "x")) == 1
+        await execute(postgres_url, "DROP TRIGGER full_disk ON turnloom_removals")
+        assert await store.pruner.remove(key("a"), record=record)
+        assert not await store.log.read(key("a"))
+        assert [each.runs for each in await store.removals.recent(TENANT, 5)] == [1]
 
 
 async def test_too_many_connections(postgres_url: str) -> None:

@@ -163,9 +163,11 @@ class CopiesContract:
             clash = event("a", 3, ArtifactPublished(artifact("x", run="a")))
             with refused(ArtifactExists):
                 await _copies(target).write(key("a"), RunCopy((tuple(events("a", 2)), (clash,))))
-            twice = (event("a", 3, id="a/1"),)
-            with refused(Conflict):
-                await _copies(target).write(key("a"), RunCopy((tuple(events("a", 2)), twice)))
+            for count in (2, 300):
+                twice = (event("a", count + 1, id="a/1"),)
+                batches = tuple((each,) for each in events("a", count))
+                with refused(Conflict):
+                    await _copies(target).write(key("a"), RunCopy((*batches, twice)))
             with refused(UsageError):
                 await _copies(target).write(key("a"), RunCopy((tuple(events("b", 2)),)))
             assert not await target.log.read(key("a"))
