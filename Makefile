@@ -47,7 +47,7 @@ REPLAYED := $(addprefix tests/,conversation flow reaction runtime guards lifecyc
 # Tests of behaviour whose runs are also kept in PostgreSQL.
 STORED := $(addprefix tests/,conversation flow reaction runtime guards lifecycle \
 	app tenants explain parity forks backtest principals messages schedules feedback \
-	upkeep replay access cli board assembly golden)
+	upkeep replay access cli board assembly golden server workflows corpus doors)
 # The tour of the README.
 TOUR := tests/docs/test_readme.py::test_commands_print_what_the_page_says[README]
 
