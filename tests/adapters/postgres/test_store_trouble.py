@@ -89,7 +89,7 @@ async def test_what_is_wrong_is_said_with_a_remedy(
         url = f"postgresql://me:hunter2@127.0.0.1:{silent}/db"
         assert "0.3 s" in await complaint(url, timeout=0.3)
     await execute(postgres_url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-    said = await complaint(await role(postgres_url, "reader"))
+    said = await complaint(await role(postgres_url, "onlooker"))
     assert "permission denied" in said and "GRANT" in said
 
 
