@@ -156,7 +156,13 @@ async def test_a_table_that_may_not_be_read(
 
 
 @pytest.mark.parametrize(
-    "url", ["", "nonsense", f"postgresql://me:{PASSWORD}@[::1/db", "postgresql://h/?pass=secret"]
+    "url",
+    [
+        *("", "nonsense", f"postgresql://me:{PASSWORD}@[::1/db", "postgresql://h/?pass=secret"),
+        # The password is not encoded.
+        *("postgresql://me:secret/w@h/db", "postgresql://me:p@secret@h/db"),
+        *("postgresql://me:p@secret@h,i/db", "postgresql://me:12/secret@h/db"),
+    ],
 )
 def test_urls_that_are_none(url: str) -> None:
     if not url:

@@ -1,5 +1,6 @@
 """Messages with remedies for PostgreSQL's errors, without the password."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import psycopg
@@ -209,17 +210,34 @@ def locate(url: str, what: str = "documents") -> PostgresServer:
         UsageError: the URL is not one of PostgreSQL.
     """
     try:
-        parts = conninfo_to_dict(url)
+        parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     except psycopg.ProgrammingError:
-        # libpq's message repeats parts of the URL, perhaps the password.
-        raise UsageError(
-            f"Invalid URL of the {what}. Use "
-            "postgresql://USER:PASSWORD@HOST:5432/DATABASE, with '%40' for '@' in a password, and "
-            "behind '?' only options of PostgreSQL's client library, such as `sslmode=require`."
-        ) from None
-    host = str(parts.get("host") or parts.get("hostaddr") or "localhost")
-    port = str(parts.get("port") or "5432")
-    return PostgresServer(_join(host, port), str(parts.get("password") or ""))
+        raise _invalid(what) from None
+    host = parts.get("host") or parts.get("hostaddr") or "localhost"
+    port = parts.get("port") or "5432"
+    if _is_cut(host, port, parts):
+        raise _invalid(what)
+    return PostgresServer(_join(host, port), parts.get("password") or "")
+
+
+def _invalid(what: str) -> UsageError:
+    """The refusal of a URL. It repeats nothing of it, and neither does its cause: that may be a
+    part of the password."""
+    return UsageError(
+        f"Invalid URL of the {what}. Use postgresql://USER:PASSWORD@HOST:5432/DATABASE, with '%40' "
+        "for '@' and '%2F' for '/' in a password, and behind '?' only options of PostgreSQL's "
+        "client library, such as `sslmode=require`."
+    )
+
+
+def _is_cut(host: str, port: str, parts: Mapping[str, str]) -> bool:
+    """Whether a '@' or '/' in the password ended it early: libpq takes the rest of it, or all of
+    it, for the host, the port or the database."""
+    if any("@" in name for name in host.split(",") if not name.startswith(("/", "@"))):
+        return True  # a socket may have a name like that
+    if not all(number.isdecimal() or not number for number in port.split(",")):
+        return True
+    return "user" not in parts and "@" in parts.get("dbname", "")
 
 
 def _join(hosts: str, ports: str) -> str:
