@@ -121,6 +121,16 @@ async def test_tables_of_another_user(postgres_url: str) -> None:
         await store.log.append(key("b"), events("b", 1), 0)
 
 
+async def test_tables_that_are_not_complete(postgres_url: str) -> None:
+    await works(postgres_url)
+    await execute(postgres_url, "ALTER TABLE turnloom_schema RENAME TO elsewhere")
+    assert "backup" in await complaint(postgres_url)
+    await execute(postgres_url, "DROP TABLE IF EXISTS turnloom_schema")
+    await execute(postgres_url, "ALTER TABLE elsewhere RENAME TO turnloom_schema")
+    await execute(postgres_url, "DROP TABLE turnloom_runs CASCADE")
+    assert "backup" in await complaint(postgres_url)
+
+
 @pytest.mark.parametrize("version", [1, 99])
 async def test_a_worker_stops_at_tables_of_another_release(postgres_url: str, version: int) -> None:
     await works(postgres_url)

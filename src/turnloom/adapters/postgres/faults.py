@@ -27,6 +27,11 @@ _GRANT = (
     "DELETE on them, and USAGE on their sequences."
 )
 
+_INCOMPLETE = (
+    "Tables of Turnloom are missing there, or were restored in part. Restore all of them from a "
+    "backup, or name another database or schema in the URL."
+)
+
 # What to do about errors of a store.
 _REMEDIES: dict[type[psycopg.Error], str] = {
     errors.DiskFull: (
@@ -47,6 +52,10 @@ _REMEDIES: dict[type[psycopg.Error], str] = {
         "It ends statements of the user in the URL that wait for others. Allow them some seconds: "
         "`ALTER ROLE … SET lock_timeout = '10s'`."
     ),
+    errors.UndefinedTable: _INCOMPLETE,
+    errors.UndefinedColumn: _INCOMPLETE,
+    errors.UndefinedFunction: _INCOMPLETE,
+    errors.DuplicateTable: _INCOMPLETE,
 }
 
 # The same for errors while connecting, by what is said: libpq tells no SQLSTATE.
