@@ -103,19 +103,25 @@ class PostgresClaims:
         until = asyncio.get_running_loop().time() + self._lease
         fence = await self._take(run)
         scope = self._held[fence] = asyncio.timeout_at(until)
+        is_away = False
         try:
             async with scope:
                 self._keep_renewing()
                 yield fence
+        except StoreUnavailable:
+            is_away = True
+            raise
         except TimeoutError as error:
-            if scope.expired():
+            is_away = scope.expired()
+            if is_away:
                 raise LeaseLost(run.id) from error
             raise
         finally:
             del self._held[fence]
             if not self._database.closed:  # otherwise it is already released
                 self._unreleased.add(fence)
-                await self._try_release()
+                # A store that was waited for is asked once more, and not waited for again.
+                await self._try_release(repeats=not is_away)
 
     def is_held(self, fence: int) -> bool:
         """Whether the lease of a claim lasts, by the clock of this process: one that was stopped
@@ -202,7 +208,8 @@ class PostgresClaims:
             await asyncio.wait({*self._taking})
         if self._tickets and os.getpid() == self._pid:
             try:
-                await self._database.write(queries.RELEASE_OWNER, self._owner)
+                repeats = not self._unreleased  # unless the store is away
+                await self._database.write(queries.RELEASE_OWNER, self._owner, repeats=repeats)
             except (StoreUnavailable, UsageError) as error:
                 _log.warning("Claims end with their lease, as they cannot be released: %s", error)
 
@@ -240,18 +247,21 @@ class PostgresClaims:
         for fence in fences:
             if (scope := self._held.get(fence)) and not scope.expired():
                 scope.reschedule(until if fence in renewed else loop.time())
+        if self._unreleased:  # they are renewed with the others
+            await self._try_release(repeats=False)
 
     # ------------------------------------------------------------------ releasing
 
-    async def _try_release(self) -> None:
-        """Release a run; if the store is unavailable, it is released with the next one."""
+    async def _try_release(self, *, repeats: bool = True) -> None:
+        """Release a run; if the store is unavailable, it is released with the next one, or after
+        the next renewal."""
         try:
             with anyio.CancelScope(shield=True):
-                await self._release()
+                await self._release(repeats=repeats)
         except StoreUnavailable as error:
             _log.warning("Cannot release a claim; retrying later: %s", error)
 
-    async def _release(self) -> None:
+    async def _release(self, *, repeats: bool = True) -> None:
         fences = set(self._unreleased)
-        await self._database.write(queries.RELEASE, list(fences))
+        await self._database.write(queries.RELEASE, list(fences), repeats=repeats)
         self._unreleased -= fences

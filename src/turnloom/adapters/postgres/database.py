@@ -44,8 +44,8 @@ class Database:
         self.server: PostgresServer = locate(url, "store")
         self.url = url
         self.timeout = timeout
+        self.patience = patience
         self.schema = schema
-        self._patience = patience
         self._connections = Connections(url)
         self._preparing = anyio.Lock()
         self._is_ready = False
@@ -106,18 +106,27 @@ class Database:
         await self.ready()
         return await self._repeat(run)
 
-    async def write(self, statement: Query, *values: Any) -> Rows:
+    async def write(self, statement: Query, *values: Any, repeats: bool = True) -> Rows:
         """The rows of a statement that changes something. It ends even if the caller is cancelled,
-        so that the caller need not wonder whether it has half happened.
+        so that the caller need not wonder whether it has half happened. If it `repeats`, it is
+        made again when the connection is lost.
 
         Raises:
             UsageError: the store is closed.
             StoreUnavailable: the server fails or does not answer in time.
         """
-        writing = asyncio.create_task(self.rows(statement, *values))
+        rows = self.rows if repeats else self._rows_once
+        writing = asyncio.create_task(rows(statement, *values))
         self._writes.add(writing)
         writing.add_done_callback(self._written)
         return await asyncio.shield(writing)
+
+    async def _rows_once(self, statement: Query, *values: Any) -> Rows:
+        async def run() -> Rows:
+            return await self._connections.run(statement, values, self.timeout, self.timeout)
+
+        await self.ready()
+        return await self._translated(run, self.timeout)
 
     def _written(self, writing: "asyncio.Task[Any]") -> None:
         self._writes.discard(writing)
@@ -176,7 +185,7 @@ class Database:
 
     async def _repeat(self, run: Callable[[], Awaitable[T]]) -> T:
         """Run until it succeeds, the fault is one that does not pass, or patience ends."""
-        pause, until = PAUSE, anyio.current_time() + self._patience
+        pause, until = PAUSE, anyio.current_time() + self.patience
         while True:
             try:
                 return await self._translated(run, self.timeout)
