@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from tests.support.world import Refitted
 from turnloom import Event, Flow, Loom, Path, Run
 from turnloom.adapters.memory import MemoryStore
+from turnloom.errors import StoreUnavailable
 from turnloom.runtime.logic import codec
 
 FOLLOWERS = 50
@@ -119,3 +120,39 @@ async def test_one_that_stops_following_leaves_the_others_alone(counted: Counted
     await asyncio.wait({first})
     counted.gate.set()
     assert len(await second) == (await run.finished()).seq
+
+
+class LostLog:
+    """A log that refuses to store, and does not say what it holds, once it is lost."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.is_lost = False
+
+    async def append(self, *given: Any) -> Any:
+        if self.is_lost:
+            raise StoreUnavailable("The store is away.")
+        return await self._log.append(*given)
+
+    async def read(self, *given: Any) -> Any:
+        if self.is_lost:
+            await asyncio.Event().wait()
+        return await self._log.read(*given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+async def test_a_follower_does_not_wait_for_a_store_that_is_away() -> None:
+    """It has the error of the drive, which waited for the store."""
+    store = MemoryStore(codec())
+    log = LostLog(store.log)
+
+    async def lose(state: Count) -> None:
+        log.is_lost = True
+
+    async with asyncio.timeout(SOON), Loom(store=Refitted(store, log=log)) as app:
+        run = await app.start(Flow("lost", Count).start_with(lose), Count())
+        with pytest.raises(StoreUnavailable):
+            async for _ in run.events():
+                pass

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import Context
 
+import anyio
 import msgspec
 
 from turnloom.agents.spec import RunState
@@ -23,6 +24,9 @@ MOST = 1_000
 # Seconds between two batches, per follower and at most. Many followers are woken less often, so
 # that the run gets most of the time.
 PAUSE, LONGEST = 0.000_1, 0.05
+
+# Seconds for the last events of a run whose drive failed: the store may be what failed.
+LAST = 2.0
 
 # Up to this many followers are notified without a pause.
 FEW = 8
@@ -264,10 +268,16 @@ class Subscriptions:
             return batch
         if follower.error is None:
             await follower.wait()
-        elif rest := await self._stored.read(run, after):
+        elif rest := await self._rest(run, after):
             return rest
         else:
             raise follower.error
+        return ()
+
+    async def _rest(self, run: RunKey, after: int) -> Sequence[Event]:
+        """What is stored after a position; nothing if the store does not say so soon."""
+        with anyio.move_on_after(LAST):
+            return await self._stored.read(run, after)
         return ()
 
     async def _page(self, run: RunKey, after: int, last: int) -> Sequence[Event]:
