@@ -1,6 +1,8 @@
 """A store in PostgreSQL whose URL, server or rights are wrong, as people see it."""
 
+import logging
 from collections.abc import Generator
+from contextlib import aclosing
 from urllib.parse import quote
 
 import anyio
@@ -14,9 +16,10 @@ from tests.adapters.postgres.test_trouble import execute
 from tests.support.servers import PostgresServer, free_port
 from turnloom import Loom
 from turnloom.adapters.postgres import PostgresStore
+from turnloom.adapters.postgres.signals import RECONNECT
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.testing.contracts import CODEC
-from turnloom.testing.contracts.facts import TENANT, events, key
+from turnloom.testing.contracts.facts import TENANT, events, key, until
 
 pytestmark = pytest.mark.doors
 
@@ -165,6 +168,27 @@ async def test_remedies_of_connecting(postgres_server: PostgresServer) -> None:
     with pytest.raises(UsageError) as raised:
         PostgresStore(server.url() + "?nonsense=1", CODEC)
     assert "sslmode" in str(raised.value)
+
+
+async def test_a_listener_that_cannot_connect(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once; events of other processes arrive all the same."""
+    wrong = f"postgresql://postgres:hunter2@127.0.0.1:{free_port()}/x"
+    deaf = PostgresStore(postgres_url, CODEC, listen_url=wrong)
+    with caplog.at_level(logging.WARNING, "turnloom.postgres"), anyio.fail_after(PATIENCE):
+        async with opened(postgres_url) as store, aclosing(deaf):
+            await store.log.append(key("a"), events("a", 1), 0)
+            async with aclosing(deaf.log.subscribe(key("a"))) as followed:
+                assert (await anext(followed)).seq == 1
+                await until(lambda: "listen_url" in caplog.text)
+                await anyio.sleep(2 * RECONNECT)
+                await store.log.append(key("a"), events("a", 1, 1), 1)
+                assert (await anext(followed)).seq == 2
+    assert caplog.text.count("listen_url") == 1
+    assert "hunter2" not in caplog.text
+    with pytest.raises(UsageError):
+        PostgresStore(postgres_url, CODEC, listen_url="postgresql://me:secret/w@h/db")
 
 
 class ReachableServer(PostgresServer):

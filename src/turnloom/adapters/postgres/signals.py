@@ -13,10 +13,12 @@ from hashlib import blake2b
 from typing import Any
 
 import anyio
+import psycopg
 
 from turnloom.adapters.postgres import store_queries as queries
 from turnloom.adapters.postgres.connections import connect, time_limit
 from turnloom.adapters.postgres.database import Database
+from turnloom.adapters.postgres.faults import locate
 from turnloom.errors import StoreUnavailable, UsageError
 from turnloom.kernel.cancels import heeding_cancels
 from turnloom.log.spec import RunKey
@@ -78,12 +80,14 @@ class PostgresSignals:
     def __init__(self, database: Database, listen_url: str) -> None:
         self._database = database
         self._url = listen_url
+        self._server = locate(listen_url, "listener")
         self._waiting: dict[Topic, list[Waiter]] = {}
         self._words: dict[str, Topic] = {}
         self._told: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_listening = False
         self._hears = asyncio.Event()
+        self._is_deaf = False
         self._telling: asyncio.Task[None] | None = None
         self._told_at = 0.0
 
@@ -163,7 +167,12 @@ class PostgresSignals:
 
     async def _hear(self) -> None:
         """Listen on a connection of its own until it breaks."""
-        session = await connect(self._url)
+        try:
+            session = await connect(self._url)
+        except psycopg.Error as error:
+            reason = self._server.store_unavailable(error)
+            self._warn(f"{reason} If `listen_url` is set, check it.")
+            raise
         try:
             async with time_limit(session, self._database.timeout):
                 await session.execute(queries.LISTEN)
@@ -172,6 +181,7 @@ class PostgresSignals:
             self._wake_all()  # what was told before
             async for notice in session.notifies():
                 if notice.payload == echo:
+                    self._is_deaf = False
                     self._hears.set()
                 elif not notice.payload:
                     self._wake_all()
@@ -196,12 +206,20 @@ class PostgresSignals:
         except (StoreUnavailable, UsageError) as error:
             _log.debug("listening is not tested: %s", error)
         except TimeoutError:
+            self._warn(
+                f"{self._server} does not pass notices on, perhaps because a pooler stands "
+                "between. Set `listen_url` to its direct URL."
+            )
+
+    def _warn(self, reason: str) -> None:
+        """Say once why this process hears nothing, until it does."""
+        if not self._is_deaf:
+            self._is_deaf = True
             _log.warning(
-                "%s does not pass notices on, perhaps because a pooler stands between. Set "
-                "`listen_url` to its direct URL; until then, this program looks for events of "
-                "others every %g s.",
-                self._database.server,
+                "Notices of other processes do not arrive, so this one looks for their events "
+                "every %g s: %s",
                 POLL_DEAF,
+                reason,
             )
 
     async def _keep_polling(self) -> None:
