@@ -382,6 +382,8 @@ class PostgresLog:
 
     async def named(self, tenant: str, prefix: str, limit: int) -> Sequence[str]:
         """Up to `limit` run ids of a tenant that start with a prefix, sorted."""
+        if "\0" in prefix:
+            return []  # no id has one, and PostgreSQL refuses it
         rows = await self._database.rows(queries.NAMED, tenant, prefix, prefix, limit)
         return [id for (id,) in rows]
 

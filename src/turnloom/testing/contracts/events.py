@@ -387,6 +387,7 @@ class EventLogContract:
             assert list(await log.named(TENANT, "ab", 9)) == ["ab", "ab%", "abc"]
             assert list(await log.named(TENANT, "", 2)) == ["a", "ab"]
             assert not await log.named(TENANT, "ab_", 9)
+            assert not await log.named(TENANT, "ab\0", 9)
 
     async def test_long_runs_and_many_runs(self) -> None:
         """A run with thousands of events and a store with hundreds of runs are read completely."""
