@@ -32,6 +32,8 @@ test('the largest new piece is seen first', () => {
     'event 59',
   ]);
   expect(firstToSee(pieces, before)?.key).toBe('event 53');
+  const large = pieces.map((each, n) => (n === 0 ? { ...each, tokens: 999 } : each));
+  expect(firstToSee(large, before)?.key).toBe('event 53');
   expect(firstToSee(pieces, undefined)?.tokens).toBe(Math.max(...pieces.map((p) => p.tokens)));
 });
 
