@@ -16,7 +16,7 @@ from anyio.abc import ByteStream
 from psycopg.sql import SQL, Literal
 
 from tests.adapters.postgres.test_trouble import execute
-from tests.support.loopback import Relay, listening, stay_silent
+from tests.support.loopback import listening, stay_silent
 from tests.support.pooler import pooled
 from tests.support.servers import PASSWORD, PostgresServer, free_port
 from turnloom.adapters.postgres import PostgresStore
@@ -218,71 +218,6 @@ async def test_a_connection_is_cut_in_an_append(
             assert cut.cuts == 1
             await store.log.append(key("a"), events("a", 1, 4), 4, fence)
             assert list(await store.log.read(key("a"))) == events("a", 5)
-
-
-class Door(Relay):
-    """A relay that can be shut: it cuts its connections, and counts those that it refuses."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(port)
-        self.is_shut = False
-        self.refused = 0
-        self._open: list[anyio.CancelScope] = []
-
-    async def __call__(self, stream: ByteStream) -> None:
-        if self.is_shut:
-            self.refused += 1
-            await stream.aclose()
-            return
-        with anyio.CancelScope() as scope:
-            self._open.append(scope)
-            await super().__call__(stream)
-
-    def shut(self) -> None:
-        self.is_shut = True
-        for scope in self._open:
-            scope.cancel()
-
-
-async def test_a_server_that_stays_away_is_waited_for_once(
-    postgres_server: PostgresServer, postgres_url: str
-) -> None:
-    """By the append. Releasing the claim and closing the store ask it once each."""
-    door = Door(postgres_server.port)
-    async with listening(door) as port:
-        url = postgres_url.replace(f":{postgres_server.port}/", f":{port}/")
-        async with opened(f"{url}?sslmode=disable&gssencmode=disable") as store:
-            store._database.patience = 1.0
-            with pytest.raises(StoreUnavailable):
-                async with store.claims.claim(key("a")) as fence:
-                    door.shut()
-                    try:
-                        await store.log.append(key("a"), events("a", 1), 0, fence)
-                    finally:
-                        before = door.refused
-        assert before > 2
-        assert door.refused - before == 2
-
-
-async def test_a_claim_that_could_not_be_released_is_released_later(
-    postgres_server: PostgresServer, postgres_url: str
-) -> None:
-    """Although its process keeps another one, and takes none."""
-    door = Door(postgres_server.port)
-    async with listening(door) as port, opened(postgres_url) as watch:
-        url = postgres_url.replace(f":{postgres_server.port}/", f":{port}/")
-        async with opened(url, lease=6.0) as store, store.claims.claim(key("b")):
-            store._database.patience = 1.0
-            with pytest.raises(StoreUnavailable):
-                async with store.claims.claim(key("a")) as fence:
-                    door.shut()
-                    await store.log.append(key("a"), events("a", 1), 0, fence)
-            door.is_shut = False
-            assert await watch.claims.held(key("a"))
-            with anyio.fail_after(PATIENCE):
-                while await watch.claims.held(key("a")):  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-            assert await watch.claims.held(key("b"))
 
 
 async def test_a_server_that_restarts(own_server: PostgresServer) -> None:
