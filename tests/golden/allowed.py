@@ -26,8 +26,17 @@ def _code_of_a_flow(event: Plain) -> Plain | None:
     return {**event, "data": {**event["data"], "code": {}}} if is_flow else event
 
 
+def _sizes_in_characters(event: Plain) -> Plain | None:
+    withheld = event["data"].get("withheld") if event["kind"] == "frame.assembled" else None
+    if not withheld:
+        return event
+    unsized = [{**e, "detail": ""} if e["reason"] == "over_budget" else e for e in withheld]
+    return {**event, "data": {**event["data"], "withheld": unsized}}
+
+
 ALLOWED: Sequence[Allowance] = (
     Allowance(_resumption, "where a program was killed is not what is compared"),
+    Allowance(_sizes_in_characters, "what did not fit is measured in tokens since then"),
     Allowance(_code_of_a_flow, "the text of the steps that are played is not what is compared"),
 )
 

@@ -12,8 +12,10 @@ from tests.support.folders import INTERVIEW, write_folder
 from tests.support.world import at_rest
 from turnloom import Answer, Flow, Loom, Replay, Task, artifact_type
 from turnloom.adapters.memory import MemoryStore
+from turnloom.assembly.events import FrameAssembled, Span, Withheld
 from turnloom.log.spec import Event, RunKey
 from turnloom.runtime.logic import codec
+from turnloom.runtime.replay.comparing import is_same_fact
 from turnloom.testing import ScriptedEngine
 
 Edit = Callable[[Event], Event]
@@ -194,3 +196,13 @@ async def test_a_board_whose_subscription_changed_is_found_at_the_offer(
         found = (await app.history.replay(summary.run)).divergence
     assert found is not None and found.decided is not None
     assert found.recorded.kind == found.decided.kind == "artifact.offered"
+
+
+@pytest.mark.parametrize("field, is_same", [("detail", True), ("reason", False), ("origin", False)])
+def test_words_about_what_was_withheld_are_not_compared(field: str, is_same: bool) -> None:
+    """Another release may choose others, and the logs of this one still replay."""
+    withheld = Withheld("context[0]", "over_budget", "612 characters")
+    span = Span(0, 0, 0, 0, digest="")
+    frame = FrameAssembled(1, "A", "v", span, 1, counter="c", digest="d", withheld=(withheld,))
+    other = msgspec.structs.replace(withheld, **{field: "another"})
+    assert is_same_fact(frame, msgspec.structs.replace(frame, withheld=(other,))) is is_same

@@ -173,6 +173,45 @@ def test_what_opens_is_accessible(
     assert {name: each for name, each in found.items() if each} == {}
 
 
+def test_single_letters_can_be_turned_off_as_keys(visit: Visitor, told: Told) -> None:
+    shown = visit()
+    page = shown.open(f"/runs/{told.interview}/context?turn=5&piece=agents.PlanArchitect")
+    expect(page.locator(".piece.on")).to_be_visible()
+    page.keyboard.press("?")
+    page.get_by_label("Single letters and signs are keys").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    expect(page.locator(".piece.on")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("?")
+    page.keyboard.press("ArrowRight")  # is not a letter
+    expect(page).to_have_url(re.compile("turn=6"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="keys").click()
+    page.get_by_label("Single letters and signs are keys").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("d")
+    expect(page).to_have_url(re.compile("against=previous"))
+
+
+def test_the_story_of_a_value_has_an_address(visit: Visitor, told: Told) -> None:
+    page = visit().open(f"/runs/{told.interview}/variables?at=46")
+    page.get_by_role("button", name="interview_complete").click()
+    expect(page).to_have_url(re.compile("at=46&name=interview_complete"))
+    page.reload()
+    expect(page.locator(".story")).to_contain_text("event 46")
+
+
+def test_a_long_run_is_seen_at_a_glance(visit: Visitor, long_run: str) -> None:
+    page = visit().open(f"/runs/{long_run}/context?turn=700")
+    glance = page.get_by_role("slider", name="Turn")
+    expect(glance).to_have_attribute("aria-valuetext", re.compile("^turn 700, "))
+    glance.fill("1199")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("turn 1200")
+    expect(page.locator(".column[aria-current]")).to_be_in_viewport()
+    expect(page.locator(".minimap .here")).to_be_visible()
+
+
 def test_a_timeline_is_narrowed_by_words(visit: Visitor, told: Told) -> None:
     shown = visit()
     page = shown.open(f"/runs/{told.interview}/timeline")

@@ -45,8 +45,8 @@ test('a group says in a sentence what was left out, and by how much', () => {
   );
   expect(found?.sentence).toBe('3 search results were below 0.70 (0.69, 0.64, 0.51).');
   const origin = 'context[0] from_provider(shelf): art-4';
-  const [large] = leftOutGroups([{ origin, reason: 'over_budget', detail: '612 characters' }]);
-  expect(large?.sentence).toBe('1 artifact did not fit the budget: 612 characters.');
+  const [large] = leftOutGroups([{ origin, reason: 'over_budget', detail: '612 tokens, 90 free' }]);
+  expect(large?.sentence).toBe('1 artifact did not fit: 612 tokens, 90 free.');
 });
 
 test('two thresholds are two groups', () => {
@@ -60,5 +60,7 @@ test('why one thing was left out', () => {
   expect(whyOut({ origin: 'x', reason: 'filtered', detail: 'beyond top_k=2' })).toBe(
     'beyond top_k=2',
   );
-  expect(whyOut({ origin: 'x', reason: 'over_budget', detail: '71 characters' })).toContain('71');
+  expect(whyOut({ origin: 'x', reason: 'over_budget', detail: '71 tokens, 9 free' })).toContain(
+    '71',
+  );
 });

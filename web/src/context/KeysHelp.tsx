@@ -1,3 +1,4 @@
+import { useLetters } from '../shared/keys';
 import { Modal } from '../shared/Modal';
 
 const KEYS: [string[], string][] = [
@@ -12,6 +13,7 @@ const KEYS: [string[], string][] = [
 ];
 
 export function KeysHelp({ close }: { close: () => void }) {
+  const [work, choose] = useLetters();
   return (
     <Modal title="Keys" close={close}>
       <dl className="keys">
@@ -26,6 +28,10 @@ export function KeysHelp({ close }: { close: () => void }) {
           </div>
         ))}
       </dl>
+      <label className="letters">
+        <input type="checkbox" checked={work} onChange={(event) => choose(event.target.checked)} />
+        Single letters and signs are keys
+      </label>
       <button type="button" className="button" onClick={close}>
         Close
       </button>

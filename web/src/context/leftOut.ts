@@ -98,7 +98,7 @@ const SENTENCES: Record<string, Say> = {
     const nouns = new Set(entries.map(nounOf));
     const noun = nouns.size === 1 ? [...nouns].join('') : 'piece';
     const size = entries.length === 1 ? `: ${entries[0]?.detail ?? ''}` : '';
-    return `${counted(entries.length, noun)} did not fit the budget${size}.`;
+    return `${counted(entries.length, noun)} did not fit${size || ' the budget'}.`;
   },
   over_limit: (entries) => `${entries.length} older items were beyond a provider's limit.`,
   filtered: (entries) => {

@@ -32,7 +32,7 @@ export default function TimelineView({ run, log }: RunViewProps) {
 }
 
 /** A word of the address, and how to change it; the others stay. */
-function useWord(run: string, view: string, name: string): [string, (word: string) => void] {
+export function useWord(run: string, view: string, name: string): [string, (word: string) => void] {
   const search = useSearch();
   const [, navigate] = useLocation();
   const write = useCallback(

@@ -1,7 +1,7 @@
 /** The state of a run at any event: variables, position, questions, artifacts. */
 
 import { useQuery } from '@tanstack/react-query';
-import { useDeferredValue, useMemo, useState } from 'react';
+import { useDeferredValue, useMemo } from 'react';
 import { Link } from 'wouter';
 
 import { api } from '../api/client';
@@ -9,9 +9,10 @@ import type { StateExplained, VariableValue } from '../api/explanations';
 import { Command } from '../shared/Copy';
 import { clock, counted, preview } from '../shared/format';
 import { useKeys } from '../shared/keys';
+import { Prose } from '../shared/Prose';
 import { Failed, Loading } from '../shared/States';
 import type { RunViewProps } from '../shell/RunPage';
-import { useAt } from './TimelineView';
+import { useAt, useWord } from './TimelineView';
 import { Story } from './Story';
 import './run.css';
 
@@ -136,7 +137,8 @@ function Value({
   state: StateExplained;
   run: string;
 }) {
-  const [open, setOpen] = useState(false);
+  const [told, tell] = useWord(run, 'variables', 'name');
+  const open = told === value.name;
   const isNow = value.since === state.at;
   return (
     <li className={isNow ? 'now' : ''}>
@@ -144,7 +146,7 @@ function Value({
         type="button"
         className="link name mono"
         aria-expanded={open}
-        onClick={() => setOpen(!open)}
+        onClick={() => tell(open ? '' : value.name)}
       >
         {value.name}
       </button>
@@ -208,8 +210,8 @@ function Elsewhere({ state }: { state: StateExplained }) {
         </section>
       )}
       {state.missing.map((each) => (
-        <p key={each} className="soft">
-          Missing: {each}
+        <p key={each} className="soft missing">
+          Missing: <Prose text={each} />
         </p>
       ))}
     </>

@@ -1,6 +1,6 @@
 /** Keys that work anywhere on a page, except where one types. */
 
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
 
@@ -24,6 +24,20 @@ function isTaken(event: KeyboardEvent): boolean {
   );
 }
 
+const LETTERS = 'turnloom.letters';
+
+/** Whether single letters and signs are keys. People who dictate may not want that. */
+export const lettersWork = (): boolean => localStorage.getItem(LETTERS) !== 'off';
+
+export function useLetters(): [boolean, (work: boolean) => void] {
+  const [work, setWork] = useState(lettersWork);
+  const choose = (next: boolean) => {
+    localStorage.setItem(LETTERS, next ? 'on' : 'off');
+    setWork(next);
+  };
+  return [work, choose];
+}
+
 /** Bind keys by `event.key`, with `Shift+` before named keys, while the component is mounted. */
 export function useKeys(keys: Keys): void {
   const latest = useRef(keys);
@@ -32,7 +46,7 @@ export function useKeys(keys: Keys): void {
   });
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (isTaken(event)) return;
+      if (isTaken(event) || (event.key.length === 1 && !lettersWork())) return;
       const name = event.shiftKey && event.key.length > 1 ? `Shift+${event.key}` : event.key;
       const act = latest.current[name];
       if (act === undefined) return;

@@ -340,15 +340,14 @@ def compose(
     """
     withheld = [[*each.withheld] for each in drafts]
     lines = _once(writer.load(drafts), withheld)
-    shown: list[ContextLine] = []
-    for line, content in zip(lines, _fitted(lines, drafts, budget, writer), strict=True):
-        if content == line.content:
-            shown.append(line)
-            continue
-        withheld[line.draft].append(_over_budget(line, content))
-        if content is not None:
-            shown.append(line._replace(content=content))
+    fitted = [*zip(lines, _fitted(lines, drafts, budget, writer), strict=True)]
+    shown = [line._replace(content=content) for line, content in fitted if content is not None]
     pieces = _pieces(shown, writer)
+    if budget is not None:
+        free = budget.max_tokens - sum(each.tokens for each in pieces)
+        for line, content in fitted:
+            if content != line.content:
+                withheld[line.draft].append(_over_budget(line, content, free, writer))
     left_out = tuple(each for some in withheld for each in some)
     return ComposedContext(_context(shown, pieces, left_out), pieces)
 
@@ -407,10 +406,12 @@ def _context(
     return AssembledContext(tuple(segments), withheld, sum(each.tokens for each in segments))
 
 
-def _over_budget(line: ContextLine, content: str | None) -> Withheld:
-    whole = len(line.content)
+def _over_budget(
+    line: ContextLine, content: str | None, free: int, writer: PieceWriter
+) -> Withheld:
     if content is None:
-        return Withheld(line.called, "over_budget", f"{whole} characters")
+        (piece,) = _pieces([line], writer)
+        return Withheld(line.called, "over_budget", f"{piece.tokens} tokens, {free} free")
     shown = len(content.removesuffix(MARK))
-    detail = f"{shown} of {whole} characters are shown"
+    detail = f"{shown} of {len(line.content)} characters are shown"
     return Withheld(line.called, "over_budget", detail)

@@ -30,8 +30,11 @@ def is_same_fact(recorded: Fact, decided: Fact) -> bool:
 
 
 def comparable(fact: Fact) -> dict[str, Any]:
-    """A fact as plain data, without times, stacks and engines."""
+    """A fact as plain data, without times, stacks, engines, and the words that say more about what
+    was withheld: another release may choose others."""
     plain = msgspec.to_builtins(fact, builtin_types=(datetime,), order="sorted")
+    if "withheld" in plain:
+        plain["withheld"] = [{**each, "detail": ""} for each in plain["withheld"]]
     return {key: _timeless(each) for key, each in plain.items() if key not in UNCOMPARED}
 
 
