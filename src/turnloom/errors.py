@@ -17,7 +17,7 @@ TurnloomError                 base of all errors; has a stable `code`
 ├── Forbidden             the role or the scopes of a principal do not allow a call
 ├── LogError              the log rejected an append, or could not store it
 │   ├── Conflict          the log is at another position, or already has this id
-│   ├── LeaseLost         another process took over the run after its lease expired
+│   ├── LeaseLost         the lease of the run expired: another process may drive it
 │   ├── UnknownKind       an event has a kind, version or shape unknown to this release
 │   │   └── LogDamaged    events of a run are missing in the store
 │   └── StoreUnavailable  the store cannot be read or written: full disk, locked, damaged
@@ -198,14 +198,14 @@ class Conflict(LogError):
 
 
 class LeaseLost(LogError):
-    """Another process took over the run after its lease expired."""
+    """The lease of the run expired: another process may have taken it over."""
 
     code = "TURNLOOM-LEASE-LOST"
 
     def __init__(self, run: str) -> None:
         super().__init__(
-            f"This process no longer drives run {run!r}: its lease expired, and another process "
-            "took over the run. This process stores nothing more. Check the status with "
+            f"This process no longer drives run {run!r}: its lease expired, so another process may "
+            "have taken it over. This process stores nothing more. Check the status with "
             f"`turnloom runs` and continue the run with `turnloom resume {run}`. If this process "
             "was only slow, set a longer `lease`."
         )

@@ -22,6 +22,8 @@ NOWHERE = (
     "x+y.z-1:hunter2",
     " postgresql://ada:hunter2@host/db",
     "://ada:hunter2@host",
+    "host=localhost dbname=runs user=ada password=hunter2",
+    " password = hunter2",
     "sqlite://hunter2.db",
     "sqlite:///hunter2.db",
     "sqlite:",

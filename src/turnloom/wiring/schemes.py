@@ -78,6 +78,9 @@ def _safe_text(error: Exception) -> str:
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*")
 
+# How a connection string of libpq begins, which is no URL and no file name.
+_PAIRS = re.compile(r"\s*(host|hostaddr|port|dbname|user|password|service|sslmode)\s*=")
+
 SQLITE = "sqlite"
 POSTGRES: tuple[str, ...] = ("postgresql", "postgres")
 
@@ -132,6 +135,11 @@ def place(setting: str, url: str) -> SchemeTarget:
         UsageError: the scheme is unsupported, or the path is empty or malformed.
     """
     known = KNOWN[setting]
+    if _PAIRS.match(url):
+        raise UsageError(
+            f"Setting {setting!r} must be a URL: write `postgresql://USER:PASSWORD@HOST/DATABASE` "
+            "instead of `host=… dbname=…`."
+        )
     found = _SCHEME.match(url)
     if known.may_be_file and found is None and url != "memory" and "://" not in url:
         return SchemeTarget(SQLITE, _file(setting, url), url)

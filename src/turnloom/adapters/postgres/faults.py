@@ -88,8 +88,8 @@ _CONNECTING: dict[tuple[str, ...], str] = {
 }
 
 _CROWDED = (
-    "Raise `max_connections` there, run fewer programs, or put a pooler such as PgBouncer in "
-    "between."
+    "Raise `max_connections` there, or the limit of the role or the database (`ALTER ROLE … "
+    "CONNECTION LIMIT`), run fewer programs, or put a pooler such as PgBouncer in between."
 )
 # What the server says when it has too many connections: of errors while connecting, libpq tells no
 # SQLSTATE.
