@@ -19,8 +19,5 @@ EXEMPT: dict[str, str] = {
     "tests/parity/test_components.py::test_a_way_beyond_would_be_found": "it looks for the memory",
     "tests/reaction/test_batches.py::"
     "test_who_comes_first_is_not_overtaken_while_it_begins_to_be_collected": _ORDER,
-    "tests/runtime/test_limits.py::test_mail_in_memory": (
-        "it sends the largest number of messages that may wait, one by one"
-    ),
     "tests/tenants/test_canaries.py::test_memory": "it has an example of its own for each store",
 }

@@ -46,11 +46,6 @@ export default function Runs() {
       <div className="runs-head">
         <h1>Runs</h1>
         <Filters listing={listing} set={setListing} />
-        {mayExplain(me) && (
-          <Copy text={commandOf(listing)} className="button quiet">
-            Copy as command
-          </Copy>
-        )}
       </div>
       <Reading runs={runs} isHere={pages !== undefined} />
       {pages !== undefined && shown.length === 0 && !runs.hasNextPage && (
@@ -71,6 +66,13 @@ export default function Runs() {
         has={runs.hasNextPage}
         isIdle={!runs.isFetching && !runs.isError}
       />
+      {mayExplain(me) && (
+        <p className="list-foot">
+          <Copy text={commandOf(listing)} className="button quiet">
+            Copy as command
+          </Copy>
+        </p>
+      )}
     </div>
   );
 }
