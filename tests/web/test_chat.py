@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from playwright.sync_api import Request, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.support.folders import write_folder
 from tests.support.sites import Site, serving
@@ -97,8 +97,8 @@ def _read_until(terminal: int, words: str) -> str:
     return said
 
 
-def test_a_form_is_made_from_the_schema_of_its_question(visit: Visitor, site: Site) -> None:
-    page = visit().open("/start")
+def asked(page: Page) -> Locator:
+    """The form that the Generator asks with."""
     page.get_by_role("listitem").filter(has_text="Generator").get_by_role("button").click()
     for number, answer in enumerate(ANSWERS, 1):
         expect(page.locator(".theirs")).to_have_count(number)
@@ -106,6 +106,12 @@ def test_a_form_is_made_from_the_schema_of_its_question(visit: Visitor, site: Si
         page.keyboard.press("Enter")
     form = page.locator(".schema-form")
     expect(form).to_be_visible()
+    return form
+
+
+def test_a_form_is_made_from_the_schema_of_its_question(visit: Visitor, site: Site) -> None:
+    page = visit().open("/start")
+    form = asked(page)
     form.get_by_role("button", name="Answer").click()
     expect(form.locator(".text-danger").first).to_be_visible()
     form.get_by_label("adjustments_requested").check()

@@ -1,14 +1,16 @@
 """What the pages show when something is filled in, opened or broken, in a browser."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.folders import write_folder
 from tests.support.sites import Site, serving
 from tests.web.conftest import Told, Visitor, furnish
-from tests.web.test_chat import ANSWERS
+from tests.web.test_chat import asked
 
 pytestmark = pytest.mark.doors
 
@@ -145,12 +147,7 @@ def test_what_opens_is_accessible(
     shown = visit(theme=theme, size=size)
     found: dict[str, list[str]] = {}
     page = shown.open("/start")
-    page.get_by_role("listitem").filter(has_text="Generator").get_by_role("button").click()
-    for number, answer in enumerate(ANSWERS, 1):
-        expect(page.locator(".theirs")).to_have_count(number)
-        page.get_by_label("Your answer").fill(answer)
-        page.keyboard.press("Enter")
-    form = page.locator(".schema-form")
+    form = asked(page)
     form.get_by_role("button", name="Answer").click()
     expect(form.locator(".text-danger").first).to_be_visible()
     found["form"] = shown.violations()
@@ -227,3 +224,29 @@ def test_a_timeline_is_narrowed_by_words(visit: Visitor, told: Told) -> None:
     expect(page.locator(".happened")).to_have_count(1)
     page.get_by_role("searchbox").fill("nothing of the kind")
     expect(page.get_by_role("heading", name="No row has these words")).to_be_visible()
+
+
+HUGE = {
+    "orchestrator.yaml": "max_turns: 2\n",
+    "handoffs.yaml": "[{source_agent: A, target_agent: A, handoff_type: after_work}]\n",
+    "agents.yaml": "A:\n  system_message: You are A.\n"
+    "  engine: {type: functions, file: model.py, function: answer}\n",
+    "model.py": "def answer(task):\n"
+    "    return '<img src=x onerror=alert(1)> ' + 'word ' * 150_000 + 'at the very end.'\n",
+}
+
+
+def test_a_huge_text_is_folded_and_is_text(visit: Visitor, site: Site) -> None:
+    site.turnloom("run", str(write_folder(site.folder, HUGE, "Huge")), "--quiet")
+    run = json.loads(site.turnloom("runs", "--workflow", "Huge", "--json"))[0]["run"]
+    shown = visit()
+    for view, text in (("chat", ".theirs"), ("context?turn=2", ".piece.on")):
+        page = shown.open(f"/runs/{run}/{view}")
+        place = page.locator(text).last
+        expect(place).to_contain_text("<img src=x onerror=alert(1)> word word")
+        assert len(place.inner_text()) < 20_000
+        place.get_by_role("button", name="more characters").click()
+        expect(place).to_contain_text("at the very end.")
+    page = shown.open(f"/runs/{run}/context?turn=2&find=at+the+very+end.")
+    expect(page.locator(".piece mark")).to_be_visible()
+    assert shown.complaints == []

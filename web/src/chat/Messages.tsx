@@ -7,6 +7,7 @@ import { Link } from 'wouter';
 import { api } from '../api/client';
 import { folded, useRunLog } from '../api/log';
 import { clock } from '../shared/format';
+import { Long } from '../shared/Long';
 import { Fields } from './Fields';
 import { between, makeDeeds, type Deed } from './deeds';
 import type { Message } from './talk';
@@ -86,7 +87,13 @@ function Deeds({ run, deeds }: { run: string; deeds: readonly Deed[] }) {
 
 function Said({ message }: { message: Message }) {
   const { output, text } = message;
-  if (output === null || output === undefined) return <div className="said">{text}</div>;
+  if (output === null || output === undefined) {
+    return (
+      <div className="said">
+        <Long text={text}>{(shown) => shown}</Long>
+      </div>
+    );
+  }
   if (typeof output !== 'object') return <div className="said">{shownValue(output)}</div>;
   return (
     <div className="said">

@@ -3,6 +3,7 @@
 import { memo, useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 
 import { counted, number } from '../shared/format';
+import { Long } from '../shared/Long';
 import type { FrameRow } from './frames';
 import { nounOf } from './kinds';
 import { nameOf } from './names';
@@ -109,7 +110,9 @@ const Row = memo(function Row({ piece, isOn, isFresh, find, detail, choose }: Ro
       </button>
       <div className="text">
         {piece.author !== undefined && <b className="author">{piece.author}</b>}
-        <Secrets text={piece.text} find={find} />
+        <Long text={piece.text} isWhole={find !== null}>
+          {(shown) => <Secrets text={shown} find={find} />}
+        </Long>
       </div>
       {detail}
     </li>
