@@ -54,7 +54,7 @@ def test_what_is_wrong_is_said_in_a_sentence(
 
 
 OLDER = """
-    DROP TABLE turnloom_job_results; DROP TABLE turnloom_jobs;
+    DROP INDEX turnloom_inbox_cleared; DROP TABLE turnloom_job_results; DROP TABLE turnloom_jobs;
     UPDATE turnloom_schema SET version = 3;
 """
 
@@ -73,7 +73,7 @@ def test_tables_of_another_release(store: str, turnloom: Call, chat: str) -> Non
         server.execute(OLDER)
         for call in using:
             assert "turnloom store migrate" in turnloom(*call, code=1, **calls).err
-        steps = [{"version": 4, "name": "jobs"}]
+        steps = [{"version": 4, "name": "jobs"}, {"version": 5, "name": "mail"}]
         would = json.loads(turnloom(*migrate, "--dry-run", "--json", **calls).out)
         assert would == {"steps": steps, "dry_run": True}
         assert json.loads(turnloom(*migrate, "--json", **calls).out)["steps"] == steps
