@@ -48,8 +48,9 @@ RunId = Annotated[
 StoreFile = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE",
-        help="Where runs are kept, instead of TURNLOOM_STORE or .turnloom/turnloom.db.",
+        metavar="STORE",
+        help="Where runs are kept, a file or postgresql://…, instead of TURNLOOM_STORE or "
+        ".turnloom/turnloom.db.",
     ),
 ]
 AppId = Annotated[
