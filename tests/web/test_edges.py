@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.folders import write_folder
-from tests.support.sites import Site, serving
+from tests.support.sites import ROOT, Site, serving
 from tests.web.conftest import Told, Visitor, furnish
 from tests.web.test_chat import asked
 
@@ -250,3 +250,13 @@ def test_a_huge_text_is_folded_and_is_text(visit: Visitor, site: Site) -> None:
     page = shown.open(f"/runs/{run}/context?turn=2&find=at+the+very+end.")
     expect(page.locator(".piece mark")).to_be_visible()
     assert shown.complaints == []
+
+
+def test_a_timeline_has_tools_questions_and_hooks(visit: Visitor, site: Site) -> None:
+    site.turnloom("run", str(ROOT / "docs/snippets/Booking"), "--quiet")
+    run = json.loads(site.turnloom("runs", "--workflow", "Booking", "--json"))[0]["run"]
+    page = visit().open(f"/runs/{run}/timeline")
+    for kind, name in (("tool", "free_tables"), ("question", "local"), ("hook", "send_receipt")):
+        expect(page.locator(f".happened.{kind}").filter(has_text=name)).to_be_visible()
+    page.locator(".happened.hook").click()
+    expect(page.get_by_role("heading", name="lifecycle.tool_call")).to_be_visible()

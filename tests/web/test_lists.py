@@ -134,8 +134,9 @@ async def main() -> None:
     async with Loom() as app:
         board = app.board()
         board.agent("loader").consumes(Parcel, batch=Batch(size=2)).with_engines(load)
-        await board.publish(Parcel(number=1))
-        await board.run_until_idle()
+        for number in range(3):
+            await board.publish(Parcel(number=number))
+            await board.run_until_idle()
 
 asyncio.run(main())
 """
@@ -151,6 +152,13 @@ def test_a_run_says_what_it_collects(visit: Visitor, tmp_path: Path) -> None:
         expect(row).to_have_count(1)
         expect(row.locator(".pill")).to_have_text("collecting 1 of 2")
         expect(row.locator(".run-status")).to_contain_text(re.compile("for artifacts, \\d"))
+        row.get_by_role("link", name="board").click()
+        page.get_by_role("link", name="Timeline").click()
+        page.locator(".happened.set").click()
+        opened = page.locator(".event").get_by_role("link", name="Run board-")
+        opened.click()
+        expect(page.locator(".totals")).to_contain_text("From 3 runs")
+        expect(page.locator(".happened").filter(has_text="turn 1")).to_be_visible()
 
 
 def test_a_stranded_run_says_why_and_is_resumed(visit: Visitor, told: Told, site: Site) -> None:

@@ -5,6 +5,7 @@ import { Link } from 'wouter';
 import type { LogEvent } from '../api/events';
 import { Command } from '../shared/Copy';
 import { clock } from '../shared/format';
+import { Long } from '../shared/Long';
 
 interface Props {
   run: string;
@@ -24,7 +25,7 @@ export function EventPanel({ run, seq, events, choose }: Props) {
       </aside>
     );
   }
-  const turn = event.data.turn;
+  const { turn, run: other } = event.data;
   return (
     <aside className="event" aria-label="The selected event">
       <h3>
@@ -47,8 +48,13 @@ export function EventPanel({ run, seq, events, choose }: Props) {
           <Link href={`/runs/${run}/context?turn=${turn}`}>What turn {turn} saw</Link>
         )}
         <Link href={`/runs/${run}/variables?at=${event.seq}`}>Variables then</Link>
+        {typeof other === 'string' && other !== '' && other !== run && (
+          <Link href={`/runs/${other}/timeline`}>Run {other.slice(0, 14)}</Link>
+        )}
       </p>
-      <pre className="data">{JSON.stringify(event.data, null, 2)}</pre>
+      <Long key={event.seq} text={JSON.stringify(event.data, null, 2)}>
+        {(shown) => <pre className="data">{shown}</pre>}
+      </Long>
       <Command text={commandOf(run, event)} />
       <div className="steps">
         <button

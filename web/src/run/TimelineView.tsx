@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useEffect, useMemo, useRef, type ReactNode } from 'react';
+import { Fragment, useCallback, useEffect, useMemo, useRef, type ReactNode } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 
 import { api } from '../api/client';
@@ -163,8 +163,13 @@ function Totals({ timeline, run, children }: TotalsProps) {
         {timeline.spent !== '' && <>Budget used: {timeline.spent}. </>}
         {timeline.parents.length > 0 && (
           <>
-            Collected in run{' '}
-            <Link href={`/runs/${timeline.parents[0] ?? ''}/timeline`}>{timeline.parents[0]}</Link>
+            From {counted(timeline.parents.length, 'run')}:{' '}
+            {timeline.parents.map((each, n) => (
+              <Fragment key={each}>
+                {n > 0 && ', '}
+                <Link href={`/runs/${each}/timeline`}>{each.slice(0, 14)}</Link>
+              </Fragment>
+            ))}
             .{' '}
           </>
         )}
