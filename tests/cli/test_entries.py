@@ -3,10 +3,13 @@
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.cli.conftest import Call, surroundings
 from tests.support.warm import Warm
+from turnloom import Loom
+from turnloom.wiring.flows import flows_in
 
 # Started as a program, it begins a run that waits; whoever executes it leaves a mark.
 PROGRAM = """\
@@ -97,3 +100,28 @@ def test_a_file_that_asks_for_itself_is_not_loaded_twice(turnloom: Call, tmp_pat
     done = turnloom("run", "loop.py", code=2)
     assert "loop.py" in done.err
     assert (tmp_path / "executed").read_text() == "x"
+
+
+async def test_the_entry_of_many_runs_is_imported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executed: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = tmp_path / "shop.py"
+    entry.write_text(PROGRAM.replace("LAUNCHED", "False"))
+    (flow,) = flows_in(str(entry))
+    async with Loom(store=tmp_path / "a.db") as app:
+        app.register_flow(flow, entry=entry)
+        runs = [await app.start(flow) for _ in range(5)]
+        for run in runs:
+            await run.outcome()
+    assert marks(executed) == "x"
+    async with Loom(store=tmp_path / "a.db") as app:
+        async with anyio.create_task_group() as tasks:
+            for run in runs:
+                tasks.start_soon(app.handle(run.id).outcome)
+    assert marks(executed) == "xx"
+
+
+def marks(executed: Path) -> str:
+    """A letter for each time that the program was executed."""
+    return executed.read_text()

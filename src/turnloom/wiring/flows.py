@@ -7,7 +7,7 @@ from os.path import abspath
 from pathlib import Path as FilePath
 from typing import Any, cast
 
-from anyio import to_thread
+from anyio import Lock, to_thread
 
 from turnloom.agents.logic.outputs.models import ProgramModel
 from turnloom.agents.spec import Agent, Engine, OutputModel
@@ -84,6 +84,7 @@ class Flows:
         self._known: dict[tuple[str, str], LoadedWorkflow] = {}
         self._built: dict[tuple[str, str], Flow[Any]] = {}
         self._library: FilePath | None = None
+        self._reading = Lock()
 
     def look_in(self, library: str) -> None:
         """Find the entry files of runs in this folder, by their names, before the place where they
@@ -135,7 +136,9 @@ class Flows:
         """
         key = (started.workflow, started.definition)
         if key not in self._known and started.root.startswith(ENTRY):
-            await to_thread.run_sync(self._read, started, limiter=threads(LOADING))
+            async with self._reading:  # for all runs that wait for it
+                if key not in self._known:
+                    await to_thread.run_sync(self._read, started, limiter=threads(LOADING))
         if key in self._known:
             return _with_changes(self._known[key], started.code)
         others = [loaded for (name, _), loaded in self._known.items() if name == started.workflow]

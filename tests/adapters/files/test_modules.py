@@ -3,11 +3,13 @@ import sys
 import typing
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from types import ModuleType
 
 import pytest
 
-from turnloom.adapters.files import Modules
-from turnloom.errors import DefinitionError, Diagnostic
+from turnloom.adapters.files import Modules, program
+from turnloom.errors import DefinitionError, Diagnostic, UsageError
 
 COUNTER = """
 seen = []
@@ -360,3 +362,47 @@ def test_a_helper_that_does_not_load_is_named(tmp_path: Path) -> None:
         Modules(tmp_path).members("code.py")
     (problem,) = refused.value.diagnostics
     assert (Path(problem.file).name, problem.code) == ("code.py", "W042")
+
+
+SLOW = """
+import sys
+
+gate = sys.modules["gate_of_this_test"]
+gate.begun.set()
+assert gate.go.wait(60)
+VALUE = 1
+"""
+
+# A program that loads itself, in a thread that works for it.
+CIRCLE = """
+import asyncio
+from turnloom.adapters.files import program
+
+async def load():
+    return await asyncio.to_thread(program, __file__)
+
+asyncio.run(load())
+"""
+
+
+def test_a_program_that_another_thread_loads_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = ModuleType("gate_of_this_test")
+    vars(gate).update(begun=Event(), go=Event())
+    monkeypatch.setitem(sys.modules, gate.__name__, gate)
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "quick.py").write_text("VALUE = 2\n")
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(program, str(tmp_path / "slow.py"))
+        assert gate.begun.wait(60)
+        others = [threads.submit(program, str(tmp_path / name)) for name in ("slow.py", "quick.py")]
+        gate.go.set()
+        assert [each.result(60)["VALUE"] for each in (first, *others)] == [1, 1, 2]
+
+
+def test_a_program_that_loads_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "circle.py").write_text(CIRCLE)
+    with pytest.raises(DefinitionError) as refused:
+        program(str(tmp_path / "circle.py"))
+    assert isinstance(refused.value.__cause__, UsageError)

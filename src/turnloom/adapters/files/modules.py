@@ -7,8 +7,9 @@ import sys
 import traceback
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from threading import RLock
+from threading import Lock, RLock
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -292,31 +293,50 @@ def _namespace(name: str, members: dict[str, ModuleType]) -> ModuleType:
     return found
 
 
-# The files that are being loaded.
-_loading: set[str] = set()
+# The files that are being loaded around this code: by this thread, or by one that it works for.
+_around: ContextVar[frozenset[str]] = ContextVar("turnloom-loading", default=frozenset())
+# Programs are loaded one after the other: they change what all share, such as `sys.path`.
+_turn = Lock()
+# Seconds that a program waits for its turn.
+PATIENCE = 60.0
 
 
 def program(file: str, name: str = "") -> dict[str, Any]:
     """The definitions of a code file by name. It can import files from its own directory. `name` is
-    its module name, unless that is taken.
+    its module name, unless that is taken. Another thread that loads a program is waited for.
 
     Raises:
         DefinitionError: the file does not load, or a workflow in it fails its check.
-        UsageError: the file is the running program, or is being loaded already.
+        UsageError: the file is the running program, loads itself, or waited too long.
     """
     path = os.path.abspath(file)
-    if path in _loading or path == _running():
+    around = _around.get()
+    if path in around or path == _running():
         raise UsageError(
             f"{path!r} is already running in this process, so it cannot be loaded. Register its "
             "flows before you continue their runs: `app.register_flow(flow)`."
         )
+    if not around and not _turn.acquire(timeout=PATIENCE):
+        raise UsageError(
+            f"{path!r} cannot be loaded: another program has been loading for {PATIENCE:.0f} s. "
+            "Let files only build flows when they are imported."
+        )
+    within = _around.set(around | {path})
+    try:
+        return _executed(path, name)
+    finally:
+        _around.reset(within)
+        if not around:
+            _turn.release()
+
+
+def _executed(path: str, name: str) -> dict[str, Any]:
     own = f"turnloom_program_{next(_loads)}_{Path(path).stem}"
     module = ModuleType(own if name in ("", *sys.modules) else name)
     module.__file__ = path
     # Pydantic and `get_type_hints` look up a class's module here, sometimes only on first use.
     sys.modules[module.__name__] = module
     sys.path.insert(0, os.path.dirname(path))
-    _loading.add(path)
     try:
         source = Path(path).read_bytes()
         exec(compile(source, path, "exec", dont_inherit=True), vars(module))
@@ -325,7 +345,6 @@ def program(file: str, name: str = "") -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         raise DefinitionError(Path(path).name, [_problem(path, error)]) from error
     finally:
-        _loading.discard(path)
         sys.path.remove(os.path.dirname(path))
     return vars(module)
 
