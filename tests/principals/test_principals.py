@@ -79,11 +79,14 @@ async def test_why_a_run_failed_is_for_those_who_may_explain_it() -> None:
             assert len(await view.runs(find="lamps")) == bool(reason)
 
 
-async def test_why_a_run_was_cancelled_is_listed() -> None:
+async def test_why_a_run_was_cancelled_is_for_them_too() -> None:
     flow = Flow("work", Work).start_with(note("a")).await_approval("ann").finally_(note("b"))
     async with Loom(store="memory") as app:
         run = await app.start(flow)
         await run.outcome()
         await run.cancel(reason="not needed any more")
-        (listed,) = await app.runs()
-        assert (listed.status, listed.reason) == ("cancelled", "not needed any more")
+        for role, reason in (("user", ""), ("developer", "not needed any more")):
+            view = app.as_principal(Principal(run.app_id, "local", role))
+            (listed,) = await view.runs()
+            assert (listed.status, listed.reason) == ("cancelled", reason)
+            assert len(await view.runs(find="needed")) == bool(reason)

@@ -60,7 +60,7 @@ async def list_runs(
     explains: bool = True,
 ) -> list[RunSummary]:
     """At most `limit` runs of a tenant that are chosen, the latest first. `explains`: with the
-    errors of those that failed.
+    reasons of those that ended.
 
     Raises:
         UnknownRun: there is no run `before`.

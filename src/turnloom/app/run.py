@@ -95,7 +95,7 @@ class Run(Generic[S_co]):
             raise UsageError(f"Run {self.id!r} cannot continue now ({error.code}).") from None
 
     async def summary(self) -> "RunSummary":
-        """Its workflow, its status and its times; its error only for those who may explain it.
+        """Its workflow, its status and its times; why it ended only for those who may explain it.
 
         Raises:
             UnknownRun: there is no such run.

@@ -41,8 +41,8 @@ class RunSummaries:
         unfinished: bool,
         explains: bool = True,
     ) -> list[RunSummary]:
-        """Runs of a tenant that a filter selects, the latest first. `explains`: with the errors of
-        those that failed.
+        """Runs of a tenant that a filter selects, the latest first. `explains`: with the reasons of
+        those that ended.
 
         Raises:
             UnknownRun: there is no run `before`.
@@ -54,7 +54,7 @@ class RunSummaries:
         return await self._scheduled(tenant, found)
 
     async def one(self, run: RunKey, *, explains: bool = True) -> RunSummary:
-        """A run. `explains`: with its error, if it failed.
+        """A run. `explains`: with the reason, if it ended.
 
         Raises:
             UnknownRun: there is no such run.
@@ -73,8 +73,8 @@ class RunSummaries:
 
 
 def _shown(summary: RunSummary, *, explains: bool) -> RunSummary:
-    """The summary for those who may see errors, or for others."""
-    is_hidden = summary.status == "failed" and not explains
+    """The summary for those who may see why it ended, or for others."""
+    is_hidden = summary.status in ENDED and not explains
     return replace(summary, reason="") if is_hidden else summary
 
 
